@@ -1,0 +1,228 @@
+"""Dataclasses from mappings and back: every unknown key, wrong type and impossible value named.
+
+The mechanics only; what the settings are stands in `config.py`.
+"""
+
+import dataclasses
+import difflib
+import types
+import typing
+
+import yaml
+
+from keras_bert.errors import UserError
+from keras_bert.files import open_file
+
+
+def read_yaml(path):
+    """The mapping in a YAML (or JSON) file. Raises `UserError` naming the file and the line."""
+    try:
+        with open_file(path) as stream:
+            values = yaml.safe_load(stream.read().decode("utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not UTF-8 text; a YAML file is needed.") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" line {mark.line + 1}" if mark else ""
+        raise UserError(f"{path}:{where} is not valid YAML ({getattr(error, 'problem', error)}).") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: needs settings as `key: value`. Received: {type(values).__name__}.")
+    return values
+
+
+def to_mapping(settings):
+    """The plain mapping that `from_mapping` turns back into an equal object."""
+    return dataclasses.asdict(settings)
+
+
+def to_yaml(settings):
+    return yaml.safe_dump(to_mapping(settings), sort_keys=False, allow_unicode=True)
+
+
+def from_mapping(cls, values, where=""):
+    """Builds the dataclass `cls`, nested ones included, from a mapping.
+
+    Args:
+        cls: a dataclass.
+        values: mapping of field names to plain YAML values.
+        where: the key of this section (`"training"`), for the messages.
+
+    Raises:
+        UserError: unknown key (with the nearest known one), wrong type or refused value.
+    """
+    if not isinstance(values, dict):
+        raise UserError(f"{where or 'The recipe'}: needs a section of settings. Received: {values!r}.")
+    hints = typing.get_type_hints(cls)
+    fields = {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
+    for key in values:
+        if key not in fields:
+            raise UserError(unknown_key(cls, f"{where}.{key}" if where else str(key), key))
+    arguments = {key: _convert(fields[key], value, _dotted(where, key)) for key, value in values.items()}
+    missing = [
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.init
+        and field.name not in values
+        and field.default is dataclasses.MISSING
+        and field.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise UserError(f"{_dotted(where, missing[0])}: must be given and was not.")
+    try:
+        return cls(**arguments)
+    except ValueError as error:
+        raise UserError(_dotted(where, str(error))) from None
+
+
+def unknown_key(cls, full_key, key):
+    """The message for a key that `cls` lacks, with the nearest key, here or in another section."""
+    section = full_key[: -len(key)]
+    here = {section + field.name: field.name for field in dataclasses.fields(cls)}
+    nearest = difflib.get_close_matches(key, here.values(), n=1)
+    if nearest:
+        return f"{full_key}: no such setting. The nearest is {section}{nearest[0]}."
+    return f"{full_key}: no such setting. Known here: {', '.join(here)}."
+
+
+def parse_override(text):
+    """`"optimizer.learning_rate=1e-3"` → `(["optimizer", "learning_rate"], 0.001)`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UserError(f"--set {text}: needs the form section.key=value.")
+    try:
+        return key.strip().split("."), yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise UserError(f"--set {text}: {value!r} is not a YAML value.") from None
+
+
+def apply_overrides(cls, values, overrides):
+    """A copy of `values` with every `section.key=value` put in its place.
+
+    List items are reached by index: `phases.0.batch_size=32`. Raises `UserError` for a key
+    that the dataclass `cls` lacks, naming the nearest one anywhere in it.
+    """
+    values = _copy(values)
+    for text in overrides:
+        path, value = parse_override(text)
+        _check_path(cls, path)
+        target = values
+        for step in path[:-1]:
+            target = _descend(target, step, text)
+        last = path[-1]
+        if isinstance(target, list):
+            target[_index(target, last, text)] = value
+        else:
+            target[last] = value
+    return values
+
+
+def differences(old, new):
+    """`[(key, old value, new value)]` of two mappings, nested keys dotted."""
+    old, new = _flatten(old), _flatten(new)
+    return [
+        (key, old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)
+    ]
+
+
+def known_keys(cls, where=""):
+    """Every dotted key of a dataclass and the dataclasses in it."""
+    hints = typing.get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        key = _dotted(where, field.name)
+        yield key
+        if dataclasses.is_dataclass(hints[field.name]):
+            yield from known_keys(hints[field.name], key)
+
+
+def _check_path(cls, path):
+    kind = cls
+    for depth, step in enumerate(path):
+        if dataclasses.is_dataclass(kind):
+            hints = typing.get_type_hints(kind)
+            if step not in hints:
+                full = ".".join(path)
+                keys = list(known_keys(cls))
+                nearest = difflib.get_close_matches(full, keys, n=1) or [
+                    key for key in keys if key.rsplit(".", 1)[-1] == path[-1]
+                ]
+                hint = f" The nearest is {nearest[0]}." if nearest else f" Known: {', '.join(hints)}."
+                raise UserError(f"{full}: no such setting.{hint}")
+            kind = hints[step]
+        elif typing.get_origin(kind) is list:
+            kind = typing.get_args(kind)[0]
+        elif kind is not dict:
+            raise UserError(f"{'.'.join(path)}: {'.'.join(path[:depth])} is a value, not a section.")
+
+
+def _descend(target, step, text):
+    if isinstance(target, list):
+        return target[_index(target, step, text)]
+    if not isinstance(target.get(step), (dict, list)):
+        target[step] = {}
+    return target[step]
+
+
+def _index(items, step, text):
+    if not step.isdigit() or int(step) >= len(items):
+        raise UserError(f"--set {text}: needs an index from 0 to {len(items) - 1}. Received: {step!r}.")
+    return int(step)
+
+
+def _convert(kind, value, where):
+    """`value` as the type hint `kind` wants it; YAML reads 1e-4 as text, so numbers in text are taken."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in inner:
+            return None
+        return _convert(next(item for item in inner if item is not type(None)), value, where)
+    if origin is list:
+        if not isinstance(value, (list, tuple)):
+            raise _wrong_type(where, "a list", value)
+        return [_convert(inner[0], item, f"{where}.{index}") for index, item in enumerate(value)]
+    if dataclasses.is_dataclass(kind):
+        return value if isinstance(value, kind) else from_mapping(kind, value, where)
+    if kind is float and not isinstance(value, bool):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    elif kind is int and not isinstance(value, bool):
+        try:
+            number = float(value)
+            if number == int(number):
+                return int(value) if isinstance(value, int) else int(number)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    elif isinstance(value, kind):
+        return value
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a mapping"}
+    raise _wrong_type(where, names.get(kind, kind.__name__), value)
+
+
+def _wrong_type(where, needed, value):
+    return UserError(f"{where}: needs {needed}. Received: {value!r}.")
+
+
+def _dotted(where, key):
+    return f"{where}.{key}" if where else key
+
+
+def _copy(values):
+    if isinstance(values, dict):
+        return {key: _copy(value) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_copy(value) for value in values]
+    return values
+
+
+def _flatten(values, where=""):
+    flat = {}
+    items = values.items() if isinstance(values, dict) else enumerate(values)
+    for key, value in items:
+        if isinstance(value, (dict, list)) and value:
+            flat.update(_flatten(value, _dotted(where, key)))
+        else:
+            flat[_dotted(where, str(key))] = value
+    return flat
