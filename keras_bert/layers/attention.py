@@ -1,0 +1,68 @@
+"""Multi-head self-attention (Vaswani et al. 2017, section 3.2, as in the original modeling.py)."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.initializers import truncated_normal
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class SelfAttention(keras.layers.Layer):
+    """Every position attends to every position that is not padding.
+
+    Call arguments:
+        hidden: [batch, seq, hidden].
+        attention_bias: [batch, 1, 1, seq], 0 for a real token and a large negative number for padding.
+    Returns: (output [batch, seq, hidden], probabilities [batch, heads, seq, seq] before dropout).
+    """
+
+    def __init__(self, hidden_size, num_attention_heads, initializer_range=0.02, dropout_rate=0.1, **kwargs):
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.num_attention_heads = num_attention_heads
+        self.initializer_range = initializer_range
+        self.dropout_rate = dropout_rate
+        self.head_size = hidden_size // num_attention_heads
+        self.query = self._projection("query")
+        self.key = self._projection("key")
+        self.value = self._projection("value")
+        self.output_projection = self._projection("output_projection")
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
+
+    def _projection(self, name):
+        return keras.layers.Dense(
+            self.hidden_size,
+            kernel_initializer=truncated_normal(self.initializer_range),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, *input_shapes):
+        for projection in (self.query, self.key, self.value, self.output_projection):
+            projection.build((None, None, self.hidden_size))
+
+    def call(self, hidden, attention_bias, training=False):
+        batch, seq = ops.shape(hidden)[:2]
+
+        def split_heads(vectors):  # [batch, seq, hidden] -> [batch, heads, seq, head_size]
+            vectors = ops.reshape(vectors, (batch, seq, self.num_attention_heads, self.head_size))
+            return ops.transpose(vectors, (0, 2, 1, 3))
+
+        query, key, value = (split_heads(part(hidden)) for part in (self.query, self.key, self.value))
+        scores = ops.matmul(query * self.head_size**-0.5, ops.transpose(key, (0, 1, 3, 2)))
+        # In float32 also under bfloat16, whose eight bits of mantissa are too few to sum 512 shares of one.
+        scores = ops.cast(scores, "float32") + attention_bias
+        probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        context = ops.matmul(self.dropout(probabilities, training=training), value)
+        context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, seq, self.hidden_size))
+        return self.output_projection(context), probabilities
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_size": self.hidden_size,
+            "num_attention_heads": self.num_attention_heads,
+            "initializer_range": self.initializer_range,
+            "dropout_rate": self.dropout_rate,
+        }

@@ -1,0 +1,94 @@
+"""Dropout whose bits come from one place and depend on nothing but a key.
+
+A training step opens `dropout_key(key)` around the forward pass, with a key made of the seed,
+the step and the replica; every `Dropout` called inside draws from that key and its own number
+in the order of calls. So a step that is run again draws the same masks, and two replicas draw
+different ones. Outside such a scope (a user's own `fit`) each layer has a Keras seed generator.
+"""
+
+import contextlib
+import threading
+
+import keras
+import numpy as np
+from keras import ops
+
+_active = threading.local()
+
+
+class _KeyScope:
+    def __init__(self, key, bits):
+        self.key = key
+        self.bits = bits
+        self.calls = 0
+
+
+@contextlib.contextmanager
+def dropout_key(key, bits=None):
+    """Makes every `Dropout` called in the block draw its mask from `key`.
+
+    Args:
+        key: [2] uint32 tensor, different for every step, replica and micro-slice.
+        bits: function `(key, call, shape) -> uint32 tensor of that shape`, uniform over all 32-bit
+            values; `call` numbers the dropout calls of the block from 0. Default `counter_bits`.
+    """
+    previous = getattr(_active, "scope", None)
+    _active.scope = _KeyScope(key, bits or counter_bits)
+    try:
+        yield
+    finally:
+        _active.scope = previous
+
+
+def counter_bits(key, call, shape):
+    """Random bits as a hash of each element's index: a few integer operations that XLA fuses.
+
+    The mixing constants are the "lowbias32" of Chris Wellons' hash prospector; the second half of
+    the key enters between its two rounds, so that two keys do not give one sequence permuted.
+    """
+    first = key[0] ^ _uint32((call * 0x9E3779B9) & 0xFFFFFFFF)
+    index = ops.cast(ops.arange(int(np.prod(shape)), dtype="int32"), "uint32") if _is_static(shape) else None
+    if index is None:
+        index = ops.cast(ops.arange(ops.prod(ops.stack(shape)), dtype="int32"), "uint32")
+    state = ops.reshape(index, shape) ^ first
+    state = (state ^ ops.right_shift(state, _uint32(16))) * _uint32(0x7FEB352D)
+    state = state ^ key[1]
+    state = (state ^ ops.right_shift(state, _uint32(15))) * _uint32(0x846CA68B)
+    return state ^ ops.right_shift(state, _uint32(16))
+
+
+def _uint32(value):
+    return ops.cast(np.uint32(value), "uint32")
+
+
+def _is_static(shape):
+    return all(isinstance(size, int) for size in shape)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class Dropout(keras.layers.Layer):
+    """Sets a share `rate` of the inputs to zero in training and scales the rest by 1 / (1 - rate)."""
+
+    def __init__(self, rate, **kwargs):
+        super().__init__(**kwargs)
+        self.rate = rate
+        self.seed_generator = keras.random.SeedGenerator()
+        self.supports_masking = True
+        self.built = True
+
+    def call(self, inputs, training=False):
+        if not training or self.rate == 0:
+            return inputs
+        scope = getattr(_active, "scope", None)
+        if scope is None:
+            return keras.random.dropout(inputs, self.rate, seed=self.seed_generator)
+        call, scope.calls = scope.calls, scope.calls + 1
+        bits = scope.bits(scope.key, call, ops.shape(inputs))
+        keep = bits >= _uint32(int(self.rate * 2**32))
+        return ops.where(keep, inputs * (1.0 / (1.0 - self.rate)), ops.zeros((), inputs.dtype))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "rate": self.rate}

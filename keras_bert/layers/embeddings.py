@@ -1,0 +1,109 @@
+"""The input representation: word, position and segment embeddings, summed (paper, figure 2)."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.initializers import truncated_normal
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertEmbeddings(keras.layers.Layer):
+    """Sum of three learned embeddings, then LayerNorm and dropout.
+
+    Call arguments: `input_word_ids` and `input_type_ids`, both [batch, seq] int32.
+    Returns: [batch, seq, hidden].
+
+    Raises:
+        ValueError: a sequence longer than `max_position_embeddings`, or (run eagerly) an id outside
+            its table. Inside a compiled step nothing can be raised on every device, and a GPU or XLA
+            would silently read another row, so there an id out of range makes its token's vector NaN.
+    """
+
+    def __init__(
+        self,
+        vocab_size,
+        hidden_size,
+        max_position_embeddings=512,
+        type_vocab_size=2,
+        initializer_range=0.02,
+        layer_norm_eps=1e-12,
+        dropout_rate=0.1,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.max_position_embeddings = max_position_embeddings
+        self.type_vocab_size = type_vocab_size
+        self.initializer_range = initializer_range
+        self.layer_norm_eps = layer_norm_eps
+        self.dropout_rate = dropout_rate
+        self.layer_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
+        )
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, *input_shapes):
+        self.word_embeddings = self._add_table("word_embeddings", self.vocab_size)
+        self.position_embeddings = self._add_table("position_embeddings", self.max_position_embeddings)
+        self.token_type_embeddings = self._add_table("token_type_embeddings", self.type_vocab_size)
+        self.layer_norm.build((None, None, self.hidden_size))
+
+    def _add_table(self, name, rows):
+        # autocast=False: under bfloat16 the rows that were looked up are cast, not the whole table.
+        return self.add_weight(
+            name=name,
+            shape=(rows, self.hidden_size),
+            initializer=truncated_normal(self.initializer_range),
+            autocast=False,
+        )
+
+    def call(self, input_word_ids, input_type_ids, training=False):
+        seq = ops.shape(input_word_ids)[1]
+        if isinstance(seq, int) and seq > self.max_position_embeddings:
+            raise ValueError(
+                f"The sequence needs at most max_position_embeddings ({self.max_position_embeddings}) tokens. "
+                f"Received: {seq}. Truncate it or split it into windows."
+            )
+        in_range = ops.logical_and(
+            _in_range(input_word_ids, self.vocab_size, "input_word_ids", "vocab_size"),
+            _in_range(input_type_ids, self.type_vocab_size, "input_type_ids", "type_vocab_size"),
+        )
+        words = ops.take(self.word_embeddings, input_word_ids, axis=0)
+        positions = self.position_embeddings[:seq]
+        # As in the original: so few rows are fetched faster by a product with one-hots. It also carries
+        # the NaN of an id out of range to the whole vector at no cost.
+        one_hot = ops.one_hot(input_type_ids, self.type_vocab_size, dtype="float32")
+        one_hot = one_hot + ops.where(in_range, 0.0, float("nan"))[..., None]
+        embedded = words + positions + ops.matmul(one_hot, self.token_type_embeddings)
+        embedded = self.layer_norm(ops.cast(embedded, self.compute_dtype))
+        return self.dropout(embedded, training=training)
+
+    def compute_output_shape(self, input_word_ids_shape, input_type_ids_shape=None):
+        return (*input_word_ids_shape, self.hidden_size)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "max_position_embeddings": self.max_position_embeddings,
+            "type_vocab_size": self.type_vocab_size,
+            "initializer_range": self.initializer_range,
+            "layer_norm_eps": self.layer_norm_eps,
+            "dropout_rate": self.dropout_rate,
+        }
+
+
+def _in_range(ids, size, name, size_name):
+    """[batch, seq] bool; raises where the values are at hand."""
+    in_range = ops.logical_and(ids >= 0, ids < size)
+    if hasattr(ids, "numpy") and not ops.convert_to_numpy(in_range).all():
+        values = ops.convert_to_numpy(ids)
+        wrong = values[(values < 0) | (values >= size)]
+        raise ValueError(
+            f"{name} needs ids from 0 to {size_name} - 1 ({size - 1}). Received: {int(wrong[0])}. "
+            "Was the text tokenized with another model's vocabulary?"
+        )
+    return in_range

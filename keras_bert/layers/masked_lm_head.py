@@ -1,0 +1,71 @@
+"""The masked LM head (paper, section 3.1, task 1; run_pretraining.py, `get_masked_lm_output`)."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.activations import activation
+from keras_bert.layers.initializers import truncated_normal
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class MaskedLMHead(keras.layers.Layer):
+    """Transform, gelu, LayerNorm, then a decoder tied to the word embeddings, with a bias of its own.
+
+    Call arguments:
+        sequence_output: [batch, seq, hidden].
+        word_embeddings: [vocab, hidden], the encoder's table.
+        positions: [batch, predictions] int32, where to predict; all positions when absent. At 15% masked,
+            the largest product of the step shrinks to less than a sixth.
+    Returns: logits [batch, predictions or seq, vocab], float32.
+    """
+
+    def __init__(
+        self, vocab_size, hidden_size, hidden_act="gelu", initializer_range=0.02, layer_norm_eps=1e-12, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.hidden_act = hidden_act
+        self.initializer_range = initializer_range
+        self.layer_norm_eps = layer_norm_eps
+        self.transform = keras.layers.Dense(
+            hidden_size,
+            kernel_initializer=truncated_normal(initializer_range),
+            dtype=self.dtype_policy,
+            name="transform",
+        )
+        self.activation = activation(hidden_act)
+        self.layer_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
+        )
+
+    def build(self, *input_shapes):
+        self.transform.build((None, None, self.hidden_size))
+        self.layer_norm.build((None, None, self.hidden_size))
+        self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros", autocast=False)
+
+    def call(self, sequence_output, word_embeddings, positions=None):
+        if positions is not None:
+            sequence_output = gather_positions(sequence_output, positions)
+        transformed = self.layer_norm(self.activation(self.transform(sequence_output)))
+        table = ops.cast(word_embeddings, self.compute_dtype)
+        logits = ops.matmul(transformed, ops.transpose(table))
+        return ops.cast(logits, "float32") + self.bias
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "hidden_act": self.hidden_act,
+            "initializer_range": self.initializer_range,
+            "layer_norm_eps": self.layer_norm_eps,
+        }
+
+
+def gather_positions(sequence, positions):
+    """[batch, seq, hidden] at [batch, predictions] -> [batch, predictions, hidden]."""
+    batch, seq, hidden = ops.shape(sequence)
+    row_starts = ops.arange(batch, dtype="int32")[:, None] * seq
+    flat = ops.take(ops.reshape(sequence, (-1, hidden)), ops.reshape(positions + row_starts, (-1,)), axis=0)
+    return ops.reshape(flat, (batch, ops.shape(positions)[1], hidden))

@@ -1,0 +1,32 @@
+"""The next sentence prediction head (paper, section 3.1, task 2)."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.initializers import truncated_normal
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class NextSentenceHead(keras.layers.Layer):
+    """[batch, hidden] pooled -> [batch, 2] float32 logits; class 0 is "B follows A", 1 is "B is random"."""
+
+    def __init__(self, hidden_size, initializer_range=0.02, **kwargs):
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.initializer_range = initializer_range
+        self.classifier = keras.layers.Dense(
+            2, kernel_initializer=truncated_normal(initializer_range), dtype=self.dtype_policy, name="classifier"
+        )
+
+    def build(self, input_shape):
+        self.classifier.build((None, self.hidden_size))
+
+    def call(self, pooled_output):
+        return ops.cast(self.classifier(pooled_output), "float32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_size": self.hidden_size,
+            "initializer_range": self.initializer_range,
+        }

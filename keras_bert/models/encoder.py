@@ -1,0 +1,111 @@
+"""The encoder: token ids in, one vector a token and one a sequence out."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_bert.config import BertConfig
+from keras_bert.layers.embeddings import BertEmbeddings
+from keras_bert.layers.encoder_block import EncoderBlock
+from keras_bert.layers.pooler import Pooler
+
+PADDING_BIAS = -1e9
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertEncoder(keras.Model):
+    """BERT's Transformer encoder (Devlin et al. 2018, section 3), with the pooler.
+
+    Args:
+        config: a `BertConfig`.
+
+    Call arguments:
+        inputs: dict of `input_word_ids`, `input_mask` (1 real, 0 padding) and `input_type_ids` (segment),
+            each [batch, seq] int32.
+        return_attentions: adds `attentions` to what is returned.
+
+    Returns a dict:
+        sequence_output: [batch, seq, hidden], the last layer.
+        pooled_output: [batch, hidden].
+        hidden_states: list of [batch, seq, hidden]: the embeddings, then each layer.
+        attentions: on request, list of [batch, heads, seq, seq], one a layer.
+
+    Example:
+        encoder = BertEncoder(BertConfig.from_file("configs/models/tiny.yaml"))
+        ids = np.array([[101, 7592, 102]], "int32")
+        encoder({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})["pooled_output"]
+    """
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.embeddings = BertEmbeddings(
+            config.vocab_size,
+            config.hidden_size,
+            config.max_position_embeddings,
+            config.type_vocab_size,
+            config.initializer_range,
+            config.layer_norm_eps,
+            config.hidden_dropout_prob,
+            dtype=policy,
+            name="embeddings",
+        )
+        self.blocks = [
+            EncoderBlock(
+                config.hidden_size,
+                config.num_attention_heads,
+                config.intermediate_size,
+                config.hidden_act,
+                config.initializer_range,
+                config.layer_norm_eps,
+                config.hidden_dropout_prob,
+                config.attention_probs_dropout_prob,
+                dtype=policy,
+                name=f"block_{index}",
+            )
+            for index in range(config.num_hidden_layers)
+        ]
+        self.pooler = Pooler(config.hidden_size, config.initializer_range, dtype=policy, name="pooler")
+        self.build()
+
+    def build(self, input_shape=None):
+        # Every shape follows from the config, so the weights exist from the start.
+        if self.built:
+            return
+        shape = (None, None, self.config.hidden_size)
+        self.embeddings.build((None, None))
+        for block in self.blocks:
+            block.build(shape)
+        self.pooler.build(shape)
+
+    def call(self, inputs, training=False, return_attentions=False):
+        missing = {"input_word_ids", "input_mask", "input_type_ids"} - set(inputs)
+        if missing:
+            raise ValueError(
+                f"BertEncoder needs input_word_ids, input_mask and input_type_ids. Missing: {', '.join(sorted(missing))}."
+            )
+        hidden = self.embeddings(inputs["input_word_ids"], inputs["input_type_ids"], training=training)
+        padding = 1.0 - ops.cast(inputs["input_mask"], "float32")
+        attention_bias = padding[:, None, None, :] * PADDING_BIAS
+        hidden_states, attentions = [hidden], []
+        for block in self.blocks:
+            hidden, probabilities = block(hidden, attention_bias, training=training)
+            hidden_states.append(hidden)
+            attentions.append(probabilities)
+        outputs = {
+            "sequence_output": hidden,
+            "pooled_output": self.pooler(hidden),
+            "hidden_states": hidden_states,
+        }
+        if return_attentions:
+            outputs["attentions"] = attentions
+        return outputs
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype_policy.name, "config": dataclasses.asdict(self.config)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "config": BertConfig(**config["config"])})

@@ -1,0 +1,68 @@
+"""The model that is pretrained: the encoder under its two heads, and their losses."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_bert.config import BertConfig
+from keras_bert.layers.masked_lm_head import MaskedLMHead
+from keras_bert.layers.next_sentence_head import NextSentenceHead
+from keras_bert.models.encoder import BertEncoder
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertForPreTraining(keras.Model):
+    """Masked LM and next sentence prediction over one encoder (paper, section 3.1).
+
+    Call arguments:
+        inputs: the encoder's dict; with `masked_lm_positions` [batch, predictions] int32 the masked LM
+            logits are computed there only.
+
+    Returns a dict: `mlm_logits` [batch, predictions or seq, vocab] and `nsp_logits` [batch, 2], float32.
+    """
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        policy = self.dtype_policy
+        self.encoder = BertEncoder(config, dtype=policy, name="encoder")
+        self.mlm_head = MaskedLMHead(
+            config.vocab_size,
+            config.hidden_size,
+            config.hidden_act,
+            config.initializer_range,
+            config.layer_norm_eps,
+            dtype=policy,
+            name="mlm_head",
+        )
+        self.nsp_head = NextSentenceHead(config.hidden_size, config.initializer_range, dtype=policy, name="nsp_head")
+        self.build()
+
+    def build(self, input_shape=None):
+        if self.built:
+            return
+        self.mlm_head.build((None, None, self.config.hidden_size))
+        self.nsp_head.build((None, self.config.hidden_size))
+
+    def call(self, inputs, training=False):
+        encoded = self.encoder(inputs, training=training)
+        mlm_logits = self.mlm_head(
+            encoded["sequence_output"],
+            self.encoder.embeddings.word_embeddings,
+            positions=inputs.get("masked_lm_positions"),
+        )
+        return {"mlm_logits": mlm_logits, "nsp_logits": self.nsp_head(encoded["pooled_output"])}
+
+    def get_config(self):
+        return {"name": self.name, "dtype": self.dtype_policy.name, "config": dataclasses.asdict(self.config)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "config": BertConfig(**config["config"])})
+
+
+def cross_entropy(labels, logits):
+    """-log p(label): labels [...] int32, logits [..., classes] float32 -> [...] in nats."""
+    picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    return ops.logsumexp(logits, axis=-1) - picked
