@@ -14,6 +14,9 @@ from keras_bert.errors import UserError
 from keras_bert.files import atomic_write, exists, list_folder, open_file
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
+SOURCES = ("files", "python_documentation")
+STRATEGIES = ("one", "mirrored")
+PRECISIONS = ("float32", "bfloat16")
 
 
 def _require(condition, key, needed, received):
@@ -106,18 +109,18 @@ class VocabularyConfig:
 
 @dataclass
 class DataConfig:
-    """Where the text comes from. No `files` means the text that every Python installation carries."""
+    """Where the text comes from: `files`, or `python_documentation`, which every installation of Python carries."""
 
+    source: str = "files"
     files: list[str] = field(default_factory=list)
     validation_share: float = 0.02
     shard_megabytes: float = 16.0
     shards_per_group: int = 4
-    workers: int = 0
 
     def __post_init__(self):
+        _require(self.source in SOURCES, "source", f"one of {', '.join(SOURCES)}", self.source)
         _require(0.0 < self.validation_share < 1.0, "validation_share", "a share between 0 and 1", self.validation_share)
         _require_positive(self, "shard_megabytes", "shards_per_group")
-        _require(self.workers >= 0, "workers", "0 (all cores) or a count", self.workers)
 
 
 @dataclass
@@ -222,13 +225,9 @@ class TrainingConfig:
         _require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
 
 
-STRATEGIES = ("one", "mirrored")
-PRECISIONS = ("float32", "bfloat16")
-
-
 @dataclass
 class PretrainConfig:
-    """One pretraining experiment, whole."""
+    """One pretraining experiment, whole. `examples` are sentences with [MASK] that the trained model fills in."""
 
     name: str = "pretrain"
     model: BertConfig = field(default_factory=BertConfig)
@@ -239,6 +238,7 @@ class PretrainConfig:
     phases: list[PhaseConfig] = field(default_factory=lambda: [PhaseConfig()])
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    examples: list[str] = field(default_factory=list)
 
     def __post_init__(self):
         _require(self.phases, "phases", "at least one phase", self.phases)
@@ -252,9 +252,14 @@ class PretrainConfig:
                 phase.sequence_length,
             )
 
+    def require_text(self):
+        """Raises `UserError` unless the recipe names text to train on."""
+        if self.data.source == "files" and not self.data.files:
+            raise UserError("data.files: needs text to train on. Received: none. Give --data FILE, folder or 'glob'.")
+
     @classmethod
-    def from_file(cls, path, overrides=()):
-        """Reads a recipe; `overrides` are `section.key=value` texts that win over it.
+    def from_file(cls, path, overrides=None):
+        """Reads a recipe; `overrides` (`{"section.key": value}`) win over it.
 
         The recipe's `model` is the name of a file in configs/models (or its path), or a
         mapping of `BertConfig` fields in which `extends` may name such a file.
@@ -264,11 +269,11 @@ class PretrainConfig:
         return cls.from_mapping(values, overrides, os.path.dirname(os.fspath(path)))
 
     @classmethod
-    def from_mapping(cls, values, overrides=(), folder=""):
+    def from_mapping(cls, values, overrides=None, folder=""):
         values = dict(values)
         if "model" in values:
             values["model"] = _extended_model(values["model"], folder)
-        return settings.from_mapping(cls, settings.apply_overrides(cls, values, overrides))
+        return settings.from_mapping(cls, settings.apply_overrides(cls, values, overrides or {}))
 
 
 def _extended_model(values, folder):

@@ -3,6 +3,7 @@
 The mechanics only; what the settings are stands in `config.py`.
 """
 
+import copy
 import dataclasses
 import difflib
 import types
@@ -87,34 +88,33 @@ def unknown_key(cls, full_key, key):
 
 
 def parse_override(text):
-    """`"optimizer.learning_rate=1e-3"` → `(["optimizer", "learning_rate"], 0.001)`."""
+    """`"optimizer.learning_rate=1e-3"` → `("optimizer.learning_rate", value)`, the value read as YAML."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise UserError(f"--set {text}: needs the form section.key=value.")
     try:
-        return key.strip().split("."), yaml.safe_load(value)
+        return key.strip(), yaml.safe_load(value)
     except yaml.YAMLError:
         raise UserError(f"--set {text}: {value!r} is not a YAML value.") from None
 
 
 def apply_overrides(cls, values, overrides):
-    """A copy of `values` with every `section.key=value` put in its place.
+    """A copy of `values` with each of `overrides` (`{dotted key: value}`) put in its place.
 
-    List items are reached by index: `phases.0.batch_size=32`. Raises `UserError` for a key
-    that the dataclass `cls` lacks, naming the nearest one anywhere in it.
+    List items are reached by index: `phases.0.batch_size`. Raises `UserError` for a key that the
+    dataclass `cls` lacks, naming the nearest one anywhere in it.
     """
-    values = _copy(values)
-    for text in overrides:
-        path, value = parse_override(text)
+    values = copy.deepcopy(values)
+    for key, value in overrides.items():
+        path = key.split(".")
         _check_path(cls, path)
         target = values
         for step in path[:-1]:
-            target = _descend(target, step, text)
-        last = path[-1]
+            target = _descend(target, step, key)
         if isinstance(target, list):
-            target[_index(target, last, text)] = value
+            target[_index(target, path[-1], key)] = value
         else:
-            target[last] = value
+            target[path[-1]] = value
     return values
 
 
@@ -156,17 +156,17 @@ def _check_path(cls, path):
             raise UserError(f"{'.'.join(path)}: {'.'.join(path[:depth])} is a value, not a section.")
 
 
-def _descend(target, step, text):
+def _descend(target, step, key):
     if isinstance(target, list):
-        return target[_index(target, step, text)]
+        return target[_index(target, step, key)]
     if not isinstance(target.get(step), (dict, list)):
         target[step] = {}
     return target[step]
 
 
-def _index(items, step, text):
+def _index(items, step, key):
     if not step.isdigit() or int(step) >= len(items):
-        raise UserError(f"--set {text}: needs an index from 0 to {len(items) - 1}. Received: {step!r}.")
+        raise UserError(f"{key}: needs an index from 0 to {len(items) - 1}. Received: {step!r}.")
     return int(step)
 
 
@@ -207,14 +207,6 @@ def _wrong_type(where, needed, value):
 
 def _dotted(where, key):
     return f"{where}.{key}" if where else key
-
-
-def _copy(values):
-    if isinstance(values, dict):
-        return {key: _copy(value) for key, value in values.items()}
-    if isinstance(values, list):
-        return [_copy(value) for value in values]
-    return values
 
 
 def _flatten(values, where=""):

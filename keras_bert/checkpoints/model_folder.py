@@ -5,14 +5,13 @@ Names and fields are Hugging Face's, so that `transformers` opens what is writte
 
 import dataclasses
 import json
-import operator
 import os
 
 import safetensors
 import safetensors.numpy
 
 from keras_bert import files, settings
-from keras_bert.checkpoints.names import pretraining_names
+from keras_bert.checkpoints.names import huggingface_variables
 from keras_bert.config import BertConfig
 from keras_bert.errors import UserError
 
@@ -42,22 +41,19 @@ class ModelFolder:
 
     def load_into(self, model):
         """Copies every tensor into a `BertForPreTraining`. Raises `UserError` for one absent or misshapen."""
-        names = pretraining_names(self.config.num_hidden_layers)
         with _open_weights(self.weights_file) as weights:
             present = set(weights.keys())
-            for name in names:
+            for name, variable in huggingface_variables(model):
                 if name.huggingface not in present:
                     raise UserError(f"{self.weights_file}: needs the tensor {name.huggingface} and lacks it.")
-                variable = _variable(model, name)
                 value = weights.get_tensor(name.huggingface)
-                value = value.T if name.transposed else value
-                if value.shape != tuple(variable.shape):
-                    needed = tuple(variable.shape)[::-1] if name.transposed else tuple(variable.shape)
+                needed = tuple(variable.shape)[::-1] if name.transposed else tuple(variable.shape)
+                if value.shape != needed:
                     raise UserError(
                         f"{self.weights_file}: {name.huggingface} needs shape {list(needed)} by {CONFIG}. "
-                        f"Received: {list(weights.get_slice(name.huggingface).get_shape())}."
+                        f"Received: {list(value.shape)}."
                     )
-                variable.assign(value)
+                variable.assign(value.T if name.transposed else value)
 
 
 def find_model_folder(path):
@@ -97,12 +93,11 @@ def write_model_folder(path, model, vocabulary, lower_case):
     aside = f"{path}.partial"
     files.remove_folder(aside)
     files.make_folder(aside)
-    names = pretraining_names(model.config.num_hidden_layers)
-    tensors = {}
-    for name in names:
-        value = _variable(model, name).numpy()
-        # safetensors writes the buffer as it lies in memory, so a transpose must be a copy.
-        tensors[name.huggingface] = value.T.copy() if name.transposed else value
+    # safetensors writes a buffer as it lies in memory, so a transpose must be a copy.
+    tensors = {
+        name.huggingface: variable.numpy().T.copy() if name.transposed else variable.numpy()
+        for name, variable in huggingface_variables(model)
+    }
     safetensors.numpy.save_file(tensors, os.path.join(aside, WEIGHTS), metadata={"format": "pt"})
     _write_json(os.path.join(aside, CONFIG), _huggingface_config(model.config))
     _write_json(os.path.join(aside, TOKENIZER), _tokenizer_config(model.config, lower_case))
@@ -139,14 +134,6 @@ def _tokenizer_config(config, lower_case):
 def _write_json(path, values):
     with files.atomic_write(path) as stream:
         stream.write(json.dumps(values, indent=2) + "\n")
-
-
-def _variable(model, name):
-    """The Keras variable at an attribute path in which a number is a list's index."""
-    target = model
-    for step in name.attribute.split("."):
-        target = target[int(step)] if step.isdigit() else operator.attrgetter(step)(target)
-    return target
 
 
 def _open_weights(path):

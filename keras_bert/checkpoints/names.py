@@ -72,3 +72,17 @@ def pretraining_names(num_hidden_layers):
         for name in _BLOCK
     ]
     return [*_EMBEDDINGS, *blocks, *_POOLER, *_MASKED_LM_HEAD, *_NEXT_SENTENCE_HEAD]
+
+
+def huggingface_variables(model):
+    """`[(TensorName, Keras variable)]` of a `BertForPreTraining`."""
+    names = pretraining_names(model.config.num_hidden_layers)
+    return [(name, _variable(model, name.attribute)) for name in names]
+
+
+def _variable(model, attribute):
+    """The variable at a path of attributes in which a number is a list's index."""
+    target = model
+    for step in attribute.split("."):
+        target = target[int(step)] if step.isdigit() else getattr(target, step)
+    return target

@@ -1,0 +1,70 @@
+"""The command line: one module a command, each thin.
+
+Nothing imported here imports TensorFlow, so that help and bad arguments are answered at once.
+"""
+
+import errno
+import os
+import traceback
+
+import click
+
+from keras_bert.cli.fill import fill
+from keras_bert.cli.inspect import inspect
+from keras_bert.cli.pretrain import pretrain
+from keras_bert.errors import UserError
+
+# What the system refuses and the user can mend.
+_USERS_ERRNO = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+class BadInput(click.ClickException):
+    exit_code = 2
+
+
+class FrontDoor(click.Group):
+    """Turns a `UserError` into one line and exit status 2; a bug keeps its traceback."""
+
+    def invoke(self, context):
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        try:
+            return super().invoke(context)
+        except UserError as error:
+            raise BadInput(str(error)) from None
+        except OSError as error:
+            if error.errno in _USERS_ERRNO:
+                raise BadInput(f"{error.filename or 'Writing'}: {error.strerror}.") from None
+            self._keep_traceback(context)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, KeyboardInterrupt):
+            raise
+        except Exception:
+            self._keep_traceback(context)
+
+    def _keep_traceback(self, context):
+        """Inside an `except`: writes RUN/error.log where a run is known, else lets the traceback through."""
+        folder = context.meta.get("keras_bert.run_folder")
+        if context.params.get("debug") or not folder or not os.path.isdir(folder):
+            raise  # noqa: PLE0704
+        path = os.path.join(folder, "error.log")
+        with open(path, "w", encoding="utf-8") as stream:
+            traceback.print_exc(file=stream)
+        last = traceback.format_exc().strip().splitlines()[-1]
+        click.echo(f"A fault in the program: {last[:300]}\nThe traceback is in {path}; --debug prints it.", err=True)
+        context.exit(1)
+
+
+@click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Print the traceback of a fault.")
+def main(debug):
+    """BERT in TensorFlow and Keras, from a pile of text to a pretrained encoder.
+
+    \b
+    python run.py pretrain                                  the demo: no download, a few minutes
+    python run.py pretrain --config wiki_mini --data 'wiki/*'
+    python run.py fill --model runs/demo "The file [MASK] be opened."
+    python run.py inspect base
+    """
+
+
+for command in (pretrain, fill, inspect):
+    main.add_command(command)

@@ -144,7 +144,7 @@ class ShardSet:
         Args:
             folder: path of the shard folder.
             vocabulary: the `Vocabulary` to be used with it; another than the shards' is refused.
-            verify: whether every file is read once and held against its checksum.
+            verify: whether every file is held against its checksum now; `read` does so in any case.
 
         Raises:
             UserError: `meta.json` or a shard is missing, truncated or altered, or the vocabulary differs.
@@ -156,7 +156,8 @@ class ShardSet:
         shards = cls(folder, meta)
         if verify:
             for name in shards.names:
-                shards._verify(name)
+                for kind in KINDS:
+                    shards._verified(name, kind)
         return shards
 
     def path(self, name, kind):
@@ -167,19 +168,8 @@ class ShardSet:
 
     def read(self, name):
         """One shard as arrays: tokens [tokens], sentences [sentences + 1], documents [documents + 1]."""
-        shard = self._shards[name]
-        sizes = {kind: shard[kind] + (kind != "tokens") for kind in KINDS}
-        dtypes = {kind: _OFFSET_DTYPE for kind in KINDS} | {"tokens": token_dtype(self.meta["vocab_size"])}
-        arrays = []
-        for kind in KINDS:
-            data = self._bytes(name, kind)
-            if len(data) != sizes[kind] * dtypes[kind].itemsize:
-                raise UserError(
-                    f"{self.path(name, kind)}: needs {sizes[kind] * dtypes[kind].itemsize} bytes. "
-                    f"Received: {len(data)}. {_REMEDY}."
-                )
-            arrays.append(np.frombuffer(data, dtypes[kind]))
-        return tuple(arrays)
+        dtypes = (token_dtype(self.meta["vocab_size"]), _OFFSET_DTYPE, _OFFSET_DTYPE)
+        return tuple(np.frombuffer(self._verified(name, kind), dtype) for kind, dtype in zip(KINDS, dtypes))
 
     def token_counts(self):
         """How often each id occurs in all shards: int64 [vocab_size]."""
@@ -188,16 +178,13 @@ class ShardSet:
             counts += np.bincount(self.read(name)[0], minlength=counts.size)
         return counts
 
-    def _verify(self, name):
-        for kind in KINDS:
-            if hashlib.sha256(self._bytes(name, kind)).hexdigest() != self._shards[name]["sha256"][kind]:
-                raise UserError(
-                    f"{self.path(name, kind)}: is not the file that meta.json describes "
-                    f"(truncated or altered). {_REMEDY}."
-                )
-
-    def _bytes(self, name, kind):
-        return _read_bytes(self.path(name, kind))
+    def _verified(self, name, kind):
+        """The bytes of a shard's file, held against its checksum."""
+        path = self.path(name, kind)
+        data = _read_bytes(path)
+        if hashlib.sha256(data).hexdigest() != self._shards[name]["sha256"][kind]:
+            raise UserError(f"{path}: is not the file that meta.json describes (truncated or altered). {_REMEDY}.")
+        return data
 
 
 def _offsets(lengths):

@@ -52,7 +52,7 @@ class SelfAttention(keras.layers.Layer):
         query, key, value = (split_heads(part(hidden)) for part in (self.query, self.key, self.value))
         scores = ops.matmul(query * self.head_size**-0.5, ops.transpose(key, (0, 1, 3, 2)))
         # In float32 also under bfloat16, whose eight bits of mantissa are too few to sum 512 shares of one.
-        scores = ops.cast(scores, "float32") + attention_bias
+        scores = ops.cast(scores, "float32") + ops.cast(attention_bias, "float32")
         probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         context = ops.matmul(self.dropout(probabilities, training=training), value)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, seq, self.hidden_size))

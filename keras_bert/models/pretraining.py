@@ -1,9 +1,8 @@
-"""The model that is pretrained: the encoder under its two heads, and their losses."""
+"""The model that is pretrained: the encoder under its two heads."""
 
 import dataclasses
 
 import keras
-from keras import ops
 
 from keras_bert.config import BertConfig
 from keras_bert.layers.masked_lm_head import MaskedLMHead
@@ -60,9 +59,3 @@ class BertForPreTraining(keras.Model):
     @classmethod
     def from_config(cls, config):
         return cls(**{**config, "config": BertConfig(**config["config"])})
-
-
-def cross_entropy(labels, logits):
-    """-log p(label): labels [...] int32, logits [..., classes] float32 -> [...] in nats."""
-    picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
-    return ops.logsumexp(logits, axis=-1) - picked

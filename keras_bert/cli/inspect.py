@@ -1,0 +1,61 @@
+"""`run.py inspect`."""
+
+import math
+import os
+
+import click
+
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.config import BertConfig, find_config
+from keras_bert.models import parameters
+
+
+@click.command()
+@click.argument("model", metavar="MODEL|CONFIG")
+def inspect(model):
+    """Print the parameter table, part by part, beside the formulas that people quote.
+
+    \b
+    MODEL is a run folder or a model folder; CONFIG a file, or a name in configs/models.
+
+    \b
+    Example:
+      python run.py inspect base
+    """
+    folder = open_model_folder(model) if os.path.isdir(model) else None
+    config = folder.config if folder else BertConfig.from_file(find_config("models", model))
+    for line in _table(config):
+        click.echo(line)
+    if folder:
+        shapes = folder.tensor_shapes()
+        click.echo(f"{folder.weights_file}: {len(shapes)} tensors, {sum(map(math.prod, shapes.values())):,} values.")
+
+
+def _table(config):
+    encoder, heads = parameters.encoder_parts(config), parameters.head_parts(config)
+    yield (
+        f"H = {config.hidden_size}, L = {config.num_hidden_layers}, A = {config.num_attention_heads}, "
+        f"V = {config.vocab_size:,}"
+    )
+    yield from map(_row, encoder)
+    yield _sum("the encoder with its pooler", parameters.total(encoder))
+    yield from map(_row, heads)
+    yield _sum("with the pretraining heads", parameters.total(encoder) + parameters.total(heads))
+    yield ""
+    exact = parameters.total(encoder)
+    weights_only, rough = parameters.weights_only(config), parameters.rough_estimate(config)
+    yield _sum("the tutorials' weights-only formula", weights_only)
+    yield f"    {exact - weights_only:,} fewer than the encoder: no dense biases and no pooler."
+    yield _sum("the rough 30k·H + 12·L·H²", rough)
+    yield (
+        f"    {abs(exact - rough):,} {'fewer' if rough < exact else 'more'}: 30,000 words for {config.vocab_size:,}, "
+        "no positions, segments, LayerNorm, biases or pooler."
+    )
+
+
+def _row(part):
+    return f"  {part.name:<28}{part.product:<32}{part.count:>15,}"
+
+
+def _sum(name, count):
+    return f"{name:<62}{count:>15,}"

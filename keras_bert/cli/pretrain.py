@@ -1,0 +1,70 @@
+"""`run.py pretrain`."""
+
+import os
+
+import click
+
+from keras_bert import settings
+from keras_bert.config import STRATEGIES, PretrainConfig, find_config
+
+
+@click.command()
+@click.option("--config", metavar="FILE", help="A recipe: a file, or a name in configs/pretrain.")
+@click.option("--data", multiple=True, metavar="GLOB", help="Text: files, folders or quoted globs. Repeatable.")
+@click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<recipe>.")
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="The devices to train on.")
+@click.option("--steps", type=click.IntRange(min=1), help="Steps in all; a run that goes on may be given more.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of weights, masks, pairs, order and dropout.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any setting: optimizer.learning_rate=1e-3")
+@click.option("--fresh", is_flag=True, help="Start over in a new folder.")
+@click.pass_context
+def pretrain(context, config, data, output, strategy, steps, seed, overrides, fresh):
+    """Pretrain a BERT: masked LM and next sentence prediction.
+
+    Without a config, data or strategy it is the demo: a small model on the documentation that every Python
+    installation carries. The same command again goes on where it stopped.
+
+    \b
+    Example:
+      python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
+    """
+    recipe_file = find_config("pretrain", config or ("bert_base" if data or strategy else "demo"))
+    chosen = {
+        "data.files": list(data) or None,
+        "training.strategy": strategy,
+        "training.steps": steps,
+        "training.seed": seed,
+    }
+    recipe = PretrainConfig.from_file(
+        recipe_file,
+        {
+            **dict(settings.parse_override(text) for text in overrides),
+            **{key: value for key, value in chosen.items() if value is not None},
+        },
+    )
+    recipe.require_text()
+    output = output or os.path.join("runs", recipe.name)
+
+    from keras_bert.tasks.pretraining import pretrain as run_pretraining
+    from keras_bert.training.run_folder import RunFolder
+
+    run = RunFolder.fresh(output) if fresh else RunFolder(output)
+    context.meta["keras_bert.run_folder"] = run.path
+    click.echo(f"{os.path.relpath(recipe_file)} → {run.path}")
+    results = run_pretraining(recipe, run, click.echo)
+    _show(results)
+    click.echo(f'Written: {run.path}. Next: python run.py fill --model {run.path} "…[MASK]…"   |   tensorboard --logdir {run.path}')
+
+
+def _show(results):
+    click.echo(
+        f"Held-out documents, after {results['steps']} steps: masked LM loss {results['eval_mlm_loss']:.3f} nats, "
+        f"perplexity {results['eval_perplexity']:.1f}, next sentence {results['eval_nsp_accuracy']:.1%}."
+    )
+    loss, unigram = results["eval_mask_token_loss"], results["eval_mask_token_unigram_loss"]
+    click.echo(
+        f"At [MASK]ed positions alone: {loss:.3f} nats; the training text's unigram has {unigram:.3f} there, "
+        f"{abs(unigram - loss):.3f} {'more' if unigram > loss else 'less'}."
+    )
+    for example in results["examples"]:
+        click.echo(f"  {example['text']}\n    → {example['filled']}")

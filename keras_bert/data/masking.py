@@ -1,0 +1,171 @@
+"""Dynamic masking for the masked LM, inside the graph and stateless (paper, section 3.1, task 1).
+
+After `create_masked_lm_predictions` of Google's create_pretraining_data.py. All randomness is a counter hash of
+(seed, epoch, example, position), so a mask does not know of batches, threads or where a run started.
+`tf.random.stateless_*` takes one seed for a whole tensor and cannot give that.
+"""
+
+import tensorflow as tf
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MASK_64 = 2**64 - 1
+
+
+class DynamicMasking:
+    """Chooses positions, puts [MASK], random or unchanged tokens there, and keeps what stood there.
+
+    Args:
+        masking: a `MaskingConfig`; of `refresh` nothing is used here, the caller passes the epoch.
+        max_predictions_per_seq: int, the static width of the predictions.
+        vocabulary: a `Vocabulary`.
+        seed: int.
+    """
+
+    def __init__(self, masking, max_predictions_per_seq, vocabulary, seed):
+        self._masking = masking
+        self._max_predictions = max_predictions_per_seq
+        self._vocab_size = len(vocabulary)
+        self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
+        self._mask_id = vocabulary.mask_id
+        self._is_continuation = vocabulary.is_continuation
+        self._seed = seed
+
+    def __call__(self, input_word_ids, lengths, example_ids, epoch=0):
+        """Masks a batch.
+
+        Args:
+            input_word_ids: int32 [batch, seq] with static `seq`; rows hold [CLS], tokens, [SEP], ... and padding.
+            lengths: int32 [batch], tokens of each row that are not padding, [CLS] and [SEP] included.
+            example_ids: int64 [batch].
+            epoch: int or scalar tensor.
+
+        Returns:
+            dict of `input_word_ids` int32 [batch, seq] with the masks in; `masked_lm_positions` int32,
+            `masked_lm_ids` int32 and `masked_lm_weights` float32, each [batch, max_predictions_per_seq]: positions
+            ascend, and where a row has fewer the rest is position 0, id 0, weight 0.
+        """
+        sequence_length = input_word_ids.shape[1]
+        keys = example_keys(self._seed, epoch, example_ids)
+        places = tf.range(sequence_length)[None, :]
+        candidate = places < lengths[:, None]
+        for special_id in self._special_ids:
+            candidate &= input_word_ids != special_id
+        # Of [CLS] and [SEP] the original predicts none, but counts them; a table has Python's rounding exactly.
+        budgets = [self._budget(length) for length in range(sequence_length + 1)]
+        budget = tf.gather(tf.constant(budgets, tf.int32), lengths)
+        scores = tf.cast(tf.bitwise.right_shift(random_bits(keys, places), _uint64(33)), tf.int32)
+        if self._masking.whole_word:
+            continuation = tf.gather(tf.constant(self._is_continuation), input_word_ids)
+            chosen = choose_words(candidate, continuation, budget, scores)
+            countdown = tf.where(chosen, sequence_length - places, 0)
+        else:
+            chosen = choose_tokens(candidate, budget, scores, self._max_predictions)
+            countdown = tf.where(chosen >= 0, sequence_length - chosen, 0)
+        countdown = tf.math.top_k(countdown, self._max_predictions).values
+        is_prediction = countdown > 0
+        positions = tf.where(is_prediction, sequence_length - countdown, 0)
+        original_ids = tf.where(is_prediction, tf.gather(input_word_ids, positions, batch_dims=1), 0)
+        # Added, not put: the unused predictions all point at position 0 and must leave it alone.
+        change = tf.where(is_prediction, self._replacements(keys, positions, original_ids) - original_ids, 0)
+        rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
+        return {
+            "input_word_ids": tf.tensor_scatter_nd_add(input_word_ids, tf.stack([rows, positions], axis=-1), change),
+            "masked_lm_positions": positions,
+            "masked_lm_ids": original_ids,
+            "masked_lm_weights": tf.cast(is_prediction, tf.float32),
+        }
+
+    def _budget(self, length):
+        return min(self._max_predictions, max(1, int(round(length * self._masking.share))))
+
+    def _replacements(self, keys, positions, original_ids):
+        """What stands at each position: [MASK], a token drawn from the whole vocabulary, or the token itself."""
+        bits = random_bits(keys, positions + 2**16)  # Past every position, whose draws are the scores.
+        draw = tf.cast(tf.bitwise.right_shift(bits, _uint64(32)), tf.int64)
+        below_mask = round(self._masking.mask_token_share * 2**32)
+        below_random = round((self._masking.mask_token_share + self._masking.random_token_share) * 2**32)
+        low_bits = tf.bitwise.bitwise_and(bits, _uint64(2**32 - 1))
+        random_ids = tf.cast(tf.bitwise.right_shift(low_bits * _uint64(self._vocab_size), _uint64(32)), tf.int32)
+        return tf.where(draw < below_mask, self._mask_id, tf.where(draw < below_random, random_ids, original_ids))
+
+
+def choose_tokens(candidate, budget, scores, max_predictions):
+    """Positions of the `budget` candidates with the highest scores: int32 [batch, max_predictions], -1 where unused.
+
+    Args:
+        candidate: bool [batch, seq].
+        budget: int32 [batch], at most `max_predictions`.
+        scores: int32 [batch, seq], at least 0.
+    """
+    highest = tf.math.top_k(tf.where(candidate, scores, -1), max_predictions)
+    is_chosen = (highest.values >= 0) & (tf.range(max_predictions)[None, :] < budget[:, None])
+    return tf.where(is_chosen, highest.indices, -1)
+
+
+def choose_words(candidate, continuation, budget, scores):
+    """Whole words in the order of their scores, each taken if it fits in what is left: bool [batch, seq].
+
+    A word is a candidate and the continuations that follow it. One that begins a segment with a continuation (its
+    head was cut off) is a word of its own; after [SEP] the original joins it to the last word before, of another text.
+
+    Args:
+        candidate, continuation: bool [batch, seq].
+        budget: int32 [batch].
+        scores: int32 [batch, seq], at least 0; `scores[:, n]` is the n-th word's.
+    """
+    batch, sequence_length = tf.shape(candidate)[0], candidate.shape[1]
+    row_starts = tf.range(batch)[:, None] * sequence_length
+
+    def add_up(values, places):
+        """Sums of the values [batch, seq] that share a place in their row: [batch, seq]."""
+        sums = tf.math.unsorted_segment_sum(values, places + row_starts, batch * sequence_length)
+        return tf.reshape(sums, [batch, sequence_length])
+
+    follows_candidate = tf.pad(candidate[:, :-1], [[0, 0], [1, 0]])
+    is_head = candidate & ~(continuation & follows_candidate)
+    word = tf.maximum(tf.cumsum(tf.cast(is_head, tf.int32), axis=1) - 1, 0)
+    sizes = add_up(tf.cast(candidate, tf.int32), word)
+    order = tf.math.top_k(tf.where(sizes > 0, scores, -1), sequence_length).indices
+    taken = _take_what_fits(tf.gather(sizes, order, batch_dims=1), budget)
+    return candidate & (tf.gather(add_up(tf.cast(taken, tf.int32), order), word, batch_dims=1) > 0)
+
+
+def _take_what_fits(sizes, budget):
+    """The greedy choice in order, skipping what would overflow: bool [batch, seq] for int32 sizes [batch, seq].
+
+    A round takes the longest prefix that fits of the items still open, so it is one cumulative sum. The next item
+    then overflows, and with it every later one of its size: what is left falls below that size, and rounds are few.
+    """
+
+    def take_prefix(taken, is_open, left):
+        is_open &= sizes <= left[:, None]
+        fits = is_open & (tf.cumsum(tf.where(is_open, sizes, 0), axis=1) <= left[:, None])
+        left -= tf.reduce_sum(tf.where(fits, sizes, 0), axis=1)
+        return taken | fits, is_open & ~fits & (sizes <= left[:, None]), left
+
+    state = (tf.zeros_like(sizes, tf.bool), sizes > 0, budget)
+    return tf.while_loop(lambda taken, is_open, left: tf.reduce_any(is_open), take_prefix, state)[0]
+
+
+def example_keys(seed, epoch, example_ids):
+    """A 64-bit key for each example: uint64 [batch]. Neighbouring seeds, epochs and ids have unrelated keys."""
+    key = _mix(_uint64((seed + _GOLDEN) & _MASK_64))
+    for part in (epoch, example_ids):
+        key = _mix(key + _uint64(_GOLDEN) + tf.cast(part, tf.uint64))
+    return key
+
+
+def random_bits(keys, counters):
+    """Number `counters` (int32 [batch or 1, n]) of each key's SplitMix64 sequence: uint64 [batch, n]."""
+    return _mix(keys[:, None] + tf.cast(counters + 1, tf.uint64) * _uint64(_GOLDEN))
+
+
+def _mix(bits):
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit depends on every bit."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, _uint64(shift))) * _uint64(factor)
+    return tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, _uint64(31)))
+
+
+def _uint64(value):
+    return tf.constant(value, tf.uint64)

@@ -1,0 +1,222 @@
+"""Segment pairs for next sentence prediction, planned as spans of a shard's tokens.
+
+After `create_instances_from_document` and `truncate_seq_pair` of Google's create_pretraining_data.py (paper,
+appendix A.2). A plan is an int32 array [examples, 5] of rows (a_start, a_end, b_start, b_end, is_random_next)
+with half-open token spans: cutting a span at its ends leaves a span, so no token is copied before training.
+"""
+
+import hashlib
+import io
+import json
+from bisect import bisect_left
+
+import numpy as np
+
+from keras_bert.files import atomic_write, exists, join, make_folder, open_file
+
+PLAN_COLUMNS = 5
+_DRAWS_AT_ONCE = 4000
+_LABELS_BALANCED_OVER = 20
+_PAIRS_STREAM, _REPEAT_STREAM = 1, 2
+
+
+def plan_pairs(sentences, documents, max_tokens, entropy, random_next_share=0.5, short_sequence_share=0.1):
+    """Plans one pass over a shard.
+
+    A chunk is whole sentences of one document up to a target length. A is a random prefix of them; B is the rest
+    (label 0), or sentences of another document from a random start (label 1), and then the rest goes back. The
+    longer of the two loses tokens at its front or back until both fit in `max_tokens`.
+
+    It differs from the original in four points. The original makes B random whenever a chunk is one sentence,
+    which leaves 46% or fewer "next": here such a chunk is split inside its sentence, whatever its label, and a
+    random B then starts inside a sentence too, so neither length nor a cut tells the label. Labels are dealt out
+    so that every stretch of a plan has `random_next_share` of random ones. The short target is drawn for a chunk,
+    not for a document: the share then holds for texts with few, long documents. A sentence longer than
+    `max_tokens` is divided beforehand, where the original drops what does not fit.
+
+    Args:
+        sentences: int [sentences + 1], where each sentence begins in the tokens.
+        documents: int [documents + 1], where each document begins in the sentences.
+        max_tokens: largest sum of the lengths of A and B: the sequence length without [CLS] and two [SEP].
+        entropy: tuple of ints at least 0 that decides all that is random here.
+        random_next_share: share of label 1. A shard of one document has no other to take B from: all labels are 0.
+        short_sequence_share: share of chunks whose target is uniform in 2..max_tokens instead of `max_tokens`.
+
+    Returns:
+        int32 [examples, 5], in the order of the text. Every span has at least one token. A document (or what is
+        left of one) of a single token makes no pair.
+    """
+    if max_tokens < 2:
+        raise ValueError(f"max_tokens: needs at least 2, one for A and one for B. Received: {max_tokens}.")
+    rng = np.random.default_rng(np.random.SeedSequence(entropy))
+    bounds, documents = _divide_long_sentences(np.asarray(sentences, np.int64), np.asarray(documents), max_tokens)
+    if len(documents) == 2:
+        random_next_share = 0.0
+    draws = _draws(rng, max_tokens, random_next_share, short_sequence_share)
+    chunks = np.array(_split_chunks(bounds.tolist(), documents.tolist(), draws), np.int64).reshape(-1, 7)
+    a_start, middle, end, target, document, split_inside, is_random = chunks.T
+    b_start, b_end = middle.copy(), end.copy()
+    random_rows = np.flatnonzero(is_random)
+    b_start[random_rows], b_end[random_rows] = _spans_of_other_documents(
+        bounds, documents, document[random_rows], (target - middle + a_start)[random_rows], split_inside[random_rows], rng
+    )
+    spans = _truncate(a_start, middle, b_start, b_end, max_tokens, rng)
+    return np.stack([*spans, is_random], axis=1).astype(np.int32)
+
+
+def repeat_to_count(plan, count, rng):
+    """`count` rows of the plan, shuffled: cut where it has more, going round again where it has fewer."""
+    return plan[np.resize(rng.permutation(len(plan)), count)]
+
+
+class PairPlans:
+    """The plans of a shard set for one sequence length and seed, each in a file made when first asked for.
+
+    Every epoch has as many examples of a shard as epoch 0. The files can be removed at any time; they are made
+    again with the same content.
+
+    Args:
+        folder: path where the files are kept.
+        shards: a `ShardSet`.
+        max_tokens: as in `plan_pairs`.
+        objective: an `ObjectiveConfig`.
+        seed: int, at least 0.
+    """
+
+    def __init__(self, folder, shards, max_tokens, objective, seed):
+        self._folder = folder
+        self._shards = shards
+        self._max_tokens = max_tokens
+        self._objective = objective
+        self._seed = seed
+        make_folder(folder)
+        self.counts = [len(self._prepare(shard, 0, None)) for shard in range(len(shards.names))]
+
+    def path(self, shard, epoch):
+        """The file of shard number `shard`; its name changes with everything that the plan is made from."""
+        description = self._shards.meta["shards"][shard]
+        made_from = [
+            description["sha256"]["sentences"],
+            description["sha256"]["documents"],
+            self._objective.random_next_share,
+            self._objective.short_sequence_share,
+        ]
+        fingerprint = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:12]
+        name = f"{description['name']}-seed{self._seed}-epoch{epoch}-tokens{self._max_tokens}-{fingerprint}.npy"
+        return join(self._folder, name)
+
+    def prepare(self, epoch):
+        """Makes the files of an epoch that are absent or damaged."""
+        for shard, count in enumerate(self.counts):
+            self._prepare(shard, epoch, count)
+
+    def _prepare(self, shard, epoch, count):
+        path = self.path(shard, epoch)
+        plan = _read_plan(path, count, self._max_tokens, self._shards.meta["shards"][shard]["tokens"])
+        if plan is not None:
+            return plan
+        entropy = (self._seed, _PAIRS_STREAM, epoch, shard, self._max_tokens)
+        _, sentences, documents = self._shards.read(self._shards.names[shard])
+        plan = plan_pairs(
+            sentences,
+            documents,
+            self._max_tokens,
+            entropy,
+            self._objective.random_next_share,
+            self._objective.short_sequence_share,
+        )
+        if epoch > 0 and count > 0:
+            repeat_entropy = (self._seed, _REPEAT_STREAM, epoch, shard, self._max_tokens)
+            plan = repeat_to_count(plan, count, np.random.default_rng(np.random.SeedSequence(repeat_entropy)))
+        with atomic_write(path, "wb") as stream:
+            np.save(stream, plan, allow_pickle=False)
+        return plan
+
+
+def _divide_long_sentences(sentences, documents, max_tokens):
+    """Sentence bounds [n + 1] with none over `max_tokens`, and each non-empty document's first place in them."""
+    pieces = -(-np.diff(sentences) // max_tokens)
+    piece = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    bounds = np.append(np.repeat(sentences[:-1], pieces) + piece * max_tokens, sentences[-1])
+    return bounds, np.searchsorted(bounds, np.unique(sentences[documents]))
+
+
+def _draws(rng, max_tokens, random_next_share, short_sequence_share):
+    """Endless (target, place of the split from 0 to 1, whether B is random), many drawn at once for speed.
+
+    Labels follow the share evenly and are shuffled in short stretches, so any prefix has the share within a few rows.
+    """
+    while True:
+        is_short = rng.random(_DRAWS_AT_ONCE) < short_sequence_share
+        targets = np.where(is_short, rng.integers(2, max_tokens + 1, _DRAWS_AT_ONCE), max_tokens)
+        dealt = np.floor(np.arange(_DRAWS_AT_ONCE + 1) * random_next_share + rng.random())
+        labels = rng.permuted(np.diff(dealt).astype(int).reshape(-1, _LABELS_BALANCED_OVER), axis=1).ravel()
+        yield from zip(targets.tolist(), rng.random(_DRAWS_AT_ONCE).tolist(), labels.tolist())
+
+
+def _split_chunks(bounds, documents, draws):
+    """The numbers of (a_start, middle, end, target, document, split_inside, is_random) of every chunk, in one list."""
+    chunks = []
+    for document in range(len(documents) - 1):
+        sentence, last = documents[document], documents[document + 1]
+        start, document_end = bounds[sentence], bounds[last]
+        while document_end - start >= 2:
+            target, place, is_random = next(draws)
+            stop = bisect_left(bounds, start + target, sentence + 1, last)
+            end = bounds[stop]
+            split_inside = stop - sentence == 1
+            if split_inside:
+                middle_sentence = sentence
+                middle = start + 1 + int(place * (end - start - 1))
+            else:
+                middle_sentence = sentence + 1 + int(place * (stop - sentence - 1))
+                middle = bounds[middle_sentence]
+            chunks.extend((start, middle, end, target, document, split_inside, is_random))
+            # The rest of a document's last sentence would only make shorter and shorter pairs.
+            goes_back = is_random and not (split_inside and stop == last)
+            sentence, start = (middle_sentence, middle) if goes_back else (stop, end)
+    return chunks
+
+
+def _spans_of_other_documents(bounds, documents, own, wanted, split_inside, rng):
+    """For each row a span of at least `wanted` tokens, if the document lasts, in a document other than `own`."""
+    other = rng.integers(0, max(len(documents) - 2, 1), len(own))
+    other += other >= own
+    first, last = documents[other], documents[other + 1]
+    sentence = rng.integers(first, last)
+    length = bounds[sentence + 1] - bounds[sentence]
+    inside = np.minimum(1 + (rng.random(len(own)) * (length - 1)).astype(np.int64), length - 1)
+    start = bounds[sentence] + np.where(split_inside, inside, 0)
+    return start, bounds[np.minimum(np.searchsorted(bounds, start + np.maximum(wanted, 1)), last)]
+
+
+def _truncate(a_start, a_end, b_start, b_end, max_tokens, rng):
+    """What the original's loop over single tokens leaves: it shortens the longer one, and B where they are equal."""
+    a_length, b_length = a_end - a_start, b_end - b_start
+    a_kept = np.minimum(a_length, np.maximum(max_tokens - b_length, (max_tokens + 1) // 2))
+    b_kept = np.minimum(b_length, np.maximum(max_tokens - a_length, max_tokens // 2))
+    a_start = a_start + rng.binomial(a_length - a_kept, 0.5)
+    b_start = b_start + rng.binomial(b_length - b_kept, 0.5)
+    return a_start, a_start + a_kept, b_start, b_start + b_kept
+
+
+def _read_plan(path, count, max_tokens, tokens):
+    """The plan in a file, or None where it is absent or not one for a shard of that many tokens."""
+    if not exists(path):
+        return None
+    try:
+        with open_file(path) as stream:
+            plan = np.lib.format.read_array(io.BytesIO(stream.read()), allow_pickle=False)
+    except ValueError:
+        return None
+    if plan.dtype != np.dtype("<i4") or plan.ndim != 2 or plan.shape[1] != PLAN_COLUMNS or not plan.flags.c_contiguous:
+        return None
+    a_start, a_end, b_start, b_end, is_random = plan.T
+    is_plan = (
+        (count is None or len(plan) == count)
+        and np.all((0 <= a_start) & (a_start < a_end) & (a_end <= tokens))
+        and np.all((0 <= b_start) & (b_start < b_end) & (b_end <= tokens))
+        and np.all((a_end - a_start) + (b_end - b_start) <= max_tokens)
+        and np.all((is_random == 0) | (is_random == 1))
+    )
+    return plan if is_plan else None

@@ -1,0 +1,149 @@
+"""English prose that every Python installation carries: the text of the demo, without a download.
+
+The language reference (`pydoc_data/topics.py`) and the standard library's docstrings, read by
+`ast` from the source files. Nothing is imported.
+"""
+
+import ast
+import os
+import re
+import sysconfig
+import warnings
+from inspect import cleandoc
+from itertools import chain
+
+from keras_bert.errors import UserError
+from keras_bert.text.sentences import split_sentences
+
+# In characters. Below the shortest a file holds little more than the summaries of a few functions; a longer text
+# than `PASSAGE` is cut where a paragraph ends, so that there are enough documents to hold some out.
+SHORTEST_DOCUMENT = 400
+PASSAGE = 4_000
+
+_LEFT_OUT_FOLDERS = frozenset(
+    """test tests idle_test idlelib lib2to3 turtledemo site-packages dist-packages __pycache__ _bundled
+    pydoc_data""".split()
+)
+_TOPICS = os.path.join("pydoc_data", "topics.py")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+_FEWEST_WORDS = 5
+_SMALLEST_WORD_SHARE = 0.7
+_WORD = re.compile(r"""["'(]?[A-Za-z]+(?:['’-][A-Za-z]+)*["')]?[,.;:!?]*["')]?\Z""")
+# A line of symbols (underline, table), a doctest, a grammar rule or a signature.
+_NOT_PROSE_LINE = re.compile(
+    r"\s*(?:[^\w\s]{3,}|[|+]|>>>|\.\.\. |\.\. |:\w+|@\w)"
+    r"|.*::="
+    r"|\s*[\w.]+\(.*\)\s*(?:->.*)?:?\s*\Z"
+)
+_LIST_ITEM = re.compile(r"\A\s*(?:[-*•o]|\(?\d{1,2}[.)]|\(\w\))\s+")
+_MARKUP = (
+    (re.compile(r":[\w:-]+:`~?\.?([^`<]+?)(?:\s*<[^`]*>)?`"), r"\1"),  # :func:`name`
+    (re.compile(r"``([^`]+)``|`([^`']+)['`]_{0,2}"), r"\1\2"),
+    (re.compile(r"(?<![\w*])\*{1,2}([A-Za-z_][^*\n]{0,60}?)\*{1,2}(?![\w*])"), r"\1"),  # *name*, **name**
+    (re.compile(r'"([\w.]+(?:\(\))?)"'), r"\1"),
+    (re.compile(r"\s?\[\w{1,12}\]_?(?=[\s.,;:)]|\Z)"), ""),  # footnotes
+    (re.compile(r"::(?=\s|\Z)"), ":"),
+)
+
+
+def python_documentation():
+    """Iterates over the documents: first the language reference by topic, then the source files by path.
+
+    A long topic or file gives several. Paragraphs are separated by blank lines; one that stood before is left out, so documents hardly
+    overlap. The order is fixed for one installation.
+
+    Yields:
+        One string per document, of `SHORTEST_DOCUMENT` characters or more.
+
+    Raises:
+        UserError: the installation carries no source files.
+    """
+    library = sysconfig.get_path("stdlib")
+    seen = set()
+    found = False
+    for texts in _sources(library):
+        passage, length = [], 0
+        for paragraph in chain.from_iterable(map(prose_paragraphs, texts)):
+            if paragraph in seen:
+                continue
+            seen.add(paragraph)
+            passage.append(paragraph)
+            length += len(paragraph)
+            if length >= PASSAGE:
+                found = True
+                yield "\n\n".join(passage)
+                passage, length = [], 0
+        if length >= SHORTEST_DOCUMENT:
+            found = True
+            yield "\n\n".join(passage)
+    if not found:
+        raise UserError(
+            f"{library}: needs the standard library's source files, and this Python carries none. "
+            "Give text of your own with --data."
+        )
+
+
+def prose_paragraphs(text):
+    """The paragraphs of running text in a docstring or topic, marks removed, each on one line."""
+    block = []
+    for line in [*cleandoc(text).expandtabs().split("\n"), ""]:
+        ends_block = not line.strip() or _NOT_PROSE_LINE.match(line)
+        if block and (ends_block or _LIST_ITEM.match(line)):
+            paragraph = _running_text(" ".join(block))
+            if paragraph:
+                yield paragraph
+            block = []
+        if not ends_block:
+            block.append(_LIST_ITEM.sub("", line, count=1))
+
+
+def _running_text(text):
+    """`text` cleaned, without a last sentence that introduces an example; empty if it is not prose."""
+    for pattern, replacement in _MARKUP:
+        text = pattern.sub(replacement, text)
+    sentences = split_sentences(" ".join(text.split()))
+    if sentences and sentences[-1][-1] == ":":
+        sentences.pop()
+    text = " ".join(sentences)
+    words = text.split()
+    plain = sum(_WORD.match(word) is not None for word in words)
+    if len(words) < _FEWEST_WORDS or plain < _SMALLEST_WORD_SHARE * len(words) or text[-1] not in ".!?)\"'":
+        return ""
+    return text
+
+
+def _sources(library):
+    """For each document the list of its texts: one topic, or all docstrings of a file in order."""
+    for topic in _topics(os.path.join(library, _TOPICS)):
+        yield [topic]
+    for folder, folders, names in os.walk(library):
+        folders[:] = sorted(name for name in folders if name not in _LEFT_OUT_FOLDERS)
+        for name in sorted(names):
+            if name.endswith(".py"):
+                yield _docstrings(_parse(os.path.join(folder, name)))
+
+
+def _topics(path):
+    """The values of the dictionary `topics`, by sorted key."""
+    for node in _parse(path).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            topics = ast.literal_eval(node.value)
+            return [topics[key] for key in sorted(topics)]
+    return []
+
+
+def _docstrings(tree):
+    nodes = [node for node in ast.walk(tree) if isinstance(node, _DOCUMENTED)]
+    nodes.sort(key=lambda node: getattr(node, "lineno", 0))
+    return [text for node in nodes if (text := ast.get_docstring(node, clean=False))]
+
+
+def _parse(path):
+    """The syntax tree of a source file; an empty one where there is no file or it is not valid Python."""
+    try:
+        with open(path, "rb") as stream, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(stream.read())
+    except (OSError, SyntaxError, ValueError):
+        return ast.Module(body=[], type_ignores=[])

@@ -1,0 +1,219 @@
+"""Batches of masked segment pairs from shards, from any batch of any epoch by arithmetic."""
+
+import threading
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.data.masking import DynamicMasking
+from keras_bert.data.pairs import PLAN_COLUMNS, PairPlans
+from keras_bert.errors import UserError
+
+SPECIAL_TOKENS_OF_A_PAIR = 3  # [CLS] A [SEP] B [SEP]
+_SHARDS_STREAM, _GROUPS_STREAM, _ROWS_STREAM = 11, 12, 13
+
+
+class PairReader:
+    """Reads a shard set as batches for pretraining.
+
+    Shards are put into groups by the seed. An epoch visits the groups, and the examples of a group, in an order that
+    is a function of (seed, epoch); a group is read once and held in memory. An epoch gives every planned example at
+    most once; those left over in a group, less than a batch, are others in every epoch.
+
+    With `masking.refresh` "never" every epoch has the pairs and masks of epoch 0, in another order.
+
+    A batch is a dict of tensors with static shapes:
+        input_word_ids, input_mask, input_type_ids: int32 [batch, seq]; [CLS] A [SEP] of segment 0, B [SEP] of 1.
+        masked_lm_positions, masked_lm_ids: int32 [batch, max_predictions_per_seq].
+        masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for filling.
+        next_sentence_labels: int32 [batch], 0 where B follows A, 1 where it is from another document.
+        example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
+
+    Attributes:
+        examples_per_epoch: int, the planned examples.
+
+    Args:
+        shards: a `ShardSet`.
+        vocabulary: the `Vocabulary` of the shards.
+        phase: a `PhaseConfig`; sequence length, batch size and predictions are used.
+        objective: an `ObjectiveConfig`.
+        masking: a `MaskingConfig`.
+        seed: int, at least 0.
+        plans_folder: path for the plan files (see `PairPlans`); those of epoch 0 are made here if absent.
+        shards_per_group: most shards in a group; more only where a group would be smaller than a batch.
+
+    Raises:
+        UserError: the shards are of another vocabulary or hold no pair, or random next sentences are wanted and no
+            shard has two documents.
+    """
+
+    def __init__(self, shards, vocabulary, phase, objective, masking, seed, plans_folder, shards_per_group=4):
+        self._shards = shards
+        self._vocabulary = vocabulary
+        self._phase = phase
+        self._seed = seed
+        self._refreshes = masking.refresh == "epoch"
+        self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, vocabulary, seed)
+        if shards.meta["vocabulary"] != vocabulary.fingerprint:
+            raise UserError(
+                f"{shards.folder}: needs the vocabulary of fingerprint {shards.meta['vocabulary']}. "
+                f"Received: {vocabulary.fingerprint}. Give the vocabulary of the shards, or run `prepare` again."
+            )
+        documents = [shard["documents"] for shard in shards.meta["shards"]]
+        if objective.random_next_share > 0 and max(documents, default=0) < 2:
+            raise UserError(
+                f"{shards.folder}: needs a shard with two documents for random next sentences. Received: "
+                f"{sum(documents)} in {len(documents)} shards. Put blank lines between documents, raise "
+                "data.shard_megabytes, or set objective.random_next_share=0."
+            )
+        max_tokens = phase.sequence_length - SPECIAL_TOKENS_OF_A_PAIR
+        self._plans = PairPlans(plans_folder, shards, max_tokens, objective, seed)
+        self._plans_lock = threading.Lock()
+        self._counts = np.array(self._plans.counts, np.int64)
+        self.examples_per_epoch = int(self._counts.sum())
+        if self.examples_per_epoch == 0:
+            raise UserError(f"{shards.folder}: needs a document of two tokens or more. Received: none. Give more text.")
+        self._groups = _group_shards(self._counts, shards_per_group, phase.batch_size, seed)
+        self._group_sizes = np.array([self._counts[group].sum() for group in self._groups])
+
+    @property
+    def batches_per_epoch(self):
+        """The full batches of an epoch. Raises `UserError` where the examples do not fill one."""
+        batches = int((self._group_sizes // self._phase.batch_size).sum())
+        if batches == 0:
+            raise UserError(
+                f"{self._shards.folder}: needs at least batch_size ({self._phase.batch_size}) examples. "
+                f"Received: {self.examples_per_epoch}. Lower phases.batch_size or give more text."
+            )
+        return batches
+
+    def prepare_epoch(self, epoch):
+        """Writes the plan files of an epoch where absent; can be called from another thread."""
+        with self._plans_lock:
+            self._plans.prepare(self._content_epoch(epoch))
+
+    def epoch(self, epoch, first_batch=0):
+        """A `tf.data.Dataset` of the batches `first_batch`, `first_batch + 1`, ... of an epoch."""
+        if not 0 <= first_batch <= self.batches_per_epoch:
+            raise ValueError(f"first_batch: needs 0 to {self.batches_per_epoch}. Received: {first_batch}.")
+        return self._dataset(epoch, first_batch, lambda size: size // self._phase.batch_size)
+
+    def all_batches(self):
+        """A `tf.data.Dataset` of every example of epoch 0; the last batch of a group is filled with empty rows."""
+        return self._dataset(0, 0, lambda size: -(-size // self._phase.batch_size))
+
+    def _content_epoch(self, epoch):
+        return epoch if self._refreshes else 0
+
+    def _dataset(self, epoch, first_batch, batches_of):
+        self.prepare_epoch(epoch)
+        order = self._rng(_GROUPS_STREAM, epoch).permutation(len(self._groups))
+        batches = batches_of(self._group_sizes[order])
+        ends = np.cumsum(batches)
+        # The batches that remain of each group; a group with none is never read.
+        starts = np.clip(first_batch - (ends - batches), 0, batches)
+        visits = [
+            (group, *self._rng(_ROWS_STREAM, epoch, group).integers(2**31, size=2), start, stop)
+            for group, start, stop in zip(order, starts, batches)
+            if start < stop
+        ]
+        visits = np.array(visits, np.int64).reshape(-1, 5)
+        load = self._loader(self._content_epoch(epoch))
+
+        def batches_of_group(tokens, spans, example_ids, start, stop):
+            def batch(number):
+                return self._batch(number, tokens, spans, example_ids, self._content_epoch(epoch))
+
+            numbers = tf.data.Dataset.range(start, stop)
+            return numbers.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+
+        dataset = tf.data.Dataset.from_tensor_slices(visits).map(load).prefetch(1).flat_map(batches_of_group)
+        options = tf.data.Options()
+        options.deterministic = True
+        dataset = dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+        return dataset.apply(tf.data.experimental.assert_cardinality(int(ends[-1]) - first_batch))
+
+    def _rng(self, *stream):
+        return np.random.default_rng(np.random.SeedSequence((self._seed, *stream)))
+
+    def _loader(self, epoch):
+        """A function that reads a group: its tokens [tokens], and spans [examples, 5] and ids, shuffled."""
+        names = self._shards.names
+        groups = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)
+        token_paths = tf.constant([self._shards.path(name, "tokens") for name in names])
+        plan_paths = tf.constant([self._plans.path(shard, epoch) for shard in range(len(names))])
+        # decode_raw knows no uint32, and ids are far below 2**31.
+        dtype = {"uint16": tf.uint16, "uint32": tf.int32}[self._shards.meta["token_dtype"]]
+        token_counts = tf.constant([shard["tokens"] for shard in self._shards.meta["shards"]], tf.int64)
+        counts = tf.constant(self._counts)
+
+        def load(visit):
+            shards = groups[visit[0]]
+            count = tf.gather(counts, shards)
+            tokens = tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(token_paths, shards))), dtype)
+            # A .npy file is a header and the rows: the rows are its end.
+            row_bytes = tf.cast(count * PLAN_COLUMNS * 4, tf.int32)
+            rows = tf.strings.substr(_read_files(tf.gather(plan_paths, shards)), -row_bytes, row_bytes)
+            spans = tf.reshape(tf.io.decode_raw(tf.strings.reduce_join(rows), tf.int32), [-1, PLAN_COLUMNS])
+            first_token = tf.cumsum(tf.gather(token_counts, shards), exclusive=True)
+            moved = tf.cast(spans[:, :4], tf.int64) + tf.repeat(first_token, count)[:, None]
+            spans = tf.concat([moved, tf.cast(spans[:, 4:], tf.int64)], axis=1)
+            # An example's id is its place among the examples of all shards, in the shards' order.
+            first_id = tf.gather(tf.cumsum(counts, exclusive=True), shards) - tf.cumsum(count, exclusive=True)
+            example_ids = tf.repeat(first_id, count) + tf.range(tf.reduce_sum(count))
+            order = tf.random.experimental.stateless_shuffle(tf.range(tf.reduce_sum(count)), visit[1:3], alg="philox")
+            vocab_size = len(self._vocabulary)
+            message = f"{self._shards.folder}: needs ids below vocab_size ({vocab_size}). Run `prepare` again."
+            largest = tf.reduce_max(tf.cast(tokens, tf.int32))
+            with tf.control_dependencies([tf.debugging.assert_less(largest, vocab_size, message)]):
+                tokens = tf.identity(tokens)
+            return tokens, tf.gather(spans, order), tf.gather(example_ids, order), visit[3], visit[4]
+
+        return load
+
+    def _batch(self, number, tokens, spans, example_ids, epoch):
+        batch_size, sequence_length = self._phase.batch_size, self._phase.sequence_length
+        rows = number * batch_size + tf.range(batch_size, dtype=tf.int64)
+        is_example = rows < tf.shape(spans, tf.int64)[0]
+        rows = tf.where(is_example, rows, 0)
+        # A row that fills is [CLS] [SEP] [SEP]: nothing to predict, and no attention over nothing.
+        spans = tf.where(is_example[:, None], tf.gather(spans, rows), 0)
+        word_ids, type_ids, lengths = self._assemble(tokens, spans)
+        masked = self._masking(word_ids, lengths, tf.gather(example_ids, rows), epoch)
+        return {
+            **masked,
+            "input_mask": tf.sequence_mask(lengths, sequence_length, tf.int32),
+            "input_type_ids": type_ids,
+            "next_sentence_labels": tf.cast(spans[:, 4], tf.int32),
+            "example_weights": tf.cast(is_example, tf.float32),
+        }
+
+    def _assemble(self, tokens, spans):
+        """[CLS] A [SEP] B [SEP] and padding: ids and segments int32 [batch, seq], lengths int32 [batch]."""
+        vocabulary = self._vocabulary
+        a_start, a_end, b_start, b_end = (spans[:, column, None] for column in range(4))
+        places = tf.range(self._phase.sequence_length, dtype=tf.int64)[None, :]
+        first_separator = a_end - a_start + 1
+        last_separator = first_separator + b_end - b_start + 1
+        in_a = (places > 0) & (places < first_separator)
+        in_b = (places > first_separator) & (places < last_separator)
+        source = tf.where(in_a, a_start + places - 1, b_start + places - first_separator - 1)
+        gathered = tf.cast(tf.gather(tokens, tf.where(in_a | in_b, source, 0)), tf.int32)
+        is_separator = (places == first_separator) | (places == last_separator)
+        special = tf.where(is_separator, vocabulary.sep_id, tf.where(places == 0, vocabulary.cls_id, vocabulary.pad_id))
+        type_ids = tf.cast((places > first_separator) & (places <= last_separator), tf.int32)
+        return tf.where(in_a | in_b, gathered, special), type_ids, tf.cast(last_separator[:, 0] + 1, tf.int32)
+
+
+def _group_shards(counts, shards_per_group, batch_size, seed):
+    """Arrays of shard numbers: groups of equal size (one more or less), fewer where one would not fill a batch."""
+    order = np.random.default_rng(np.random.SeedSequence((seed, _SHARDS_STREAM))).permutation(len(counts))
+    for number in range(-(-len(counts) // shards_per_group), 0, -1):
+        groups = np.array_split(order, number)
+        if min(counts[group].sum() for group in groups) >= batch_size:
+            break
+    return groups
+
+
+def _read_files(paths):
+    return tf.map_fn(tf.io.read_file, paths, fn_output_signature=tf.string)

@@ -1,0 +1,64 @@
+"""What pretraining minimises and measures: masked LM plus next sentence prediction (paper, section 3.1)."""
+
+from keras import ops
+
+
+class PretrainingObjective:
+    """Sums over a batch, and the counts they are to be divided by.
+
+    The loop divides sums over all replicas by counts over all replicas, so the loss is the mean over every
+    prediction of the global batch and not a mean of means. Each term of the loss is `sums[term]["loss"]`
+    over `counts[term]`; the loss is the terms' total.
+
+    Args:
+        mask_id: the id of [MASK], to tell the positions where nothing shows through.
+        unigram_nats: [vocab] float32, -log p of each token in the training text. With it, `sums` measures the
+            unigram's cross-entropy at the [MASK]ed positions too (for validation).
+    """
+
+    terms = ("mlm", "nsp")
+
+    def __init__(self, mask_id, unigram_nats=None):
+        self.mask_id = mask_id
+        self.unigram_nats = unigram_nats
+
+    def counts(self, batch):
+        """Scalars float32: masked LM predictions, examples, and predictions whose input is [MASK] itself."""
+        return {
+            "mlm": ops.sum(batch["masked_lm_weights"]),
+            "nsp": ops.sum(batch["example_weights"]),
+            "mask_token": ops.sum(self._mask_token_weights(batch)),
+        }
+
+    def sums(self, outputs, batch):
+        """`{term: {metric: scalar}}` from a `BertForPreTraining`'s outputs.
+
+        `mask_token` holds the loss at [MASK]ed positions alone: a kept or replaced token shows through or
+        misleads, so the mixed masked LM loss says less of what was learned.
+        """
+        mlm = _classification(outputs["mlm_logits"], batch["masked_lm_ids"])
+        nsp = _classification(outputs["nsp_logits"], batch["next_sentence_labels"])
+        weights = {"mlm": batch["masked_lm_weights"], "nsp": batch["example_weights"]}
+        sums = {
+            term: {name: ops.sum(values * weights[term]) for name, values in metrics.items()}
+            for term, metrics in (("mlm", mlm), ("nsp", nsp))
+        }
+        mask_token = self._mask_token_weights(batch)
+        sums["mask_token"] = {"loss": ops.sum(mlm["loss"] * mask_token)}
+        if self.unigram_nats is not None:
+            unigram = ops.take(self.unigram_nats, batch["masked_lm_ids"], axis=0)
+            sums["mask_token"]["unigram_loss"] = ops.sum(unigram * mask_token)
+        return sums
+
+    def _mask_token_weights(self, batch):
+        inputs = ops.take_along_axis(batch["input_word_ids"], batch["masked_lm_positions"], axis=1)
+        return batch["masked_lm_weights"] * ops.cast(inputs == self.mask_id, "float32")
+
+
+def _classification(logits, labels):
+    """Loss in nats and accuracy at each label: logits [..., classes], labels [...] int32 -> two of [...]."""
+    picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    return {
+        "loss": ops.logsumexp(logits, axis=-1) - picked,
+        "accuracy": ops.cast(ops.equal(ops.cast(ops.argmax(logits, axis=-1), labels.dtype), labels), "float32"),
+    }

@@ -1,0 +1,191 @@
+"""What BERT's basic tokenization does to every Unicode code point, as one table.
+
+Google's BasicTokenizer (tokenization.py) treats characters one by one, but for the final sigma and the order
+of combining marks. So a table that holds, for every code point, the character that comes out and a few
+properties replaces the whole of it, and the graph needs one look-up where Python needs `unicodedata`.
+
+The table is built from Python's `unicodedata` and shipped as data, so that ids do not change with the Python that
+happens to run. `python -m keras_bert.text.character_table` writes it anew.
+"""
+
+import dataclasses
+import io
+import os
+import unicodedata
+import zipfile
+
+import numpy as np
+
+CODE_POINTS = 0x110000
+PAGE_SIZE = 256
+FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "character_table.npz")
+
+# Kinds of characters. The order counts: up to BOUNDARY_MARK they are deleted, up to SPACE they stand in no word,
+# from PUNCTUATION on each is a word of its own, and from SIGMA on they need more than the look-up.
+DELETED = 0  # control characters, NUL, U+FFFD, stripped accents
+BOUNDARY_MARK = 1  # a stripped mark of combining class 0: deleted, but combining marks do not move across it
+SPACE = 2
+LETTER = 3  # whatever makes up words, digits and symbols included
+PUNCTUATION = 4
+IDEOGRAPH = 5
+SIGMA = 6  # capital sigma, whose lower case depends on its neighbours
+EXPANDS = 7  # its character field is an index of `expansions`
+
+# What the rule of the final sigma sees in a character.
+UNCASED, CASED, CASE_IGNORABLE = 0, 1, 2
+
+# One int32 holds, from its lowest bit: kind (3 bits), order (6), casing (2), character (21).
+KIND_MASK = 0x7
+ORDER_SHIFT, ORDER_MASK = 3, 0x3F
+CASING_SHIFT, CASING_MASK = 9, 0x3
+CHARACTER_SHIFT, CHARACTER_MASK = 11, 0x1FFFFF
+
+IDEOGRAPH_RANGES = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+@dataclasses.dataclass
+class CharacterTable:
+    """The packed properties of every code point; pages that are equal are kept once.
+
+    The entry of a code point is `pages[page_starts[code_point >> 8] + (code_point & 255)] + (code_point << 11)`,
+    in wrapping int32: pages hold the *distance* to the character that comes out, which makes most of them equal.
+
+    Attributes:
+        page_starts: int32 `[4352]`.
+        pages: int32 `[pages * 256]`.
+        expansions: int32, the packed characters of every code point that becomes several, one after the other.
+        expansion_splits: int32; expansion `i` is `expansions[expansion_splits[i] : expansion_splits[i + 1]]`.
+    """
+
+    page_starts: np.ndarray
+    pages: np.ndarray
+    expansions: np.ndarray
+    expansion_splits: np.ndarray
+
+
+def pack(character, kind, order=0, casing=UNCASED):
+    return character << CHARACTER_SHIFT | casing << CASING_SHIFT | order << ORDER_SHIFT | kind
+
+
+def load_character_table(lower_case):
+    prefix = _prefix(lower_case)
+    with np.load(FILE, allow_pickle=False) as arrays:
+        return CharacterTable(*(arrays[prefix + field.name] for field in dataclasses.fields(CharacterTable)))
+
+
+def recorded_unicode_version():
+    with np.load(FILE, allow_pickle=False) as arrays:
+        return str(arrays["unicode_version"])
+
+
+def build_character_table(lower_case):
+    """The table by this Python's `unicodedata` (some 3 seconds)."""
+    orders = sorted({unicodedata.combining(chr(code_point)) for code_point in range(CODE_POINTS)})
+    order_of = {combining_class: order for order, combining_class in enumerate(orders)}
+    assert len(order_of) <= ORDER_MASK + 1
+    entries = np.zeros(CODE_POINTS, np.int64)
+    expansions, expansion_splits = [], [0]
+    for code_point in range(CODE_POINTS):
+        character = chr(code_point)
+        casing = _casing(character) if lower_case else UNCASED
+        outputs = _outputs(character, lower_case)
+        if character == "Σ" and lower_case:
+            entry = pack(ord("σ"), SIGMA, casing=casing)
+        elif not outputs:
+            entry = pack(0, DELETED, casing=casing)
+        elif len(outputs) == 1 and (not lower_case or unicodedata.combining(outputs[0][0]) == 0):
+            entry = pack(ord(outputs[0][0]), outputs[0][1], casing=casing)
+        else:
+            entry = pack(len(expansion_splits) - 1, EXPANDS, casing=casing)
+            expansions += [pack(ord(output), kind, order_of[unicodedata.combining(output)]) for output, kind in outputs]
+            expansion_splits.append(len(expansions))
+        entries[code_point] = entry
+    distances = _int32(entries - (np.arange(CODE_POINTS) << CHARACTER_SHIFT)).reshape(-1, PAGE_SIZE)
+    pages, page_of = np.unique(distances, axis=0, return_inverse=True)
+    page_starts = page_of.reshape(-1).astype(np.int32) * PAGE_SIZE
+    return CharacterTable(page_starts, pages.reshape(-1), _int32(expansions), np.asarray(expansion_splits, np.int32))
+
+
+def save_character_tables(path):
+    """Writes the cased and the uncased table; the same arrays give the same bytes."""
+    arrays = {"unicode_version": np.array(unicodedata.unidata_version)}
+    for lower_case in (False, True):
+        for name, array in vars(build_character_table(lower_case)).items():
+            arrays[_prefix(lower_case) + name] = array
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.lib.format.write_array(content, array, allow_pickle=False)
+            # A fixed date, where np.savez would write the present one.
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue(), zipfile.ZIP_DEFLATED)
+
+
+def _prefix(lower_case):
+    return "uncased_" if lower_case else "cased_"
+
+
+def _int32(values):
+    return np.asarray(values, np.int64).astype(np.uint32).view(np.int32)
+
+
+def _outputs(character, lower_case):
+    """The characters that `character` becomes, each with its kind, before combining marks are put in order."""
+    if _is_deleted(character):
+        return []
+    if _is_space(character):
+        return [(" ", SPACE)]
+    if not lower_case:
+        return [(character, _kind(character, character))]
+    outputs = []
+    for output in unicodedata.normalize("NFD", character.lower()):
+        if unicodedata.category(output) != "Mn":
+            outputs.append((output, _kind(character, output)))
+        elif unicodedata.combining(output) == 0:
+            outputs.append((output, BOUNDARY_MARK))
+    return outputs
+
+
+def _kind(character, output):
+    """Ideographs are set apart before lower-casing and accents, punctuation after."""
+    if any(first <= ord(character) <= last for first, last in IDEOGRAPH_RANGES):
+        return IDEOGRAPH
+    return PUNCTUATION if _is_punctuation(output) else LETTER
+
+
+def _is_deleted(character):
+    if character in "\t\n\r":
+        return False
+    return character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cf", "Cs")
+
+
+def _is_space(character):
+    # isspace() adds the line and paragraph separators, at which Python's split() parts words.
+    return unicodedata.category(character) == "Zs" or character.isspace()
+
+
+def _is_punctuation(character):
+    # All ASCII that is neither letter nor digit, also where Unicode calls it a symbol ($, +, ^, `).
+    if character.isascii():
+        return not character.isalnum()
+    return unicodedata.category(character).startswith("P")
+
+
+def _casing(character):
+    """Found by asking Python, which is the oracle: `str.lower` writes ς after a cased letter only."""
+    if (character + "Σ").lower().endswith("ς"):
+        return CASED
+    return CASE_IGNORABLE if ("a" + character + "Σ").lower().endswith("ς") else UNCASED
+
+
+if __name__ == "__main__":
+    save_character_tables(FILE)
+    print(f"Wrote {FILE}: Unicode {unicodedata.unidata_version}, {os.path.getsize(FILE):,} bytes.")

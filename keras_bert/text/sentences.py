@@ -1,0 +1,103 @@
+"""Sentence splitting by rule, for English and Chinese."""
+
+import re
+
+# A terminator with the quotes and brackets that close after it, or a blank line. Every alternative
+# matches as soon as its first character does, so the scan stays linear on any text.
+_CANDIDATE = re.compile(
+    r"""([。！？｡][。！？｡!?]*["'”’」』）】》〉)\]]*)"""
+    r"""|([.!?…]+["'”’»)\]}]*)(?:(?=\s[\s"'“‘«(\[{¿¡—–-]*(\w?))|)"""
+    r"""|\n[ \t\r]*\n"""
+)
+_STOP = 2  # Group of the terminators that white space must follow; group 3 begins the word after it.
+_WORD = re.compile(r"\w*")
+_IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_LONGEST_ABBREVIATION = 16
+_OPENING = "\"'“‘«([{—–-"
+
+# A name or an example follows these.
+_NEVER_LAST = frozenset(
+    """mr mrs ms messrs mme mlle dr prof gen col maj capt cpt lt sgt cpl adm cmdr rev hon gov sen rep supt mt ft
+    vs v cf viz e.g i.e""".split()
+)
+# A number may follow these.
+_BEFORE_NUMBER = frozenset(
+    """no nos vol vols p pp fig figs eq eqs sec ch art ref refs approx ca c b d r op
+    jan feb mar apr jun jul aug sept sep oct nov dec""".split()
+)
+# These, and letters with inner stops (U.S.), end a sentence only before a word that begins sentences and is no name.
+_SELDOM_LAST = frozenset("st etc inc ltd co corp bros jr sr al dept univ assn esq ave blvd rd ed eds est".split())
+_STARTERS = frozenset(
+    """A An The This That These Those There Then Thus He She It They We You I His Her Its Their Our My Your In On At By
+    For From To With After Before During Since Until While When Where As If Although Though Because However Both But
+    And Or So Some Many Most Other Others Another Such One Two What Who Why How Not No Yes Also Later Under Over
+    """.split()
+)
+_ACRONYM = re.compile(r"(?:[^\W\d]{1,2}\.)+[^\W\d]{1,2}\Z")
+_ABBREVIATIONS = _NEVER_LAST | _BEFORE_NUMBER | _SELDOM_LAST
+
+
+def split_sentences(text):
+    """Splits text into sentences, each stripped of the white space around it; no other character is lost.
+
+    A single line end is white space; a blank line ends a paragraph and so a sentence. `。！？` end one
+    anywhere, `.!?…` where white space follows (or, for `!?`, an ideograph) and the next word is not in
+    lower case; closing quotes and brackets go with the sentence they close. Abbreviations, initials,
+    list numbers and decimals do not end one.
+
+    Args:
+        text: a string, paragraphs and all.
+
+    Returns:
+        list of non-empty strings, in order.
+    """
+    sentences = []
+    start = 0
+    for match in _CANDIDATE.finditer(text):
+        end = match.end()
+        if match.lastindex is not None and match.lastindex >= _STOP and not _ends_sentence(match, text, start, end):
+            continue
+        sentence = text[start:end].strip()
+        if sentence:
+            sentences.append(sentence)
+        start = end
+    rest = text[start:].strip()
+    if rest:
+        sentences.append(rest)
+    return sentences
+
+
+def _ends_sentence(match, text, start, end):
+    """Whether a match of `.!?…` ends the sentence that began at `start`."""
+    stop = match.start()
+    next_character = match[3]
+    if next_character is None:  # No white space follows.
+        return end == len(text) or (text[stop] in "!?" and _IDEOGRAPH.match(text, end) is not None)
+    if next_character.islower():
+        return False
+    if text[stop] != "." or text.startswith("..", stop):
+        return True
+    words = text[max(start, stop - _LONGEST_ABBREVIATION) : stop].rsplit(None, 1)
+    if not words:
+        return True
+    word = words[-1].lstrip(_OPENING)
+    if word.isdigit():
+        return text[start:stop].strip() != word  # Not the "1." of a list.
+    if len(word) > 1 and "." not in word and word.lower() not in _ABBREVIATIONS:
+        return True
+    return _abbreviation_ends_sentence(word, _WORD.match(text, match.start(3)).group())
+
+
+def _abbreviation_ends_sentence(word, next_word):
+    """Whether the stop after the abbreviation or initial `word`, before `next_word`, ends a sentence."""
+    abbreviation = word.lower()
+    if abbreviation in _NEVER_LAST:
+        return False
+    if len(word) == 1 and word.isupper():
+        return word == "I"
+    if abbreviation in _BEFORE_NUMBER:
+        is_roman = next_word != "I" and next_word.strip("IVXLC") == ""
+        return not next_word or not (next_word[0].isdigit() or is_roman)
+    if abbreviation in _SELDOM_LAST or _ACRONYM.match(word):
+        return not next_word or next_word in _STARTERS
+    return True

@@ -1,0 +1,102 @@
+"""WordPiece in the TensorFlow graph: exactly the ids of Google's original tokenization, with offsets.
+
+Source: tokenization.py of google-research/bert (BasicTokenizer, then WordpieceTokenizer).
+"""
+
+import tensorflow as tf
+import tensorflow_text as text
+
+from keras_bert.text.basic_tokenizer import BasicTokenizer, row_ids
+from keras_bert.text.vocabulary import CONTINUATION, UNK, Vocabulary
+
+MAX_CHARACTERS_PER_WORD = 200  # max_input_chars_per_word in tokenization.py; a longer word is one [UNK]
+MAX_BYTES_PER_WORD = 4 * MAX_CHARACTERS_PER_WORD
+TOO_MANY_BYTES = b"x" * (MAX_BYTES_PER_WORD + 1)
+
+
+class WordPieceTokenizer(tf.Module):
+    """Splits texts into the pieces of a vocabulary (paper, section 3, "Input/Output Representations").
+
+    Works eagerly, in `tf.function`, in `tf.data` (parallel maps too) and in a SavedModel, which then holds all that it
+    needs. Special tokens are not added, and `[MASK]` in a text is the word `[`, `mask`, `]`, as in the original.
+
+    Attributes:
+        vocabulary: the `Vocabulary`.
+        lower_case: whether texts are lower-cased and lose their accents; must be what the vocabulary was made with.
+    """
+
+    def __init__(self, vocab_file, lower_case=True):
+        """`vocab_file`: the path of a `vocab.txt`, or a `Vocabulary`."""
+        super().__init__()
+        self.vocabulary = vocab_file if isinstance(vocab_file, Vocabulary) else Vocabulary.from_file(vocab_file)
+        self.lower_case = lower_case
+        self._basic = BasicTokenizer(lower_case)
+        piece_lengths = [len(token.removeprefix(CONTINUATION)) for token in self.vocabulary.tokens]
+        with tf.init_scope():
+            self._piece_lengths = tf.constant(piece_lengths, tf.int32)
+            self._word_pieces = text.FastWordpieceTokenizer(
+                self.vocabulary.tokens,
+                suffix_indicator=CONTINUATION,
+                max_bytes_per_word=MAX_BYTES_PER_WORD,
+                token_out_type=tf.int32,
+                unknown_token=UNK,
+                no_pretokenization=True,
+            )
+
+    def __call__(self, texts):
+        return self.tokenize(texts)
+
+    def tokenize(self, texts):
+        """Ids `[batch, (pieces)]` int32, ragged, of texts `[batch]`."""
+        words = self._basic(_string_batch(texts))
+        return _by_text(self._pieces_of_words(words), words)
+
+    def tokenize_with_offsets(self, texts):
+        """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, ragged, of texts `[batch]`.
+
+        `text[start:end]` is where a piece comes from, in code points of the text as given, which is
+        `bytes.decode("utf-8", "ignore")` where the bytes are not all UTF-8.
+        """
+        words = self._basic(_string_batch(texts))
+        pieces = self._pieces_of_words(words)
+        ids = _by_text(pieces, words)
+        # The pieces tile the characters of all words, so that their lengths, added up, are their places.
+        word_lengths = tf.gather(_lengths(words), row_ids(pieces.row_splits, tf.size(ids.values)))
+        is_unknown = ids.values == self.vocabulary.unk_id
+        lengths = tf.where(is_unknown, word_lengths, tf.gather(self._piece_lengths, ids.values))
+        after = tf.cumsum(lengths)
+        text_starts = tf.gather(tf.cast(words.source_splits, tf.int32), row_ids(ids.row_splits, tf.size(ids.values)))
+        starts = tf.gather(words.sources, after - lengths) - text_starts
+        ends = tf.gather(words.sources, after - 1) + 1 - text_starts
+        return ids, ids.with_values(starts), ids.with_values(ends)
+
+    def normalize(self, texts):
+        """Texts `[batch]` as their words, cleaned, with one space between them."""
+        return self._basic.normalize(_string_batch(texts))
+
+    def _pieces_of_words(self, words):
+        """Ids `[words, (pieces)]`; a word of too many characters goes in as one of too many bytes, which is [UNK]."""
+        too_long = _lengths(words) > MAX_CHARACTERS_PER_WORD
+        encoded = tf.cond(
+            tf.reduce_any(too_long), lambda: tf.where(too_long, TOO_MANY_BYTES, words.words), lambda: words.words
+        )
+        return self._word_pieces.tokenize(encoded)
+
+
+def _string_batch(texts):
+    texts = tf.convert_to_tensor(texts, tf.string)
+    if texts.shape.rank != 1:
+        raise ValueError(f"texts: needs strings of shape [batch]. Received: shape {texts.shape}. Reshape or batch them.")
+    return texts
+
+
+def _lengths(words):
+    """Characters of each word: int32 `[words]`."""
+    return tf.cast(words.character_splits[1:] - words.character_splits[:-1], tf.int32)
+
+
+def _by_text(pieces, words):
+    """Pieces `[words, (pieces)]` as `[batch, (pieces)]`."""
+    return tf.RaggedTensor.from_row_splits(
+        pieces.values, tf.gather(pieces.row_splits, words.row_splits), validate=False
+    )

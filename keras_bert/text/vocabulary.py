@@ -1,0 +1,85 @@
+"""BERT's vocabulary: a piece of a word for every id, one a line."""
+
+import hashlib
+from collections import Counter
+
+import numpy as np
+
+from keras_bert.errors import UserError
+from keras_bert.files import atomic_write, open_file
+
+PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+CONTINUATION = "##"
+
+
+class Vocabulary:
+    """The pieces in the order of their ids.
+
+    Attributes:
+        tokens: list of str; the id of a piece is its place.
+        ids: dict from piece to id.
+        pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
+        is_continuation: bool array `[vocab_size]`, true for a piece that goes on inside a word (`##ing`).
+        fingerprint: sha256 (hex) of the file that `to_file` writes.
+    """
+
+    def __init__(self, tokens, source="vocabulary"):
+        """`source` names the tokens' origin in messages.
+
+        Raises:
+            UserError: an empty row, a piece that stands twice, or a special token that is missing.
+        """
+        self.tokens = list(tokens)
+        _check(self.tokens, source)
+        self.ids = {token: index for index, token in enumerate(self.tokens)}
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (self.ids[name] for name in SPECIAL_TOKENS)
+        self.is_continuation = np.array([token.startswith(CONTINUATION) for token in self.tokens])
+        self.fingerprint = hashlib.sha256(self._file_bytes()).hexdigest()
+
+    @classmethod
+    def from_file(cls, path):
+        """Reads a `vocab.txt`. Only "\\n" ends a line: U+2028 and the like are pieces in BERT's own files.
+
+        Raises:
+            UserError: the file cannot be read, is not UTF-8, or holds no vocabulary.
+        """
+        try:
+            with open_file(path) as stream:
+                content = stream.read()
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give a vocab.txt.") from None
+        rows = content.split(b"\n")
+        if not rows[-1]:
+            rows.pop()
+        tokens = []
+        for number, row in enumerate(rows, start=1):
+            try:
+                tokens.append(row.decode("utf-8").removesuffix("\r"))
+            except UnicodeDecodeError:
+                raise UserError(f"{path}: needs UTF-8. Received: {row!r} in line {number}. Convert the file.") from None
+        return cls(tokens, source=path)
+
+    def to_file(self, path):
+        with atomic_write(path, "wb") as stream:
+            stream.write(self._file_bytes())
+
+    def _file_bytes(self):
+        return "".join(f"{token}\n" for token in self.tokens).encode("utf-8")
+
+    def __len__(self):
+        return len(self.tokens)
+
+
+def _check(tokens, source):
+    if "" in tokens:
+        raise UserError(f"{source}: needs a piece in every line. Received: line {tokens.index('') + 1} empty. Remove it.")
+    twice = next((token for token, count in Counter(tokens).items() if count > 1), None)
+    if twice is not None:
+        lines = ", ".join(str(number) for number, token in enumerate(tokens, start=1) if token == twice)
+        raise UserError(f"{source}: needs every piece once. Received: {twice!r} in lines {lines}. Keep one.")
+    missing = [name for name in SPECIAL_TOKENS if name not in tokens]
+    if missing:
+        raise UserError(
+            f"{source}: needs {' '.join(SPECIAL_TOKENS)}. Received: {len(tokens)} pieces without {' '.join(missing)}. "
+            "Give a BERT vocabulary, one piece a line."
+        )

@@ -1,0 +1,80 @@
+"""The folder of one run: its settings, figures, checkpoints and result."""
+
+import json
+import os
+
+from keras_bert import files, settings
+from keras_bert.errors import UserError
+
+MAY_DIFFER = ("training.steps", "training.strategy")
+
+
+class RunFolder:
+    """Names every place in a run's folder and keeps two different runs from sharing one.
+
+    Attributes: `path`, `config_file`, `metrics_file`, `tensorboard`, `checkpoints`, `data`, `model`,
+    `results_file`.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        self.config_file = files.join(path, "config.yaml")
+        self.metrics_file = files.join(path, "metrics.jsonl")
+        self.tensorboard = files.join(path, "tensorboard")
+        self.checkpoints = files.join(path, "checkpoints")
+        self.data = files.join(path, "data")
+        self.model = files.join(path, "model")
+        self.results_file = files.join(path, "results.json")
+
+    @classmethod
+    def fresh(cls, path):
+        """`path` if nothing is there yet, else the first of path-2, path-3, … that is free."""
+        candidate, number = path, 1
+        while files.exists(candidate):
+            number += 1
+            candidate = f"{path}-{number}"
+        return cls(candidate)
+
+    def settle(self, config):
+        """Writes the resolved settings, or checks them against those of the run that is going on here.
+
+        Raises `UserError` showing every difference. More steps and another strategy are taken.
+        """
+        if not files.exists(self.config_file):
+            if files.list_folder(self.path):
+                raise UserError(
+                    f"{self.path}: is not empty and not a run of this program. Give another --output, or --fresh."
+                )
+            files.make_folder(self.path)
+        else:
+            old = settings.read_yaml(self.config_file)
+            different = settings.differences(old, settings.to_mapping(config))
+            refused = [item for item in different if item[0] not in MAY_DIFFER]
+            if old["training"]["steps"] > config.training.steps:
+                refused.append(("training.steps", old["training"]["steps"], config.training.steps))
+            if refused:
+                shown = "; ".join(f"{key}: {before!r} there, {after!r} now" for key, before, after in refused)
+                raise UserError(
+                    f"{self.path}: holds a run with other settings ({shown}). Give the same settings to go on, "
+                    "--fresh to start over in a new folder, or another --output."
+                )
+        with files.atomic_write(self.config_file) as stream:
+            stream.write(settings.to_yaml(config))
+
+    def results(self):
+        """What the finished run wrote, or None while it is not finished."""
+        if not files.exists(self.results_file):
+            return None
+        with files.open_file(self.results_file) as stream:
+            return json.loads(stream.read())
+
+    def write_results(self, results):
+        with files.atomic_write(self.results_file) as stream:
+            stream.write(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+
+
+def newest_run(root="runs"):
+    """The run below `root` whose model was written last, or None."""
+    folders = [os.path.join(root, name) for name in files.list_folder(root)]
+    with_model = [folder for folder in folders if os.path.isfile(os.path.join(folder, "model", "config.json"))]
+    return max(with_model, key=lambda folder: os.path.getmtime(os.path.join(folder, "model", "config.json")), default=None)

@@ -1,0 +1,224 @@
+"""Planned segment pairs: labels, spans, shares and the plan files."""
+
+import random
+
+import numpy as np
+import pytest
+
+from keras_bert.config import ObjectiveConfig
+from keras_bert.data.pairs import PairPlans, _truncate, plan_pairs, repeat_to_count
+from keras_bert.data.shards import ShardSet, ShardWriter
+from keras_bert.text.vocabulary import Vocabulary
+
+SHAPES = {  # documents, sentences a document, tokens a sentence
+    "ordinary": (1000, (1, 30), (3, 50)),
+    "single sentences": (6000, (1, 2), (2, 60)),
+    "long sentences": (300, (1, 10), (1, 900)),
+    "few documents": (3, (3000, 6000), (3, 50)),
+}
+
+
+def _offsets(lengths):
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+
+
+def _shard(shape):
+    rng = np.random.default_rng(0)
+    documents, sentences, tokens = SHAPES[shape]
+    sentence_counts = rng.integers(*sentences, documents)
+    return _offsets(rng.integers(*tokens, sentence_counts.sum())), _offsets(sentence_counts)
+
+
+def _lengths(plan):
+    return plan[:, 1] - plan[:, 0], plan[:, 3] - plan[:, 2]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.3])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_share_of_random_next_is_the_one_asked_for(shape, share):
+    plan = plan_pairs(*_shard(shape), 61, (1,), share)
+    assert len(plan) > 1000
+    assert plan[:, 4].mean() == pytest.approx(share, abs=0.01)
+
+
+def test_every_stretch_of_a_plan_has_the_share():
+    plan = plan_pairs(*_shard("ordinary"), 61, (1,))
+    stretches = plan[: len(plan) // 100 * 100, 4].reshape(-1, 100).mean(axis=1)
+    assert np.abs(stretches - 0.5).max() <= 0.2
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_spans_are_not_empty_fit_and_stay_in_one_document(shape):
+    sentences, documents = _shard(shape)
+    plan = plan_pairs(sentences, documents, 61, (1,))
+    a_length, b_length = _lengths(plan)
+    assert plan.dtype == np.int32
+    assert min(a_length.min(), b_length.min()) >= 1
+    assert (a_length + b_length).max() <= 61
+    edges = sentences[documents]
+    for start, end in (plan[:, :2].T, plan[:, 2:4].T):
+        assert np.array_equal(np.searchsorted(edges, start, "right"), np.searchsorted(edges, end - 1, "right"))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_label_0_goes_on_in_the_text_and_label_1_is_another_document(shape):
+    sentences, documents = _shard(shape)
+    plan = plan_pairs(sentences, documents, 61, (1,))
+    edges = sentences[documents]
+    document_a, document_b = np.searchsorted(edges, plan[:, [0, 2]].T, "right")
+    is_next = plan[:, 4] == 0
+    assert np.array_equal(document_a == document_b, is_next)
+    assert np.all(plan[is_next, 2] >= plan[is_next, 1])
+    not_truncated = is_next & (sum(_lengths(plan)) < 61)
+    assert not_truncated.any()
+    assert np.array_equal(plan[not_truncated, 2], plan[not_truncated, 1])
+
+
+def test_other_documents_are_drawn_evenly():
+    sentences, documents = _offsets(np.full(2000, 10)), _offsets(np.full(20, 100))
+    plan = plan_pairs(sentences, documents, 20, (1,), 1.0)
+    own, other = plan[:, 0] // 1000, plan[:, 2] // 1000
+    counts = np.zeros((20, 20))
+    np.add.at(counts, (own, other), 1)
+    assert counts.diagonal().sum() == 0
+    assert counts.sum(axis=0) == pytest.approx(len(plan) / 20, rel=0.35)
+
+
+def test_chunks_are_whole_sentences_divided_between_two_of_them():
+    sentences, documents = _offsets(np.full(1000, 10)), _offsets(np.full(100, 10))
+    plan = plan_pairs(sentences, documents, 1000, (1,), 0.0, 0.0)
+    assert np.array_equal(plan[:, 0], np.arange(100) * 100)
+    assert np.array_equal(plan[:, 3], np.arange(1, 101) * 100)
+    assert set(plan[:, 1] % 100) == set(range(10, 100, 10))
+
+
+def test_after_a_random_b_the_unused_sentences_go_back():
+    sentences, documents = _offsets(np.full(1000, 10)), _offsets(np.full(100, 10))
+    plan = plan_pairs(sentences, documents, 1000, (1,), 1.0, 0.0)
+    same_document = plan[1:, 0] // 100 == plan[:-1, 0] // 100
+    assert same_document.mean() > 0.5
+    assert np.array_equal(plan[1:][same_document, 0], plan[:-1][same_document, 1])
+
+
+def test_without_truncation_every_token_is_in_exactly_one_pair():
+    sentences, documents = _offsets(np.full(10_000, 1)), _offsets(np.full(10, 1000))
+    plan = plan_pairs(sentences, documents, 9, (1,), 0.0)
+    uses = np.zeros(10_000, int)
+    for a_start, a_end, b_start, b_end, _ in plan:
+        uses[a_start:a_end] += 1
+        uses[b_start:b_end] += 1
+    assert uses.max() == 1
+    assert np.count_nonzero(uses == 0) <= 10, "only the last token of a document can be left alone"
+
+
+def test_a_long_sentence_is_used_whole():
+    plan = plan_pairs(_offsets([1000]), _offsets([1]), 25, (1,), 0.0, 0.0)
+    assert np.array_equal(plan[:, 0], np.arange(40) * 25)
+    assert np.array_equal(plan[:, 3], np.arange(1, 41) * 25)
+
+
+def test_share_of_short_sequences():
+    sentences, documents = _offsets(np.full(200_000, 1)), _offsets([200_000])
+    a_length, b_length = _lengths(plan_pairs(sentences, documents, 11, (1,), 0.0, 0.3))
+    counts = np.bincount(a_length + b_length, minlength=12) / len(a_length)
+    assert counts[2:11] == pytest.approx(0.03, abs=0.005), "uniform from 2 to max_tokens"
+    assert counts[11] == pytest.approx(0.73, abs=0.01)
+
+
+def test_truncation_is_the_originals_loop():
+    lengths = np.array([(a, b, limit) for a in range(1, 14) for b in range(1, 14) for limit in range(2, 12)])
+    for a, b, limit in lengths:
+        spans = _truncate(*np.array([[0], [a], [100], [100 + b]]), limit, np.random.default_rng(0))
+        kept = [a, b]
+        while sum(kept) > limit:
+            kept[0 if kept[0] > kept[1] else 1] -= 1
+        assert [int(spans[1][0] - spans[0][0]), int(spans[3][0] - spans[2][0])] == kept
+
+
+def test_truncation_takes_from_front_and_back_alike():
+    zeros = np.zeros(2000, int)
+    a_start, a_end, _, _ = _truncate(zeros, zeros + 100, zeros + 200, zeros + 210, 50, np.random.default_rng(0))
+    assert a_start.mean() == pytest.approx(30, abs=0.5)
+    assert a_start.std() == pytest.approx(np.sqrt(60) / 2, rel=0.1)
+
+
+def test_one_document_has_only_next_sentences():
+    plan = plan_pairs(_offsets(np.full(500, 7)), _offsets([500]), 40, (1,))
+    assert len(plan) > 50
+    assert not plan[:, 4].any()
+
+
+@pytest.mark.parametrize("sentences, documents", [([0], [0]), ([0, 1, 2], [0, 1, 2]), ([0, 0], [0, 1])])
+def test_no_two_tokens_in_a_row_make_no_pair(sentences, documents):
+    assert plan_pairs(np.array(sentences), np.array(documents), 40, (1,)).shape == (0, 5)
+
+
+def test_entropy_decides_the_plan():
+    shard = _shard("ordinary")
+    plan = plan_pairs(*shard, 61, (1, 2, 3))
+    assert np.array_equal(plan, plan_pairs(*shard, 61, (1, 2, 3)))
+    other = plan_pairs(*shard, 61, (1, 3, 3))
+    size = min(len(plan), len(other))
+    assert np.mean(np.all(plan[:size] == other[:size], axis=1)) < 0.02
+
+
+def test_repeat_to_count_goes_round_evenly():
+    plan = np.arange(50).reshape(10, 5)
+    rng = np.random.default_rng(0)
+    fewer, more = repeat_to_count(plan, 7, rng)[:, 0], repeat_to_count(plan, 25, rng)[:, 0]
+    assert len(set(fewer)) == 7
+    assert set(np.unique(more, return_counts=True)[1]) == {2, 3}
+    assert list(fewer) != sorted(fewer)
+
+
+@pytest.fixture
+def shards(tmp_path):
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"])
+    generator = random.Random(0)
+    with ShardWriter(tmp_path / "shards", vocabulary, True, 0.01) as writer:
+        for _ in range(200):
+            writer.add([generator.choices(range(5, 13), k=generator.randint(1, 30)) for _ in range(10)])
+    return ShardSet.open(tmp_path / "shards", vocabulary)
+
+
+def _plans(folder, shards, **objective):
+    return PairPlans(folder, shards, 29, ObjectiveConfig(**objective), 7)
+
+
+def test_every_epoch_has_as_many_examples_as_the_first(shards, tmp_path):
+    plans = _plans(tmp_path / "plans", shards)
+    assert len(plans.counts) > 1
+    plans.prepare(3)
+    files = [np.load(plans.path(shard, 3), allow_pickle=False) for shard in range(len(plans.counts))]
+    assert [len(plan) for plan in files] == plans.counts
+    first = np.load(plans.path(0, 0), allow_pickle=False)
+    assert len(set(map(tuple, first)) & set(map(tuple, files[0]))) < len(first) / 5, "the epochs have the same pairs"
+
+
+def test_plan_files_are_kept_and_damaged_ones_made_again(shards, tmp_path):
+    plans = _plans(tmp_path / "plans", shards)
+    kept, damaged = plans.path(0, 0), plans.path(1, 0)
+    with open(damaged, "rb") as stream:
+        content = stream.read()
+    marked = np.load(kept, allow_pickle=False)
+    marked[0, 4] ^= 1
+    np.save(kept, marked)
+    beyond = np.load(damaged, allow_pickle=False)
+    beyond[0, 3] = 10**6
+    header = content[:128]
+    for damage in (b"", content[:-4], b"not a plan", header + beyond.tobytes()):
+        with open(damaged, "wb") as stream:
+            stream.write(damage)
+        assert _plans(tmp_path / "plans", shards).counts == plans.counts
+        with open(damaged, "rb") as stream:
+            assert stream.read() == content
+    assert np.array_equal(np.load(kept, allow_pickle=False), marked), "a sound plan was made again"
+
+
+def test_another_objective_has_other_files(shards, tmp_path):
+    folder = tmp_path / "plans"
+    paths = {
+        _plans(folder, shards, **objective).path(0, 0)
+        for objective in ({}, {"random_next_share": 0.0}, {"short_sequence_share": 0.0})
+    }
+    assert len(paths) == 3

@@ -1,0 +1,57 @@
+"""The embedding sum, and what lies outside its tables."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.layers.embeddings import BertEmbeddings
+
+
+@pytest.fixture(scope="module")
+def layer():
+    layer = BertEmbeddings(vocab_size=11, hidden_size=6, max_position_embeddings=8, dropout_rate=0.0)
+    layer.build((None, None))
+    return layer
+
+
+def test_sum_equals_one_dense_layer_over_concatenated_one_hots(layer):
+    """The textbook identity: three tables stacked are one dense layer's kernel."""
+    rng = np.random.default_rng(0)
+    ids, types = rng.integers(0, 11, (3, 5)), rng.integers(0, 2, (3, 5))
+    positions = np.broadcast_to(np.arange(5), (3, 5))
+    one_hots = np.concatenate([np.eye(11)[ids], np.eye(8)[positions], np.eye(2)[types]], axis=-1)
+    kernel = np.concatenate([layer.word_embeddings, layer.position_embeddings, layer.token_type_embeddings])
+    expected = layer.layer_norm(tf.constant(one_hots @ kernel, tf.float32))
+    received = layer(tf.constant(ids, tf.int32), tf.constant(types, tf.int32))
+    np.testing.assert_allclose(received, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("ids", "types", "message"),
+    [([[1, 11]], [[0, 0]], "input_word_ids.*Received: 11"), ([[1, -1]], [[0, 0]], "Received: -1"), ([[1, 2]], [[0, 2]], "input_type_ids")],
+)
+def test_an_id_out_of_range_is_refused(layer, ids, types, message):
+    with pytest.raises(ValueError, match=message):
+        layer(tf.constant(ids), tf.constant(types))
+
+
+@pytest.mark.parametrize(("ids", "types"), [([[1, 11]], [[0, 0]]), ([[1, -1]], [[0, 0]]), ([[1, 2]], [[0, 2]])])
+def test_an_id_out_of_range_cannot_pass_silently_through_xla(layer, ids, types):
+    """XLA and GPUs gather another row without a word; the vector must show it."""
+    compiled = tf.function(lambda ids, types: layer(ids, types), jit_compile=True, autograph=False)
+    vectors = compiled(tf.constant(ids), tf.constant(types)).numpy()
+    assert np.isnan(vectors[0, 1]).all() and np.isfinite(vectors[0, 0]).all()
+
+
+def test_a_sequence_past_the_last_position_is_refused(layer):
+    with pytest.raises(ValueError, match=r"at most max_position_embeddings \(8\)"):
+        layer(tf.zeros((1, 9), tf.int32), tf.zeros((1, 9), tf.int32))
+
+
+def test_a_dynamic_sequence_past_the_last_position_is_refused(layer):
+    function = tf.function(
+        lambda ids: layer(ids, ids), input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False
+    )
+    assert function(tf.zeros((1, 8), tf.int32)).shape == (1, 8, 6)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        function(tf.zeros((1, 9), tf.int32))

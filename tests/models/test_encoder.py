@@ -1,0 +1,99 @@
+"""The encoder and the pretraining model as Keras objects, and the identities of the paper."""
+
+import os
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny import pretraining_batch, random_weights, tiny_config, without_dropout
+
+from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.pretraining import BertForPreTraining
+
+GOLDEN = os.path.join(os.path.dirname(__file__), "golden_encoder.npz")
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = BertForPreTraining(without_dropout())
+    random_weights(model)
+    return model
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return pretraining_batch(tiny_config())
+
+
+def test_golden_arrays_of_transformers(model, batch):
+    """Fails when the numbers are no longer BERT's, also where transformers is not installed."""
+    with np.load(GOLDEN, allow_pickle=False) as golden:
+        encoded = model.encoder(batch)
+        real = batch["input_mask"].astype(bool)
+        for state, expected in zip(encoded["hidden_states"], golden["hidden_states"], strict=True):
+            np.testing.assert_allclose(state.numpy()[real], expected[real], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(encoded["pooled_output"], golden["pooled_output"], rtol=1e-5, atol=1e-5)
+        everywhere = {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
+        outputs = model(everywhere)
+        np.testing.assert_allclose(outputs["mlm_logits"].numpy()[real], golden["mlm_logits"][real], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(outputs["nsp_logits"], golden["nsp_logits"], rtol=1e-4, atol=1e-4)
+
+
+def test_padding_never_changes_a_real_token(model, batch):
+    """The same rows cut to their own length, and with other ids under the padding, give the same vectors."""
+    full = model.encoder(batch)
+    scribbled = {**batch, "input_word_ids": np.where(batch["input_mask"] == 1, batch["input_word_ids"], 7)}
+    other = model.encoder(scribbled)
+    for row, length in enumerate(batch["input_mask"].sum(axis=1)):
+        alone = model.encoder({name: batch[name][row : row + 1, :length] for name in batch if name.startswith("input_")})
+        for received in (other["sequence_output"][row, :length], alone["sequence_output"][0]):
+            np.testing.assert_allclose(received, full["sequence_output"][row, :length], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(alone["pooled_output"][0], full["pooled_output"][row], rtol=1e-5, atol=1e-6)
+
+
+def test_a_keras_file_opens_without_custom_objects(model, batch, tmp_path):
+    for part, output in ((model, "mlm_logits"), (model.encoder, "pooled_output")):
+        path = tmp_path / f"{output}.keras"
+        part.save(path)
+        again = keras.saving.load_model(path)
+        np.testing.assert_array_equal(again(batch)[output], part(batch)[output])
+
+
+def test_encoder_inside_a_functional_model(batch):
+    """A user's own Keras model around the encoder trains by `fit`."""
+    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in batch if name.startswith("input_")}
+    pooled = BertEncoder(tiny_config())(inputs)["pooled_output"]
+    classifier = keras.Model(inputs, keras.layers.Dense(2)(pooled))
+    classifier.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    before = classifier.get_weights()
+    features = {name: batch[name] for name in inputs}
+    classifier.fit(features, batch["next_sentence_labels"], epochs=1, verbose=0)
+    changed = [not np.array_equal(old, new) for old, new in zip(before, classifier.get_weights(), strict=True)]
+    assert sum(changed) >= len(changed) - 2  # the keys' biases get no gradient
+
+
+def test_bfloat16_computes_low_and_keeps_variables_in_float32(batch):
+    model = BertForPreTraining(without_dropout(), dtype="mixed_bfloat16")
+    reference = BertForPreTraining(without_dropout())
+    random_weights(model)
+    random_weights(reference)
+    assert {variable.dtype for variable in model.trainable_variables} == {"float32"}
+    outputs = model(batch)
+    assert model.encoder(batch)["sequence_output"].dtype == tf.bfloat16
+    assert outputs["mlm_logits"].dtype == outputs["nsp_logits"].dtype == tf.float32
+    np.testing.assert_allclose(outputs["mlm_logits"], reference(batch)["mlm_logits"], atol=0.1)
+
+
+def test_a_missing_input_is_named(model, batch):
+    with pytest.raises(ValueError, match="Missing: input_type_ids"):
+        model.encoder({name: batch[name] for name in ("input_word_ids", "input_mask")})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"hidden_size": 18}, "hidden_size: needs a multiple"), ({"hidden_act": "swish"}, "hidden_act: needs one of")],
+)
+def test_impossible_configs_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        tiny_config(**changes)

@@ -1,0 +1,70 @@
+"""The parameter table against the published counts and against the built model."""
+
+import pytest
+from click.testing import CliRunner
+from tiny import tiny_config
+
+from keras_bert.cli import main
+from keras_bert.config import BertConfig, find_config
+from keras_bert.models import parameters
+from keras_bert.models.pretraining import BertForPreTraining
+
+# Google's sizes: with the pooler, without heads.
+PUBLISHED = {
+    "tiny": 4_385_920,
+    "mini": 11_170_560,
+    "small": 28_763_648,
+    "medium": 41_373_184,
+    "base": 109_482_240,
+    "large": 335_141_888,
+    "base-chinese": 102_267_648,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_counts(name):
+    config = BertConfig.from_file(find_config("models", name))
+    assert parameters.total(parameters.encoder_parts(config)) == PUBLISHED[name]
+
+
+@pytest.mark.parametrize("changes", [{}, {"num_hidden_layers": 3, "intermediate_size": 20, "type_vocab_size": 3}])
+def test_every_part_is_what_the_model_holds(changes):
+    """A part of the table that no tensor stands behind, or a tensor that no part counts, fails."""
+    config = tiny_config(**changes)
+    model = BertForPreTraining(config)
+
+    def held(*fragments, without=()):
+        return sum(
+            variable.value.numpy().size
+            for variable in model.weights
+            if all(part in variable.path for part in fragments) and not any(part in variable.path for part in without)
+        )
+
+    held_by_part = {
+        "word embeddings": held("word_embeddings"),
+        "position embeddings": held("position_embeddings"),
+        "segment embeddings": held("token_type_embeddings"),
+        "embedding LayerNorm": held("embeddings/layer_norm"),
+        "attention kernels": held("/attention/", "kernel"),
+        "attention biases": held("/attention/", "bias"),
+        "attention LayerNorm": held("attention_layer_norm"),
+        "feed-forward kernels": held("block_", "kernel", without=["/attention/"]),
+        "feed-forward biases": held("block_", "bias", without=["/attention/"]),
+        "feed-forward LayerNorm": held("output_layer_norm"),
+        "pooler": held("pooler"),
+        "masked LM transform": held("mlm_head/transform"),
+        "masked LM LayerNorm": held("mlm_head/layer_norm"),
+        "masked LM output bias": held("mlm_head/bias"),
+        "next sentence head": held("nsp_head"),
+    }
+    parts = [*parameters.encoder_parts(config), *parameters.head_parts(config)]
+    assert {part.name: part.count for part in parts} == held_by_part
+    assert parameters.total(parameters.encoder_parts(config)) == model.encoder.count_params()
+    assert parameters.total(parts) == model.count_params()
+
+
+def test_inspect_prints_every_total_of_base():
+    result = CliRunner().invoke(main, ["inspect", "base"])
+    assert result.exit_code == 0
+    for figure in ("109,482,240", "110,106,428", "108,808,704", "107,974,656", "23,440,896", "28,311,552", "673,536"):
+        assert figure in result.output

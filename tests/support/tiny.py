@@ -1,0 +1,54 @@
+"""Small models and batches that the tests share."""
+
+import numpy as np
+
+from keras_bert.checkpoints.names import huggingface_variables
+from keras_bert.config import BertConfig
+
+
+def tiny_config(**changes):
+    values = {
+        "vocab_size": 60,
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 32,
+        "max_position_embeddings": 24,
+    }
+    return BertConfig(**{**values, **changes})
+
+
+def without_dropout(**changes):
+    return tiny_config(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, **changes)
+
+
+def pretraining_batch(config, batch=4, seq=12, predictions=3, seed=0):
+    """A `PairReader`-like batch of NumPy arrays: padding of several lengths, both segments, some weights 0."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(6, seq + 1, batch)
+    mask = (np.arange(seq) < lengths[:, None]).astype("int32")
+    return {
+        "input_word_ids": rng.integers(1, config.vocab_size, (batch, seq)).astype("int32") * mask,
+        "input_mask": mask,
+        "input_type_ids": (np.arange(seq) >= 4).astype("int32") * mask,
+        "masked_lm_positions": np.stack([np.sort(rng.choice(6, predictions, False)) for _ in range(batch)]).astype("int32"),
+        "masked_lm_ids": rng.integers(1, config.vocab_size, (batch, predictions)).astype("int32"),
+        "masked_lm_weights": (np.arange(predictions) < rng.integers(1, predictions + 1, (batch, 1))).astype("float32"),
+        "next_sentence_labels": rng.integers(0, 2, batch).astype("int32"),
+        "example_weights": np.ones(batch, "float32"),
+    }
+
+
+def random_weights(model, seed=0):
+    """Gives every variable of a `BertForPreTraining` random values, biases and LayerNorm too.
+
+    Returns `{Hugging Face name: array in Hugging Face's orientation}`.
+    """
+    rng = np.random.default_rng(seed)
+    tensors = {}
+    for name, variable in huggingface_variables(model):
+        value = rng.normal(0.0, 0.2, variable.shape).astype("float32")
+        value += name.attribute.endswith("gamma")
+        variable.assign(value)
+        tensors[name.huggingface] = value.T if name.transposed else value
+    return tensors

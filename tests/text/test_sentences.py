@@ -1,0 +1,80 @@
+import random
+import time
+
+import pytest
+
+from keras_bert.text.sentences import split_sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Mr. Smith paid 3.14 dollars.", "Dr. Jones left."],
+        ["He wrote to J. K. Rowling.", "So did I.", "She answered."],
+        ["Animals, e.g. Cats, sleep.", "See Fig. 2 and No. 5, vol. II.", "The answer was no.", "He left."],
+        ["U.S. Army men came.", "He lives in the U.S.", "The house is old.", "It closed at 5 p.m.", "They went home."],
+        ["It was founded on Jan. 5 by Acme Inc. President Tom Ray."],
+        ["St. Petersburg is cold.", "They live on Main St.", "The shop is near."],
+        ["1. Take an egg.", "2. Break it.", "There were 12.", "All broke."],
+        ["It rose to 1,000.5 points (see www.example.com/a.html).", "Version 2.0.1 came."],
+    ],
+)
+def test_abbreviations_initials_and_numbers_do_not_end_a_sentence(sentences):
+    assert split_sentences(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ['"Why?" he asked.', '"Go!"', "She left.", "'Did you?' said he.", "“No.”", "“Yes.”"],
+        ["(It was late.)", "He slept [badly].", "«Oui.»", "It ended."],
+        ["Wait... for it.", "Or not...", "Then … silence.", "Really?!", "Yes!!!"],
+    ],
+)
+def test_quotes_brackets_and_ellipses(sentences):
+    """Closing marks stay with their sentence; a lower-case word goes on with it."""
+    assert split_sentences(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["他说：“你好。”", "然后走了！", "真的吗？！", "是（对。）", "没有句号"],
+        ["「好。」", "他點頭。", "價格是3.5元。", "《書名》很好看！"],
+        ["你好!", "我们走吧?", "好。"],
+    ],
+)
+def test_chinese_needs_no_white_space(sentences):
+    assert split_sentences("".join(sentences)) == sentences
+
+
+def test_only_a_blank_line_ends_a_paragraph():
+    """Hard-wrapped lines stay one sentence, and a heading without a stop does not run into the text."""
+    assert split_sentences("A heading\n\nOne line\nand the next.\r\n \r\nLast") == [
+        "A heading",
+        "One line\nand the next.",
+        "Last",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", " \n\n\t ", "\u3000"])
+def test_nothing_gives_nothing(text):
+    assert split_sentences(text) == []
+
+
+def test_no_character_is_lost():
+    generator = random.Random(0)
+    alphabet = "abI .,!?…\n\r\t\"'“”()[]。！？」』St.Mr.5中文é\u2028"
+    for _ in range(2000):
+        text = "".join(generator.choice(alphabet) for _ in range(generator.randrange(60)))
+        sentences = split_sentences(text)
+        assert "".join("".join(sentences).split()) == "".join(text.split())
+        assert all(sentence and sentence == sentence.strip() for sentence in sentences)
+
+
+@pytest.mark.parametrize("unit", [".", ". ", "\n ", '."', "U.S. ", "1. ", "-", " ", "。」"])
+def test_time_grows_linearly_on_hostile_text(unit):
+    """A quadratic scan would take minutes here."""
+    start = time.process_time()
+    split_sentences("." + unit * 200_000 + "a")
+    assert time.process_time() - start < 5

@@ -1,0 +1,56 @@
+"""AdamW against the algorithm written out in NumPy, and the learning rate over the steps."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_bert.config import OptimizerConfig
+from keras_bert.training.optimizer import AdamW, make_optimizer
+from keras_bert.training.schedules import LinearWarmupLinearDecay
+
+
+def reference(values, gradients, rate, decay, beta_1=0.9, beta_2=0.999, epsilon=1e-6):
+    """Loshchilov and Hutter 2019, algorithm 2, in float64."""
+    value, first, second = values.astype("float64"), 0.0, 0.0
+    for step, gradient in enumerate(gradients, start=1):
+        first = beta_1 * first + (1 - beta_1) * gradient
+        second = beta_2 * second + (1 - beta_2) * gradient**2
+        update = (first / (1 - beta_1**step)) / (np.sqrt(second / (1 - beta_2**step)) + epsilon)
+        value = value - rate * (update + decay * value)
+    return value
+
+
+def test_adamw_follows_the_paper_and_spares_bias_and_layer_norm():
+    """Gradients near epsilon in size tell where epsilon stands."""
+    rng = np.random.default_rng(0)
+    names = ("kernel", "bias", "gamma", "beta")
+    start = {name: rng.normal(size=(5, 3)).astype("float32") for name in names}
+    variables = [keras.Variable(value, name=name) for name, value in start.items()]
+    optimizer = AdamW(0.01, decay=0.1)
+    optimizer.build(variables)
+    gradients = [[(rng.normal(size=(5, 3)) * 10.0 ** -(k % 7)).astype("float32") for _ in names] for k in range(20)]
+    for step in gradients:
+        optimizer.apply(step, variables)
+    for index, (name, variable) in enumerate(zip(names, variables)):
+        expected = reference(start[name], [step[index] for step in gradients], 0.01, 0.1 if name == "kernel" else 0.0)
+        np.testing.assert_allclose(variable.numpy(), expected, rtol=0, atol=1e-6)
+
+
+def test_linear_warmup_then_linear_decay():
+    schedule = LinearWarmupLinearDecay(peak=2.0, warmup_steps=4, total_steps=12)
+    rates = [float(schedule(step)) for step in range(13)]
+    assert rates[:4] == [0.5, 1.0, 1.5, 2.0]
+    assert rates[4:] == [2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25, 0.0]
+
+
+@pytest.mark.parametrize("warmup", [0, 12])
+def test_no_warmup_and_nothing_but_warmup(warmup):
+    rates = [float(LinearWarmupLinearDecay(1.0, warmup, 12)(step)) for step in range(12)]
+    assert all(0.0 < rate <= 1.0 for rate in rates)
+
+
+def test_the_recipe_reaches_the_optimizer():
+    settings = OptimizerConfig(learning_rate=0.5, warmup_steps=2, weight_decay=0.3, beta_1=0.8, beta_2=0.9, epsilon=1e-4)
+    optimizer = make_optimizer(settings, total_steps=10)
+    assert (optimizer.decay, optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.3, 0.8, 0.9, 1e-4)
+    assert float(optimizer.learning_rate) == 0.25

@@ -1,0 +1,111 @@
+"""One step of training: equal on one device and two, compiled or not, and the same when done again."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny import pretraining_batch, tiny_config, without_dropout
+
+from keras_bert.config import OptimizerConfig
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.training.metrics import MetricSums, Throughput
+from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.step import Step
+
+STEPS = 10
+
+
+def train(strategy, config, jit_compile=False, clip_norm=0.5, seed=1):
+    """10 steps on unequal batches; returns (weights, results of the steps)."""
+    keras.utils.set_random_seed(0)
+    with strategy.scope():
+        model = BertForPreTraining(config)
+        optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-2, warmup_steps=3), STEPS)
+        optimizer.build(model.trainable_variables)
+    step = Step(strategy, model, PretrainingObjective(4), optimizer, clip_norm, seed, jit_compile)
+    batches = [pretraining_batch(config, batch=8, seed=index) for index in range(STEPS)]
+    dataset = tf.data.Dataset.from_tensor_slices({name: np.stack([b[name] for b in batches]) for name in batches[0]})
+    results = [
+        step.train(batch, tf.constant(index, tf.int64))
+        for index, batch in enumerate(strategy.experimental_distribute_dataset(dataset))
+    ]
+    return [variable.numpy() for variable in model.trainable_variables], results
+
+
+@pytest.fixture(scope="module")
+def one_device():
+    return train(tf.distribute.get_strategy(), without_dropout())
+
+
+@pytest.mark.parametrize(("mirrored", "jit_compile"), [(False, True), (True, False), (True, True)])
+def test_replicas_and_xla_change_nothing(one_device, mirrored_strategy, mirrored, jit_compile):
+    """Guards the order reduce, clip, update, the division by global counts, and Keras' private hook."""
+    strategy = mirrored_strategy if mirrored else tf.distribute.get_strategy()
+    weights, results = train(strategy, without_dropout(), jit_compile)
+    for received, expected in zip(weights, one_device[0], strict=True):
+        np.testing.assert_allclose(received, expected, rtol=0, atol=1e-5)
+    for received, expected in zip(results, one_device[1], strict=True):
+        for result, reference in zip(tf.nest.flatten(received), tf.nest.flatten(expected), strict=True):
+            np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-6)
+
+
+def test_clipping_was_at_work(one_device):
+    """Else the comparison over replicas would not see a clip before the reduction."""
+    assert max(float(result["grad_norm"]) for result in one_device[1]) > 0.5
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_dropout_repeats_with_its_seed_and_differs_without(jit_compile):
+    strategy = tf.distribute.get_strategy()
+    first, again, other = (train(strategy, tiny_config(), jit_compile, seed=seed)[0] for seed in (1, 1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+
+def test_replicas_draw_different_dropout_masks(mirrored_strategy):
+    """The same example on both replicas must not get the same mask: their losses differ."""
+    config = tiny_config()
+    with mirrored_strategy.scope():
+        model = BertForPreTraining(config)
+    step = Step(mirrored_strategy, model, PretrainingObjective(4), seed=1)
+    half = pretraining_batch(config, batch=2)
+    doubled = {name: np.concatenate([value, value]) for name, value in half.items()}
+    dataset = tf.data.Dataset.from_tensors(doubled)
+    (batch,) = mirrored_strategy.experimental_distribute_dataset(dataset)
+
+    def losses(batch):
+        from keras_bert.training.step import dropout_key_of
+
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        key = dropout_key_of(1, tf.constant(0, tf.int64), replica)
+        return step.gradients(batch, step.objective.counts(batch), key)[1]["mlm"]["loss"]
+
+    first, second = mirrored_strategy.experimental_local_results(
+        tf.function(lambda batch: mirrored_strategy.run(losses, (batch,)), autograph=False)(batch)
+    )
+    assert float(first) != float(second)
+
+
+def test_metrics_divide_sums_by_counts_over_all_steps():
+    def result(loss, count):
+        return {"sums": {"mlm": {"loss": loss, "accuracy": 1.0}}, "counts": {"mlm": count}}
+
+    sums = MetricSums(("mlm",))
+    sums.add(result(6.0, 2.0))
+    sums.add(result(4.0, 8.0))
+    # A mean of the two steps' means would be 1.75.
+    assert sums.take() == {"loss": 1.0, "mlm_loss": 1.0, "mlm_accuracy": 0.2}
+
+
+def test_throughput_leaves_pauses_out_and_sees_the_wait(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    throughput = Throughput()
+    with throughput.waiting():
+        now[0] += 1.0
+    now[0] += 3.0
+    with throughput.paused():
+        now[0] += 10.0
+    throughput.add({"examples": 8, "tokens": 100})
+    assert throughput.take() == {"examples_per_second": 2.0, "tokens_per_second": 25.0, "data_wait_fraction": 0.25}
