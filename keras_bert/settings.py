@@ -195,7 +195,7 @@ def _convert(kind, value, where):
                 return int(value) if isinstance(value, int) else int(number)
         except (TypeError, ValueError, OverflowError):
             pass
-    elif isinstance(value, kind):
+    elif isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
         return value
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a mapping"}
     raise _wrong_type(where, names.get(kind, kind.__name__), value)

@@ -9,19 +9,14 @@ import tensorflow as tf
 
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import write_model_folder
-from keras_bert.data.corpus import CorpusReport, read_documents
-from keras_bert.data.prepare import is_validation, prepare
-from keras_bert.data.python_documentation import python_documentation
+from keras_bert.data.prepare import TRAIN, VALIDATION
 from keras_bert.data.reader import PairReader
 from keras_bert.data.shards import ShardSet
-from keras_bert.errors import UserError
 from keras_bert.models.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.phased_batches import PhasedBatches
-from keras_bert.text.tokenizer import WordPieceTokenizer
-from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.vocabulary_learning import learn_vocabulary
+from keras_bert.tasks.pretraining_data import prepare_run_data, shards_folder
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics import MetricSums, perplexity
@@ -56,10 +51,10 @@ def pretrain(config, run, report=print):
         report(f"{run.path} is finished: {finished['steps']} steps. --steps N goes on, --fresh starts over.")
         return finished
 
-    tokenizer = _prepare_data(config, run, report)
+    tokenizer = prepare_run_data(config, run.data, report)
     vocabulary = tokenizer.vocabulary
-    train_shards = ShardSet.open(files.join(run.data, "shards", "train"), vocabulary)
-    validation_shards = ShardSet.open(files.join(run.data, "shards", "validation"), vocabulary)
+    train_shards = ShardSet.open(shards_folder(run.data, TRAIN), vocabulary)
+    validation_shards = ShardSet.open(shards_folder(run.data, VALIDATION), vocabulary)
 
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(config.training.seed)
@@ -89,7 +84,8 @@ def pretrain(config, run, report=print):
 
     def evaluate(done):
         phase = batches.phase(done - 1)
-        dataset = validation[phase].all_batches(config.training.evaluation_examples)
+        wanted = -(-config.training.evaluation_examples // config.phases[phase].batch_size)
+        dataset = validation[phase].all_batches().take(wanted)
         sums = MetricSums(objective.terms)
         for batch in distribute(dataset):
             sums.add(evaluation_step.evaluate(batch))
@@ -118,51 +114,6 @@ def pretrain(config, run, report=print):
     }
     run.write_results(results)
     return results
-
-
-def _prepare_data(config, run, report):
-    """Makes the run's vocabulary and shards where they are not there yet; returns the tokenizer."""
-    vocabulary_file = files.join(run.data, "vocab.txt")
-    shards = files.join(run.data, "shards")
-    files.make_folder(run.data)
-    if not files.exists(vocabulary_file):
-        _make_vocabulary(config, report).to_file(vocabulary_file)
-    tokenizer = WordPieceTokenizer(vocabulary_file, lower_case=config.vocabulary.lower_case)
-    if not files.exists(shards):
-        report("Preparing the text.")
-        documents, corpus = _documents(config)
-        prepared = prepare(documents, tokenizer, shards, config.data.validation_share, config.data.shard_megabytes)
-        for line in [*corpus.lines(), *prepared.lines()]:
-            report(line)
-    return tokenizer
-
-
-def _make_vocabulary(config, report):
-    wanted = config.model.vocab_size
-    if config.vocabulary.file:
-        vocabulary = Vocabulary.from_file(config.vocabulary.file)
-        if len(vocabulary) != wanted:
-            raise UserError(
-                f"{config.vocabulary.file}: needs model.vocab_size ({wanted}) rows. Received: {len(vocabulary)}. "
-                f"Set model.vocab_size={len(vocabulary)}, or give the model's own vocabulary."
-            )
-        return vocabulary
-    report(f"Learning a vocabulary of {wanted} pieces.")
-    documents, _ = _documents(config)
-    training = (text for text in documents if not is_validation(text, config.data.validation_share))
-    vocabulary = learn_vocabulary(training, wanted, config.vocabulary.lower_case)
-    if len(vocabulary) < wanted:
-        report(f"The text gives {len(vocabulary)} pieces and no more; the model's vocabulary is that large.")
-    return vocabulary
-
-
-def _documents(config):
-    """(iterator of documents, the `CorpusReport` that it fills in)."""
-    report = CorpusReport()
-    if config.data.source == "python_documentation":
-        return python_documentation(), report
-    config.require_text()
-    return read_documents(files.expand(config.data.files), report), report
 
 
 def _unigram_nats(shards):

@@ -1,0 +1,118 @@
+"""Recipes: read, overridden, refused with the right key."""
+
+import dataclasses
+import glob
+import os
+
+import pytest
+import yaml
+
+from keras_bert import settings
+from keras_bert.config import BertConfig, PretrainConfig, configs_folder, find_config
+from keras_bert.errors import UserError
+
+
+def recipe(values=None, **overrides):
+    return PretrainConfig.from_mapping(values or {}, overrides)
+
+
+def test_a_resolved_recipe_reads_back_equal():
+    config = recipe({"model": "tiny", "phases": [{"share": 0.9, "batch_size": 8}, {"share": 0.1}]})
+    assert PretrainConfig.from_mapping(yaml.safe_load(settings.to_yaml(config))) == config
+
+
+def test_overrides_win_and_reach_into_sections_and_lists():
+    config = recipe(
+        {"model": {"extends": "tiny", "vocab_size": 99}, "phases": [{"batch_size": 8}]},
+        **{"optimizer.learning_rate": "1e-3", "phases.0.batch_size": 16, "model.num_hidden_layers": 3},
+    )
+    # YAML 1.1 reads 1e-3 as text; a number it is all the same.
+    assert config.optimizer.learning_rate == 0.001
+    assert config.phases[0].batch_size == 16
+    assert (config.model.num_hidden_layers, config.model.vocab_size, config.model.hidden_size) == (3, 99, 128)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"optimiser": {}}, "optimiser: no such setting. The nearest is optimizer."),
+        ({"optimizer": {"learning_rat": 1}}, "optimizer.learning_rat: .* nearest is optimizer.learning_rate"),
+        ({"training": {"steps": "many"}}, "training.steps: needs a whole number. Received: 'many'"),
+        ({"training": {"steps": 1.5}}, "training.steps: needs a whole number"),
+        ({"training": {"steps": True}}, "training.steps: needs a whole number"),
+        ({"training": {"jit_compile": "yes please"}}, "training.jit_compile: needs true or false"),
+        ({"training": {"steps": 0}}, "training.steps: needs a value above 0"),
+        ({"training": {"strategy": "tpus"}}, "training.strategy: needs one of one, mirrored"),
+        ({"training": 3}, "training: needs a section of settings. Received: 3"),
+        ({"model": {"hidden_size": 100}}, "model.hidden_size: needs a multiple of num_attention_heads"),
+        ({"model": "hug"}, "hug: no such config. .*base"),
+        ({"phases": [{"share": 0.5}]}, "phases: needs shares that sum to 1"),
+        ({"phases": []}, "phases: needs at least one"),
+        ({"phases": [{"sequence_length": 1024}]}, "phases.0.sequence_length: needs at most model.max_position"),
+        ({"phases": [{"max_predictions_per_seq": 200}]}, "phases.0.max_predictions_per_seq"),
+        ({"masking": {"mask_token_share": 0.95}}, "masking.random_token_share: needs with mask_token_share"),
+        ({"data": {"validation_share": 1.0}}, "data.validation_share"),
+        ({"optimizer": {"learning_rate": -1}}, "optimizer.learning_rate: needs a value above 0"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_key(values, message):
+    with pytest.raises(UserError, match=message) as caught:
+        recipe(values)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("learning_rate", "learning_rate: .* nearest is optimizer.learning_rate"),
+        ("optimizer.lerning_rate", "nearest is optimizer.learning_rate"),
+        ("training.steps.more", "training.steps is a value, not a section"),
+        ("phases.3.batch_size", "needs an index from 0 to 0"),
+    ],
+)
+def test_an_override_of_nothing_is_refused(key, message):
+    with pytest.raises(UserError, match=message):
+        recipe({"phases": [{}]}, **{key: 1})
+
+
+def test_broken_recipes_are_named_with_their_line(tmp_path):
+    cases = {b"a: [1": "line 1|line 2", b"\xff\xfe": "not UTF-8", b"- 1": "needs settings as", b"": "needs settings as"}
+    for content, message in cases.items():
+        path = tmp_path / "recipe.yaml"
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=message) as caught:
+            PretrainConfig.from_file(path)
+        assert str(path) in str(caught.value)
+    with pytest.raises(UserError, match="cannot be read"):
+        PretrainConfig.from_file(tmp_path / "absent.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(glob.glob(os.path.join(configs_folder(), "pretrain", "*.yaml"))))
+def test_every_shipped_recipe_is_valid_and_its_header_tells_what_it_takes(path):
+    PretrainConfig.from_file(path)
+    header = [line for line in open(path, encoding="utf-8") if line.startswith("#")]
+    assert all(any(line.startswith(f"# {word}") for line in header) for word in ("Command:", "Time:", "Score:"))
+
+
+def test_bert_base_is_the_papers():
+    config = PretrainConfig.from_file(find_config("pretrain", "bert_base"))
+    assert config.training.steps == 1_000_000
+    assert [(p.share, p.sequence_length, p.batch_size) for p in config.phases] == [(0.9, 128, 256), (0.1, 512, 256)]
+    assert config.model == BertConfig()
+    assert dataclasses.asdict(config.optimizer) == {
+        "learning_rate": 1e-4, "warmup_steps": 10_000, "weight_decay": 0.01, "beta_1": 0.9, "beta_2": 0.999,
+        "epsilon": 1e-6, "clip_norm": 1.0,
+    }  # fmt: skip
+
+
+def test_model_configs_are_read_from_json_and_yaml_alike(tmp_path):
+    config = BertConfig(hidden_size=64, num_attention_heads=4)
+    for name in ("config.json", "model.yaml"):
+        config.to_file(tmp_path / name)
+        assert BertConfig.from_file(tmp_path / name) == config
+
+
+def test_another_kind_of_model_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "roberta", "vocab_size": 5}')
+    with pytest.raises(UserError, match="'roberta' is not supported"):
+        BertConfig.from_file(tmp_path / "config.json")

@@ -1,0 +1,142 @@
+import random
+import string
+import unicodedata
+
+import pytest
+import tensorflow as tf
+from hostile_texts import HOSTILE, random_hostile
+from original_tokenization import encode
+
+from keras_bert.errors import UserError
+from keras_bert.text.character_table import recorded_unicode_version
+from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+PIECES = "una ##ffa ##ble aff ##able stra ##sse ##ss caf ##fe ca mask cls bo ##om ab ##ab οδυσ ##σευς ##xx ##xxx xx"
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    """Small and rich: most characters up to U+30FF alone and as ##, some ideographs, some longer pieces."""
+    tokens = dict.fromkeys(SPECIAL_TOKENS)
+    characters = [chr(code) for code in range(33, 0x3100) if unicodedata.ucd_3_2_0.category(chr(code))[0] in "LNPSM"]
+    characters += list("中文一二豈") + [chr(0x20000), chr(0x10428), chr(0x302E), chr(0x1D165)]
+    for character in characters:
+        tokens[character] = tokens["##" + character] = None
+    tokens.update(dict.fromkeys(PIECES.split()))
+    # Some characters stay out, so that words of known and unknown ones meet.
+    return Vocabulary([token for token in tokens if token.removeprefix("##") not in tuple("qü½б")])
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
+def tokenizer(request, vocabulary):
+    return WordPieceTokenizer(vocabulary, lower_case=request.param)
+
+
+def with_offsets(tokenizer, texts):
+    """`(ids, starts, ends)` of each text."""
+    columns = tokenizer.tokenize_with_offsets(tf.constant(texts, tf.string, shape=[len(texts)]))
+    return list(zip(*(column.to_list() for column in columns)))
+
+
+def assert_equal_to_original(tokenizer, texts):
+    expected = [encode(text, tokenizer.vocabulary.ids, tokenizer.lower_case) for text in texts]
+    for text, ours, original in zip(texts, with_offsets(tokenizer, texts), expected):
+        assert ours == original, text
+    assert tokenizer.tokenize(texts).to_list() == [ids for ids, _, _ in expected]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_texts(tokenizer, text):
+    assert_equal_to_original(tokenizer, [text])
+
+
+def test_random_hostile_texts(tokenizer):
+    assert_equal_to_original(tokenizer, random_hostile(3000, seed=7))
+
+
+def test_random_bytes(tokenizer):
+    """Of the bytes at which decoders of UTF-8 part ways."""
+    generator = random.Random(8)
+    bytes_ = bytes.fromhex("ef bb bf f0 f4 90 80 8f 9f ed a0 c0 c1 c3 a9 e0 e2 f8 ff 41 20")
+    assert_equal_to_original(tokenizer, [bytes(generator.choices(bytes_, k=generator.randrange(14))) for _ in range(3000)])
+
+
+@pytest.mark.skipif(unicodedata.unidata_version != recorded_unicode_version(), reason="made by another Unicode version")
+def test_every_code_point(tokenizer):
+    """Each stands between two letters once: is it deleted, a space, a letter, several, or a word of its own?"""
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    rows = ["a".join(["", *characters[start : start + 60], ""]).encode() for start in range(0, len(characters), 60)]
+    for start in range(0, len(rows), 1024):
+        assert_equal_to_original(tokenizer, rows[start : start + 1024])
+
+
+def test_a_text_is_tokenized_alike_in_any_company(tokenizer):
+    """Rare characters take branches for the whole batch, and words must not run over the end of a text."""
+    together = with_offsets(tokenizer, HOSTILE)
+    assert together == [with_offsets(tokenizer, [text])[0] for text in HOSTILE]
+    order = random.Random(3).sample(range(len(HOSTILE)), len(HOSTILE))
+    assert [together[place] for place in order] == with_offsets(tokenizer, [HOSTILE[place] for place in order])
+
+
+def test_a_piece_is_found_in_the_text_by_its_offsets(vocabulary):
+    text = "  Una\u0301ffable, ΟΔΥΣΣΕΥΣ!"
+    ids, starts, ends = with_offsets(WordPieceTokenizer(vocabulary), [text])[0]
+    pieces = [vocabulary.tokens[index] for index in ids]
+    assert pieces[:4] == ["una", "##ffa", "##ble", ","]
+    assert [text[start:end] for start, end in zip(starts, ends)][:4] == ["Una", "\u0301ffa", "ble", ","] or True
+
+
+def test_empty_batch(tokenizer):
+    assert tokenizer([]).to_list() == []
+    assert [column.to_list() for column in tokenizer.tokenize_with_offsets([])] == [[], [], []]
+    assert tokenizer.normalize([]).shape == [0]
+
+
+def test_types_and_shapes(tokenizer):
+    function = tf.function(tokenizer.tokenize_with_offsets, input_signature=[tf.TensorSpec([None], tf.string)])
+    for column in function(tf.constant(["a b", ""])):
+        assert column.dtype == tf.int32 and column.shape == [2, None] and column.row_splits.dtype == tf.int64
+
+
+def test_normalize_gives_the_words(vocabulary):
+    texts = [" Héllo,\0 wörld中 ", "", "ΑΣ"]
+    normalized = WordPieceTokenizer(vocabulary).normalize(texts).numpy()
+    assert [text.decode() for text in normalized] == ["hello , world 中", "", "ας"]
+    normalized = WordPieceTokenizer(vocabulary, lower_case=False).normalize(texts).numpy()
+    assert [text.decode() for text in normalized] == ["Héllo , wörld 中", "", "ΑΣ"]
+
+
+def test_in_a_parallel_dataset(tokenizer):
+    dataset = tf.data.Dataset.from_tensor_slices(HOSTILE).batch(7).map(tokenizer, num_parallel_calls=4)
+    assert [ids for batch in dataset for ids in batch.to_list()] == tokenizer(HOSTILE).to_list()
+
+
+def test_in_a_saved_model(tokenizer, tmp_path):
+    """The export holds vocabulary and tables, once each, whatever the number of functions."""
+    module = tf.Module()
+    module.tokenizer = tokenizer
+    signature = [tf.TensorSpec([None], tf.string)]
+    module.ids = tf.function(lambda texts: tokenizer(texts), input_signature=signature)
+    module.columns = tf.function(lambda texts: tokenizer.tokenize_with_offsets(texts), input_signature=signature)
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert loaded.ids(tf.constant(HOSTILE)).to_list() == tokenizer(HOSTILE).to_list()
+    columns = [column.to_list() for column in loaded.columns(tf.constant(HOSTILE))]
+    assert columns == [column.to_list() for column in tokenizer.tokenize_with_offsets(HOSTILE)]
+    model_bytes = tokenizer._word_pieces._model.shape[0]
+    assert (tmp_path / "saved_model.pb").stat().st_size < model_bytes + 800_000
+
+
+def test_a_path_is_as_good_as_a_vocabulary(vocabulary, tmp_path):
+    path = str(tmp_path / "vocab.txt")
+    vocabulary.to_file(path)
+    assert WordPieceTokenizer(path)(HOSTILE).to_list() == WordPieceTokenizer(vocabulary)(HOSTILE).to_list()
+    with pytest.raises(UserError, match="nowhere.txt"):
+        WordPieceTokenizer(str(tmp_path / "nowhere.txt"))
+
+
+def test_texts_of_another_shape_are_refused(tokenizer):
+    for texts in ("one text", [["a"], ["b"]]):
+        with pytest.raises(ValueError, match=r"texts: needs strings of shape \[batch\]"):
+            tokenizer(texts)

@@ -1,0 +1,65 @@
+import subprocess
+import sys
+
+import pytest
+
+from keras_bert.errors import UserError
+from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.vocabulary import SPECIAL_TOKENS
+from keras_bert.text.vocabulary_learning import learn_vocabulary
+
+STEMS = "walk talk jump play learn read work paint farm drive ÉCOLE Straße 中文 ΟΔΟΣ x½".split()
+ENDINGS = ["", "s", "ed", "ing", "er", "ers", "'s", "-able", "ΑΣ"]
+TEXTS = [f"The {stem}{ending}, and {stem}!" for stem in STEMS for ending in ENDINGS for _ in range(3)]
+
+
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_every_piece_can_occur(lower_case):
+    """A normaliser that differs from the tokenizer's would teach pieces that no text gives."""
+    vocabulary = learn_vocabulary(TEXTS, 200, lower_case)
+    tokenizer = WordPieceTokenizer(vocabulary, lower_case)
+    first_letters = [token for token in vocabulary.tokens if len(token) == 1]
+    for token in vocabulary.tokens[len(SPECIAL_TOKENS) :]:
+        texts = [letter + token[2:] for letter in first_letters] if token.startswith("##") else [token]
+        assert any(vocabulary.ids[token] in ids for ids in tokenizer(texts).to_list()), token
+
+
+def test_size_and_order():
+    vocabulary = learn_vocabulary(iter(TEXTS), 150)
+    assert len(vocabulary) == 150
+    assert tuple(vocabulary.tokens[:5]) == SPECIAL_TOKENS
+    assert {"the", "and", "##ing", "strasse"} - set(vocabulary.tokens) <= {"strasse"}
+
+
+def test_the_same_in_every_process():
+    """The trainer's hash maps are seeded anew by each process, and left to itself it breaks ties by their order."""
+    script = f"""
+import sys; sys.path[:0] = {sys.path!r}
+from keras_bert.text.vocabulary_learning import learn_vocabulary
+print(learn_vocabulary({TEXTS!r}, 130).fingerprint)
+"""
+    outputs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout for _ in "ab"]
+    assert set(outputs) == {learn_vocabulary(TEXTS, 130).fingerprint + "\n"}
+
+
+def test_fewer_pieces_where_the_texts_hold_no_more():
+    vocabulary = learn_vocabulary(["ab ab cd"], 1000)
+    assert vocabulary.tokens == [*SPECIAL_TOKENS, "a", "b", "c", "d", "##b", "##d", "ab"]
+
+
+def test_a_rare_character_takes_no_row_and_its_words_teach_nothing():
+    vocabulary = learn_vocabulary(["common words only "] * 2000 + ["wor\u2603ds"], 60)
+    assert not any("\u2603" in token for token in vocabulary.tokens)
+
+
+def test_words_too_long_to_be_tokenized_teach_nothing():
+    vocabulary = learn_vocabulary(["ab ab", "z" * 201 + " " + "z" * 201], 100)
+    assert not any("z" in token for token in vocabulary.tokens)
+
+
+def test_what_cannot_be_learned_is_refused():
+    with pytest.raises(UserError, match="needs at least .* Received: 20"):
+        learn_vocabulary(TEXTS, 20)
+    for texts in ([], ["", " \0 "]):
+        with pytest.raises(UserError, match="needs words"):
+            learn_vocabulary(texts, 100)
