@@ -26,7 +26,6 @@ class FrontDoor(click.Group):
     """Turns a `UserError` into one line and exit status 2; a bug keeps its traceback."""
 
     def invoke(self, context):
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         try:
             return super().invoke(context)
         except UserError as error:

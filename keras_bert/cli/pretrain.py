@@ -5,6 +5,7 @@ import os
 import click
 
 from keras_bert import settings
+from keras_bert.cli.quiet import import_tensorflow
 from keras_bert.config import STRATEGIES, PretrainConfig, find_config
 
 
@@ -45,6 +46,7 @@ def pretrain(context, config, data, output, strategy, steps, seed, overrides, fr
     recipe.require_text()
     output = output or os.path.join("runs", recipe.name)
 
+    import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.pretraining import pretrain as run_pretraining
     from keras_bert.training.run_folder import RunFolder
 

@@ -27,7 +27,7 @@ _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _LONGEST_LINE = 1 << 26
 _LONGEST_DOCUMENT = 1_000_000
 
-# Of 34 novels that separate paragraphs by blank lines 20% to 55% are single sentences, of Wikipedia's articles 1% to 14%.
+# In novels with blank lines between paragraphs 20% and more of these are one sentence; of Wikipedia's articles 1–14%.
 _BOOK_SAMPLE = 200
 _BOOK_SINGLE_SHARE = 0.2
 _BOOK_PASSAGE = 10_000  # Characters.

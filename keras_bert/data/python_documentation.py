@@ -50,8 +50,8 @@ _MARKUP = (
 def python_documentation():
     """Iterates over the documents: first the language reference by topic, then the source files by path.
 
-    A long topic or file gives several. Paragraphs are separated by blank lines; one that stood before is left out, so documents hardly
-    overlap. The order is fixed for one installation.
+    A long topic or file gives several. Paragraphs are separated by blank lines; one that stood before
+    is left out, so documents hardly overlap. The order is fixed for one installation.
 
     Yields:
         One string per document, of `SHORTEST_DOCUMENT` characters or more.

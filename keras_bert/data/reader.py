@@ -118,11 +118,14 @@ class PairReader:
             if start < stop
         ]
         visits = np.array(visits, np.int64).reshape(-1, 5)
-        load = self._loader(self._content_epoch(epoch))
+        content_epoch = self._content_epoch(epoch)
+
+        def load(visit):
+            return self._load(visit, content_epoch)
 
         def batches_of_group(tokens, spans, example_ids, start, stop):
             def batch(number):
-                return self._batch(number, tokens, spans, example_ids, self._content_epoch(epoch))
+                return self._batch(number, tokens, spans, example_ids, content_epoch)
 
             numbers = tf.data.Dataset.range(start, stop)
             return numbers.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
@@ -136,40 +139,41 @@ class PairReader:
     def _rng(self, *stream):
         return np.random.default_rng(np.random.SeedSequence((self._seed, *stream)))
 
-    def _loader(self, epoch):
-        """A function that reads a group: its tokens [tokens], and spans [examples, 5] and ids, shuffled."""
+    def _load(self, visit, epoch):
+        """Reads a group: its tokens [tokens], spans [examples, 5] and ids [examples], shuffled, and the batch range."""
         names = self._shards.names
-        groups = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)
-        token_paths = tf.constant([self._shards.path(name, "tokens") for name in names])
-        plan_paths = tf.constant([self._plans.path(shard, epoch) for shard in range(len(names))])
+        group, row_seed, start, stop = visit[0], visit[1:3], visit[3], visit[4]
+        shards = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)[group]
+        counts = tf.gather(self._counts, shards)
+
+        token_paths = [self._shards.path(name, "tokens") for name in names]
         # decode_raw knows no uint32, and ids are far below 2**31.
         dtype = {"uint16": tf.uint16, "uint32": tf.int32}[self._shards.meta["token_dtype"]]
-        token_counts = tf.constant([shard["tokens"] for shard in self._shards.meta["shards"]], tf.int64)
-        counts = tf.constant(self._counts)
+        tokens = tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(token_paths, shards))), dtype)
+        vocab_size = len(self._vocabulary)
+        message = f"{self._shards.folder}: needs ids below vocab_size ({vocab_size}). Run `prepare` again."
+        largest = tf.reduce_max(tf.cast(tokens, tf.int32))
+        with tf.control_dependencies([tf.debugging.assert_less(largest, vocab_size, message)]):
+            tokens = tf.identity(tokens)
 
-        def load(visit):
-            shards = groups[visit[0]]
-            count = tf.gather(counts, shards)
-            tokens = tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(token_paths, shards))), dtype)
-            # A .npy file is a header and the rows: the rows are its end.
-            row_bytes = tf.cast(count * PLAN_COLUMNS * 4, tf.int32)
-            rows = tf.strings.substr(_read_files(tf.gather(plan_paths, shards)), -row_bytes, row_bytes)
-            spans = tf.reshape(tf.io.decode_raw(tf.strings.reduce_join(rows), tf.int32), [-1, PLAN_COLUMNS])
-            first_token = tf.cumsum(tf.gather(token_counts, shards), exclusive=True)
-            moved = tf.cast(spans[:, :4], tf.int64) + tf.repeat(first_token, count)[:, None]
-            spans = tf.concat([moved, tf.cast(spans[:, 4:], tf.int64)], axis=1)
-            # An example's id is its place among the examples of all shards, in the shards' order.
-            first_id = tf.gather(tf.cumsum(counts, exclusive=True), shards) - tf.cumsum(count, exclusive=True)
-            example_ids = tf.repeat(first_id, count) + tf.range(tf.reduce_sum(count))
-            order = tf.random.experimental.stateless_shuffle(tf.range(tf.reduce_sum(count)), visit[1:3], alg="philox")
-            vocab_size = len(self._vocabulary)
-            message = f"{self._shards.folder}: needs ids below vocab_size ({vocab_size}). Run `prepare` again."
-            largest = tf.reduce_max(tf.cast(tokens, tf.int32))
-            with tf.control_dependencies([tf.debugging.assert_less(largest, vocab_size, message)]):
-                tokens = tf.identity(tokens)
-            return tokens, tf.gather(spans, order), tf.gather(example_ids, order), visit[3], visit[4]
+        plan_paths = [self._plans.path(shard, epoch) for shard in range(len(names))]
+        # A .npy file is a header and the rows: the rows are its end.
+        row_bytes = tf.cast(counts * PLAN_COLUMNS * 4, tf.int32)
+        rows = tf.strings.substr(_read_files(tf.gather(plan_paths, shards)), -row_bytes, row_bytes)
+        spans = tf.reshape(tf.io.decode_raw(tf.strings.reduce_join(rows), tf.int32), [-1, PLAN_COLUMNS])
+        token_counts = np.array([shard["tokens"] for shard in self._shards.meta["shards"]], np.int64)
+        first_tokens = tf.cumsum(tf.gather(token_counts, shards), exclusive=True)
+        labels = tf.cast(spans[:, 4:], tf.int64)
+        spans = tf.cast(spans[:, :4], tf.int64) + tf.repeat(first_tokens, counts)[:, None]
+        spans = tf.concat([spans, labels], axis=1)
 
-        return load
+        # An example's id is its place among the examples of all shards, in the shards' order.
+        all_first_ids = np.cumsum(self._counts) - self._counts
+        first_ids = tf.gather(all_first_ids, shards) - tf.cumsum(counts, exclusive=True)
+        places = tf.range(tf.reduce_sum(counts))
+        example_ids = tf.repeat(first_ids, counts) + places
+        order = tf.random.experimental.stateless_shuffle(places, row_seed, alg="philox")
+        return tokens, tf.gather(spans, order), tf.gather(example_ids, order), start, stop
 
     def _batch(self, number, tokens, spans, example_ids, epoch):
         batch_size, sequence_length = self._phase.batch_size, self._phase.sequence_length

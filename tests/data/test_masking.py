@@ -25,8 +25,8 @@ def _batch(rows, sequence_length=40, seed=0, pieces_share=0.4):
     lengths = rng.integers(5, sequence_length + 1, rows).astype(np.int32)
     for row, length in zip(ids, lengths):
         is_piece = rng.random(length) < pieces_share
-        row[:length] = np.where(is_piece, rng.integers(FIRST_PIECE, len(VOCABULARY), length),
-                                rng.integers(5, FIRST_PIECE, length))  # fmt: skip
+        pieces, heads = rng.integers(FIRST_PIECE, len(VOCABULARY), length), rng.integers(5, FIRST_PIECE, length)
+        row[:length] = np.where(is_piece, pieces, heads)
         row[0] = CLS
         row[rng.integers(2, length - 2) if length > 5 else 2] = row[length - 1] = SEP
     return ids, lengths
@@ -200,9 +200,18 @@ def _agreement(first, second):
     return sum(len(set(one) & set(other)) for one, other in pairs) / sum(len(one) for one, _ in pairs)
 
 
-@pytest.mark.parametrize("change", [{"epoch": 1}, {"seed": 2}, {"example_ids": np.arange(1, 2001)},
-                                    {"epoch": 256}, {"seed": 257}, {"seed": 2**31 + 1},
-                                    {"example_ids": np.arange(2000) + 2**32}])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epoch": 1},
+        {"epoch": 256},
+        {"seed": 2},
+        {"seed": 257},
+        {"seed": 2**31 + 1},
+        {"example_ids": np.arange(1, 2001)},
+        {"example_ids": np.arange(2000) + 2**32},
+    ],
+)
 def test_neighbouring_keys_give_unrelated_masks(change):
     """Two masks that are unrelated agree in 6 of 40 places by chance."""
     ids, lengths = np.full((2000, 40), 7, np.int32), np.full(2000, 40, np.int32)

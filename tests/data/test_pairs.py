@@ -92,6 +92,16 @@ def test_chunks_are_whole_sentences_divided_between_two_of_them():
     assert set(plan[:, 1] % 100) == set(range(10, 100, 10))
 
 
+@pytest.mark.parametrize("sentences_each, starts_inside", [(1, True), (10, False)])
+def test_a_random_b_starts_inside_a_sentence_where_a_ends_inside_one(sentences_each, starts_inside):
+    """Otherwise a B that begins with a whole sentence would tell the label."""
+    sentences, documents = _offsets(np.full(1000, 10)), _offsets(np.full(1000 // sentences_each, sentences_each))
+    plan = plan_pairs(sentences, documents, 1000, (1,), 1.0, 0.0)
+    a_ends_inside, b_starts_inside = plan[:, 1] % 10 > 0, plan[:, 2] % 10 > 0
+    assert np.array_equal(a_ends_inside, b_starts_inside)
+    assert np.mean(a_ends_inside) == 1 if starts_inside else np.mean(a_ends_inside) < 0.5
+
+
 def test_after_a_random_b_the_unused_sentences_go_back():
     sentences, documents = _offsets(np.full(1000, 10)), _offsets(np.full(100, 10))
     plan = plan_pairs(sentences, documents, 1000, (1,), 1.0, 0.0)
@@ -195,6 +205,15 @@ def test_every_epoch_has_as_many_examples_as_the_first(shards, tmp_path):
     assert len(set(map(tuple, first)) & set(map(tuple, files[0]))) < len(first) / 5, "the epochs have the same pairs"
 
 
+def test_a_plan_of_another_count_is_made_again(shards, tmp_path):
+    plans = _plans(tmp_path / "plans", shards)
+    plans.prepare(1)
+    plan = np.load(plans.path(0, 1), allow_pickle=False)
+    np.save(plans.path(0, 1), plan[:-1])
+    plans.prepare(1)
+    assert np.array_equal(np.load(plans.path(0, 1), allow_pickle=False), plan)
+
+
 def test_plan_files_are_kept_and_damaged_ones_made_again(shards, tmp_path):
     plans = _plans(tmp_path / "plans", shards)
     kept, damaged = plans.path(0, 0), plans.path(1, 0)
@@ -203,10 +222,14 @@ def test_plan_files_are_kept_and_damaged_ones_made_again(shards, tmp_path):
     marked = np.load(kept, allow_pickle=False)
     marked[0, 4] ^= 1
     np.save(kept, marked)
-    beyond = np.load(damaged, allow_pickle=False)
-    beyond[0, 3] = 10**6
-    header = content[:128]
-    for damage in (b"", content[:-4], b"not a plan", header + beyond.tobytes()):
+    beyond_a, beyond_b, too_long, no_label = (np.load(damaged, allow_pickle=False) for _ in range(4))
+    beyond_a[0, :2] += 10**6
+    beyond_b[0, 2:4] += 10**6
+    too_long[0, 1] = too_long[0, 0] + 29
+    no_label[0, 4] = 2
+    header = content[:-beyond_a.nbytes]
+    refused = [header + plan.tobytes() for plan in (beyond_a, beyond_b, too_long, no_label)]
+    for damage in (b"", content[:-4], b"not a plan", *refused):
         with open(damaged, "wb") as stream:
             stream.write(damage)
         assert _plans(tmp_path / "plans", shards).counts == plans.counts

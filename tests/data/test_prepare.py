@@ -77,6 +77,16 @@ def test_neither_side_is_empty_and_order_does_not_matter(share, count):
     assert dict(split_documents(documents[::-1], share)) == sides
 
 
+def test_a_larger_share_only_adds_to_what_is_held_out():
+    """True of the documents moved so that no side is empty, too: they are the nearest to the other side."""
+    documents = make_documents(10)
+    held_out = [
+        {document for document, side in split_documents(documents, share) if side}
+        for share in (1e-6, 0.01, 0.2, 0.5, 0.8, 0.99, 1 - 1e-6)
+    ]
+    assert all(smaller <= larger for smaller, larger in zip(held_out, held_out[1:]))
+
+
 def test_a_single_document_is_trained_on(tmp_path, tokenizer):
     for share in (0.01, 0.99):
         assert list(split_documents(["One."], share)) == [("One.", False)]

@@ -1,6 +1,7 @@
 """The reader against the plans and shards that it reads: content, order, restart, remainders and refusals."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -53,9 +54,7 @@ def make_reader(shards, vocabulary, plans_folder):
     def make(batch_size=8, refresh="epoch", seed=3, shards_per_group=3, **masking):
         phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=PREDICTIONS)
         masking = MaskingConfig(refresh=refresh, **masking)
-        return PairReader(
-            shards, vocabulary, phase, ObjectiveConfig(), masking, seed, plans_folder, shards_per_group
-        )  # fmt: skip
+        return PairReader(shards, vocabulary, phase, ObjectiveConfig(), masking, seed, plans_folder, shards_per_group)
 
     return make
 
@@ -205,6 +204,29 @@ def test_masks_are_keyed_by_the_epoch_and_the_place_of_the_example(
             assert planned[example_id].startswith(row.tobytes())
 
 
+def test_epochs_order_groups_and_the_rows_in_them_anew(make_reader, shards, vocabulary, plans_folder):
+    planned = _planned_examples(shards, vocabulary, plans_folder)
+    plans = PairPlans(plans_folder, shards, LENGTH - 3, ObjectiveConfig(), 3)
+    shard_of = dict(zip(planned, np.repeat(np.arange(len(plans.counts)), plans.counts)))
+    reader = make_reader(refresh="never", batch_size=1, shards_per_group=1)
+    orders = [_examples(reader.epoch(epoch)) for epoch in (0, 1)]
+    shard_orders = [list(dict.fromkeys(shard_of[row] for row in order)) for order in orders]
+    assert shard_orders[0] != shard_orders[1]
+    rows_of_shard_0 = [[row for row in order if shard_of[row] == 0] for order in orders]
+    assert rows_of_shard_0[0] != rows_of_shard_0[1]
+
+
+def test_an_epoch_can_be_prepared_in_another_thread(make_reader):
+    expected = _examples(make_reader(seed=5).epoch(4))
+    reader = make_reader(seed=6)
+    thread = threading.Thread(target=reader.prepare_epoch, args=[4])
+    thread.start()
+    prepared = _examples(reader.epoch(4))
+    thread.join()
+    assert prepared == _examples(make_reader(seed=6).epoch(4))
+    assert prepared != expected
+
+
 def test_rows_of_a_group_are_mixed(make_reader, shards, vocabulary, plans_folder):
     place = {row: number for number, row in enumerate(_planned_examples(shards, vocabulary, plans_folder))}
     places = np.array([place[row] for row in _examples(make_reader(shards_per_group=100).epoch(0))])
@@ -264,9 +286,7 @@ def test_an_id_past_the_vocabulary_is_refused(tmp_path, vocabulary):
 
 def test_another_vocabulary_is_refused(shards, tmp_path):
     with pytest.raises(UserError, match="needs the vocabulary of fingerprint"):
-        PairReader(
-            shards, _vocabulary(3001), PhaseConfig(), ObjectiveConfig(), MaskingConfig(), 1, tmp_path / "plans"
-        )  # fmt: skip
+        PairReader(shards, _vocabulary(3001), PhaseConfig(), ObjectiveConfig(), MaskingConfig(), 1, tmp_path / "plans")
 
 
 def test_one_document_needs_next_sentences_only(tmp_path, vocabulary):
@@ -283,11 +303,9 @@ def test_no_pairs_are_refused(tmp_path, vocabulary):
     with ShardWriter(tmp_path / "shards", vocabulary, True) as writer:
         writer.add([[5]])
         writer.add([[6]])
+    shards = ShardSet.open(tmp_path / "shards")
     with pytest.raises(UserError, match="needs a document of two tokens"):
-        PairReader(
-            ShardSet.open(tmp_path / "shards"), vocabulary, PhaseConfig(), ObjectiveConfig(), MaskingConfig(), 1,
-            tmp_path / "plans",
-        )  # fmt: skip
+        PairReader(shards, vocabulary, PhaseConfig(), ObjectiveConfig(), MaskingConfig(), 1, tmp_path / "plans")
 
 
 def test_first_batch_past_the_epoch_is_refused(make_reader):

@@ -50,9 +50,9 @@ def test_chinese_needs_no_white_space(sentences):
 
 def test_only_a_blank_line_ends_a_paragraph():
     """Hard-wrapped lines stay one sentence, and a heading without a stop does not run into the text."""
-    assert split_sentences("A heading\n\nOne line\nand the next.\r\n \r\nLast") == [
+    assert split_sentences("A heading\n\nOne line\nand the next\r\n \r\nLast") == [
         "A heading",
-        "One line\nand the next.",
+        "One line\nand the next",
         "Last",
     ]
 

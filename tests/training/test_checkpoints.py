@@ -1,0 +1,95 @@
+"""Checkpoints: whole or passed over, newest kept, nothing lost of model and optimiser."""
+
+import os
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.errors import UserError
+from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.optimizer import AdamW
+
+
+def make():
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    optimizer = AdamW(0.1)
+    optimizer.build(model.trainable_variables)
+    return model, optimizer
+
+
+def update(model, optimizer):
+    optimizer.apply([tf.ones_like(variable) for variable in model.trainable_variables], model.trainable_variables)
+
+
+def state(model, optimizer):
+    return [variable.numpy() for variable in (*model.variables, *optimizer.variables)]
+
+
+def test_restores_weights_moments_and_iterations(tmp_path):
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 2, model=model, optimizer=optimizer)
+    for step in range(1, 5):
+        update(model, optimizer)
+        checkpoints.save(step)
+    assert checkpoints.steps() == [3, 4]
+    other = make()
+    assert Checkpoints(tmp_path, 2, model=other[0], optimizer=other[1]).restore_newest(print) == 4
+    for received, expected in zip(state(*other), state(model, optimizer), strict=True):
+        np.testing.assert_array_equal(received, expected)
+    update(model, optimizer)
+    update(*other)
+    np.testing.assert_array_equal(other[0].get_weights()[0], model.get_weights()[0])
+
+
+def test_nothing_to_restore_is_step_0(tmp_path):
+    model, optimizer = make()
+    assert Checkpoints(tmp_path / "absent", 2, model=model, optimizer=optimizer).restore_newest(print) == 0
+
+
+@pytest.mark.parametrize("damage", ["altered", "truncated", "missing", "no state"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(tmp_path, damage):
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 3, model=model, optimizer=optimizer)
+    checkpoints.save(1)
+    kept = state(model, optimizer)
+    update(model, optimizer)
+    checkpoints.save(2)
+    data = tmp_path / "step-000000002" / "checkpoint.data-00000-of-00001"
+    content = bytearray(data.read_bytes())
+    if damage == "altered":
+        content[len(content) // 2] ^= 1
+        data.write_bytes(content)
+    elif damage == "truncated":
+        data.write_bytes(content[:-1])
+    elif damage == "missing":
+        data.unlink()
+    else:
+        (data.parent / "state.json").write_text("{")
+    lines = []
+    assert checkpoints.restore_newest(lines.append) == 1
+    assert len(lines) == 1 and "step-000000002" in lines[0]
+    for received, expected in zip(state(model, optimizer), kept, strict=True):
+        np.testing.assert_array_equal(received, expected)
+
+
+def test_nothing_but_damaged_ones_is_refused(tmp_path):
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 3, model=model, optimizer=optimizer)
+    checkpoints.save(1)
+    (tmp_path / "step-000000001" / "checkpoint.index").unlink()
+    with pytest.raises(UserError, match="all 1 checkpoints are damaged.*--fresh"):
+        checkpoints.restore_newest(lambda line: None)
+
+
+def test_a_save_cut_short_is_not_seen(tmp_path):
+    """What a kill during a save leaves must never be taken for a checkpoint, and must not stop the next save."""
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 3, model=model, optimizer=optimizer)
+    checkpoints.save(1)
+    os.makedirs(tmp_path / ".partial-step-000000002")
+    (tmp_path / ".partial-step-000000002" / "checkpoint.index").write_bytes(b"half")
+    assert checkpoints.steps() == [1]
+    checkpoints.save(2)
+    assert checkpoints.restore_newest(pytest.fail) == 2

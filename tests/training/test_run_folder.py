@@ -1,0 +1,63 @@
+"""A run's folder: one run in it, its log in step with its checkpoints."""
+
+import json
+
+import pytest
+
+from keras_bert.config import PretrainConfig
+from keras_bert.errors import UserError
+from keras_bert.training.metrics_log import MetricsLog, read_metrics
+from keras_bert.training.run_folder import RunFolder
+
+
+def recipe(**overrides):
+    return PretrainConfig.from_mapping({"training": {"steps": 10}}, overrides)
+
+
+def test_the_same_settings_go_on_and_others_are_shown(tmp_path):
+    run = RunFolder(str(tmp_path / "run"))
+    run.settle(recipe())
+    run.settle(recipe())
+    with pytest.raises(UserError, match="optimizer.learning_rate: 0.0001 there, 0.5 now.*--fresh"):
+        run.settle(recipe(**{"optimizer.learning_rate": 0.5}))
+
+
+def test_steps_may_grow_and_not_shrink(tmp_path):
+    run = RunFolder(str(tmp_path / "run"))
+    run.settle(recipe())
+    run.settle(recipe(**{"training.steps": 20}))
+    with pytest.raises(UserError, match="training.steps: 20 there, 10 now"):
+        run.settle(recipe())
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(UserError, match="is not empty and not a run"):
+        RunFolder(str(tmp_path)).settle(recipe())
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_fresh_takes_the_first_free_name(tmp_path):
+    path = str(tmp_path / "run")
+    assert RunFolder.fresh(path).path == path
+    RunFolder(path).settle(recipe())
+    assert RunFolder.fresh(path).path == f"{path}-2"
+
+
+def test_the_log_drops_steps_that_will_be_done_again(tmp_path):
+    """A run killed after its last checkpoint has logged steps that the next start repeats."""
+    run = RunFolder(str(tmp_path))
+    log = MetricsLog(run, 0)
+    for step in (1, 2, 3):
+        log.write(step, {"loss": 1.0 / step, "eval_perplexity": float("inf")})
+    log.close()
+    with open(run.metrics_file, "a", encoding="utf-8") as stream:
+        stream.write('{"step": 4, "lo')  # cut off by the kill
+    log = MetricsLog(run, 2)
+    log.write(3, {"loss": 0.1})
+    log.close()
+    lines = read_metrics(run.metrics_file)
+    assert [line["step"] for line in lines] == [1, 2, 3]
+    assert lines[2] == {"step": 3, "loss": 0.1}
+    assert lines[0]["eval_perplexity"] is None  # JSON has no infinity
+    assert all(json.loads(line) for line in open(run.metrics_file, encoding="utf-8"))

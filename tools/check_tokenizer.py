@@ -1,0 +1,52 @@
+"""Ids and offsets of the tokenizer against the plain-Python original, line by line over files.
+
+    python tools/check_tokenizer.py --vocab vocab.txt corpus.txt more.txt.gz
+"""
+
+import itertools
+import os
+import sys
+
+import click
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [ROOT, os.path.join(ROOT, "tests", "text"), os.path.join(ROOT, "tools")]
+
+from benchmark_tokenizer import BATCH_SIZE, read_lines  # noqa: E402
+from original_tokenization import encode  # noqa: E402
+
+SHOWN = 5
+
+
+@click.command()
+@click.option("--vocab", required=True, type=click.Path(exists=True), help="A vocab.txt.")
+@click.option("--cased", is_flag=True, help="Keep case and accents.")
+@click.option("--megabytes", default=20.0, show_default=True, help="How much text, in equal parts from the files.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True))
+def main(vocab, cased, megabytes, files):
+    """Compares the lines of FILES (plain or .gz); exits with status 1 if any differs."""
+    import tensorflow as tf
+
+    from keras_bert.text.tokenizer import WordPieceTokenizer
+
+    tokenizer = WordPieceTokenizer(vocab, lower_case=not cased)
+    tokenize = tf.function(tokenizer.tokenize_with_offsets, input_signature=[tf.TensorSpec([None], tf.string)])
+    lines = iter(read_lines(files, megabytes))
+    compared = differing = tokens = 0
+    while batch := list(itertools.islice(lines, BATCH_SIZE)):
+        columns = zip(*(column.to_list() for column in tokenize(tf.constant(batch))))
+        for line, ours in zip(batch, columns):
+            original = encode(line, tokenizer.vocabulary.ids, tokenizer.lower_case)
+            compared += 1
+            tokens += len(original[0])
+            if ours != original:
+                differing += 1
+                if differing <= SHOWN:
+                    click.echo(f"{line!r}\n  tokenizer {ours}\n  original  {original}")
+    click.echo(f"{compared:,} rows and {tokens:,} tokens compared, {differing:,} rows differ.")
+    sys.exit(differing > 0)
+
+
+if __name__ == "__main__":
+    main()
