@@ -29,7 +29,7 @@ def plan_pairs(sentences, documents, max_tokens, entropy, random_next_share=0.5,
 
     It differs from the original in four points. The original makes B random whenever a chunk is one sentence,
     which leaves 46% or fewer "next": here such a chunk is split inside its sentence, whatever its label, and a
-    random B then starts inside a sentence too, so neither length nor a cut tells the label. Labels are dealt out
+    random B then starts inside a sentence too, so that the cut does not tell the label. Labels are dealt out
     so that every stretch of a plan has `random_next_share` of random ones. The short target is drawn for a chunk,
     not for a document: the share then holds for texts with few, long documents. A sentence longer than
     `max_tokens` is divided beforehand, where the original drops what does not fit.
@@ -56,9 +56,10 @@ def plan_pairs(sentences, documents, max_tokens, entropy, random_next_share=0.5,
     chunks = np.array(_split_chunks(bounds.tolist(), documents.tolist(), draws), np.int64).reshape(-1, 7)
     a_start, middle, end, target, document, split_inside, is_random = chunks.T
     b_start, b_end = middle.copy(), end.copy()
-    random_rows = np.flatnonzero(is_random)
-    b_start[random_rows], b_end[random_rows] = _spans_of_other_documents(
-        bounds, documents, document[random_rows], (target - middle + a_start)[random_rows], split_inside[random_rows], rng
+    rows = np.flatnonzero(is_random)
+    wanted = target - (middle - a_start)
+    b_start[rows], b_end[rows] = _spans_of_other_documents(
+        bounds, documents, document[rows], wanted[rows], split_inside[rows], rng
     )
     spans = _truncate(a_start, middle, b_start, b_end, max_tokens, rng)
     return np.stack([*spans, is_random], axis=1).astype(np.int32)

@@ -141,39 +141,40 @@ class PairReader:
 
     def _load(self, visit, epoch):
         """Reads a group: its tokens [tokens], spans [examples, 5] and ids [examples], shuffled, and the batch range."""
-        names = self._shards.names
         group, row_seed, start, stop = visit[0], visit[1:3], visit[3], visit[4]
         shards = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)[group]
         counts = tf.gather(self._counts, shards)
-
-        token_paths = [self._shards.path(name, "tokens") for name in names]
-        # decode_raw knows no uint32, and ids are far below 2**31.
-        dtype = {"uint16": tf.uint16, "uint32": tf.int32}[self._shards.meta["token_dtype"]]
-        tokens = tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(token_paths, shards))), dtype)
-        vocab_size = len(self._vocabulary)
-        message = f"{self._shards.folder}: needs ids below vocab_size ({vocab_size}). Run `prepare` again."
-        largest = tf.reduce_max(tf.cast(tokens, tf.int32))
-        with tf.control_dependencies([tf.debugging.assert_less(largest, vocab_size, message)]):
-            tokens = tf.identity(tokens)
-
-        plan_paths = [self._plans.path(shard, epoch) for shard in range(len(names))]
-        # A .npy file is a header and the rows: the rows are its end.
-        row_bytes = tf.cast(counts * PLAN_COLUMNS * 4, tf.int32)
-        rows = tf.strings.substr(_read_files(tf.gather(plan_paths, shards)), -row_bytes, row_bytes)
-        spans = tf.reshape(tf.io.decode_raw(tf.strings.reduce_join(rows), tf.int32), [-1, PLAN_COLUMNS])
-        token_counts = np.array([shard["tokens"] for shard in self._shards.meta["shards"]], np.int64)
-        first_tokens = tf.cumsum(tf.gather(token_counts, shards), exclusive=True)
-        labels = tf.cast(spans[:, 4:], tf.int64)
-        spans = tf.cast(spans[:, :4], tf.int64) + tf.repeat(first_tokens, counts)[:, None]
-        spans = tf.concat([spans, labels], axis=1)
-
         # An example's id is its place among the examples of all shards, in the shards' order.
         all_first_ids = np.cumsum(self._counts) - self._counts
         first_ids = tf.gather(all_first_ids, shards) - tf.cumsum(counts, exclusive=True)
         places = tf.range(tf.reduce_sum(counts))
         example_ids = tf.repeat(first_ids, counts) + places
         order = tf.random.experimental.stateless_shuffle(places, row_seed, alg="philox")
-        return tokens, tf.gather(spans, order), tf.gather(example_ids, order), start, stop
+        spans = tf.gather(self._read_spans(shards, counts, epoch), order)
+        return self._read_tokens(shards), spans, tf.gather(example_ids, order), start, stop
+
+    def _read_tokens(self, shards):
+        paths = [self._shards.path(name, "tokens") for name in self._shards.names]
+        # decode_raw knows no uint32, and ids are far below 2**31.
+        dtype = {"uint16": tf.uint16, "uint32": tf.int32}[self._shards.meta["token_dtype"]]
+        tokens = tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), dtype)
+        vocab_size = len(self._vocabulary)
+        message = f"{self._shards.folder}: needs ids below vocab_size ({vocab_size}). Run `prepare` again."
+        largest = tf.cast(tf.reduce_max(tokens), tf.int32)
+        with tf.control_dependencies([tf.debugging.assert_less(largest, vocab_size, message)]):
+            return tf.identity(tokens)
+
+    def _read_spans(self, shards, counts, epoch):
+        """The plans of a group's shards, moved to where its tokens stand in the group: int64 [examples, 5]."""
+        paths = [self._plans.path(shard, epoch) for shard in range(len(self._counts))]
+        # A .npy file is a header and the rows: the rows are its end.
+        row_bytes = tf.cast(counts * PLAN_COLUMNS * 4, tf.int32)
+        rows = tf.strings.substr(_read_files(tf.gather(paths, shards)), -row_bytes, row_bytes)
+        spans = tf.reshape(tf.io.decode_raw(tf.strings.reduce_join(rows), tf.int32), [-1, PLAN_COLUMNS])
+        spans = tf.cast(spans, tf.int64)
+        token_counts = np.array([shard["tokens"] for shard in self._shards.meta["shards"]], np.int64)
+        first_tokens = tf.cumsum(tf.gather(token_counts, shards), exclusive=True)
+        return tf.concat([spans[:, :4] + tf.repeat(first_tokens, counts)[:, None], spans[:, 4:]], axis=1)
 
     def _batch(self, number, tokens, spans, example_ids, epoch):
         batch_size, sequence_length = self._phase.batch_size, self._phase.sequence_length

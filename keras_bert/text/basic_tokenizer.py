@@ -43,12 +43,10 @@ class BasicTokenizer(tf.Module):
         super().__init__()
         self.lower_case = lower_case
         data = table.load_character_table(lower_case)
-        # Made outside of any graph, so that every function captures the same four tensors.
-        with tf.init_scope():
-            self._page_starts = tf.constant(data.page_starts)
-            self._pages = tf.constant(data.pages)
-            self._expansions = tf.constant(data.expansions)
-            self._expansion_splits = tf.constant(data.expansion_splits)
+        self._page_starts = tf.constant(data.page_starts)
+        self._pages = tf.constant(data.pages)
+        self._expansions = tf.constant(data.expansions)
+        self._expansion_splits = tf.constant(data.expansion_splits)
 
     def __call__(self, texts):
         """`Words` of texts `[batch]`."""
@@ -127,13 +125,13 @@ def _character(entries):
 
 def _drop(characters, highest_kind):
     """Without the characters of kinds up to `highest_kind`; most batches have none and stay as they are."""
+    keep = _kind(characters.entries) > highest_kind
 
     def keep_others():
         kept = tf.where(keep)[:, 0]
         splits = tf.searchsorted(kept, characters.splits, out_type=tf.int64)
         return _Characters(tf.gather(characters.entries, kept), tf.gather(characters.sources, kept), splits)
 
-    keep = _kind(characters.entries) > highest_kind
     return tf.cond(tf.reduce_all(keep), lambda: characters, keep_others)
 
 
@@ -167,6 +165,7 @@ def _put_marks_in_order(characters):
 
 
 def _split(characters, source_splits):
+    """`Words`: runs of letters, and every punctuation mark and ideograph alone."""
     entries, sources, splits = characters
     kind = _kind(entries)
     is_letter = kind == table.LETTER

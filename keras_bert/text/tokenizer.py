@@ -32,16 +32,15 @@ class WordPieceTokenizer(tf.Module):
         self.lower_case = lower_case
         self._basic = BasicTokenizer(lower_case)
         piece_lengths = [len(token.removeprefix(CONTINUATION)) for token in self.vocabulary.tokens]
-        with tf.init_scope():
-            self._piece_lengths = tf.constant(piece_lengths, tf.int32)
-            self._word_pieces = text.FastWordpieceTokenizer(
-                self.vocabulary.tokens,
-                suffix_indicator=CONTINUATION,
-                max_bytes_per_word=MAX_BYTES_PER_WORD,
-                token_out_type=tf.int32,
-                unknown_token=UNK,
-                no_pretokenization=True,
-            )
+        self._piece_lengths = tf.constant(piece_lengths, tf.int32)
+        self._word_pieces = text.FastWordpieceTokenizer(
+            self.vocabulary.tokens,
+            suffix_indicator=CONTINUATION,
+            max_bytes_per_word=MAX_BYTES_PER_WORD,
+            token_out_type=tf.int32,
+            unknown_token=UNK,
+            no_pretokenization=True,
+        )
 
     def __call__(self, texts):
         return self.tokenize(texts)
@@ -86,7 +85,7 @@ class WordPieceTokenizer(tf.Module):
 def _string_batch(texts):
     texts = tf.convert_to_tensor(texts, tf.string)
     if texts.shape.rank != 1:
-        raise ValueError(f"texts: needs strings of shape [batch]. Received: shape {texts.shape}. Reshape or batch them.")
+        raise ValueError(f"texts: needs strings of shape [batch]. Received: shape {texts.shape}. Reshape them.")
     return texts
 
 

@@ -10,6 +10,7 @@ from keras_bert.files import atomic_write, open_file
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
+MAX_PIECE_BYTES = 256  # what tensorflow_text's WordPiece takes
 
 
 class Vocabulary:
@@ -27,7 +28,7 @@ class Vocabulary:
         """`source` names the tokens' origin in messages.
 
         Raises:
-            UserError: an empty row, a piece that stands twice, or a special token that is missing.
+            UserError: an empty row, a piece that stands twice or cannot be used, or a special token that is missing.
         """
         self.tokens = list(tokens)
         _check(self.tokens, source)
@@ -72,11 +73,18 @@ class Vocabulary:
 
 def _check(tokens, source):
     if "" in tokens:
-        raise UserError(f"{source}: needs a piece in every line. Received: line {tokens.index('') + 1} empty. Remove it.")
+        empty = tokens.index("") + 1
+        raise UserError(f"{source}: needs a piece in every line. Received: line {empty} empty. Remove it.")
     twice = next((token for token, count in Counter(tokens).items() if count > 1), None)
     if twice is not None:
         lines = ", ".join(str(number) for number, token in enumerate(tokens, start=1) if token == twice)
         raise UserError(f"{source}: needs every piece once. Received: {twice!r} in lines {lines}. Keep one.")
+    for number, token in enumerate(tokens, start=1):
+        if "\0" in token or len(token.removeprefix(CONTINUATION).encode("utf-8")) > MAX_PIECE_BYTES:
+            raise UserError(
+                f"{source}: needs pieces of at most {MAX_PIECE_BYTES} bytes and without NUL. "
+                f"Received: {token[:20]!r} in line {number}. Remove it."
+            )
     missing = [name for name in SPECIAL_TOKENS if name not in tokens]
     if missing:
         raise UserError(

@@ -11,7 +11,7 @@ from tokenizers.trainers import WordPieceTrainer
 from keras_bert.errors import UserError
 from keras_bert.text.basic_tokenizer import BasicTokenizer
 from keras_bert.text.tokenizer import MAX_CHARACTERS_PER_WORD
-from keras_bert.text.vocabulary import CONTINUATION, SPECIAL_TOKENS, UNK, Vocabulary
+from keras_bert.text.vocabulary import CONTINUATION, MAX_PIECE_BYTES, SPECIAL_TOKENS, UNK, Vocabulary
 
 # The most frequent characters that make up this share of all text are pieces; a word with any other is [UNK].
 # Without a limit the stray characters of a large corpus fill thousands of rows.
@@ -44,7 +44,7 @@ def learn_vocabulary(texts, size, lower_case=True):
     first_pieces = [*SPECIAL_TOKENS, *sorted(characters), *sorted(continuations)]
     if size < len(first_pieces):
         raise UserError(
-            f"size: needs at least {len(first_pieces)} pieces for the special tokens and the characters of these texts. "
+            f"size: needs at least {len(first_pieces)}, for the special tokens and the characters of these texts. "
             f"Received: {size}. Give a larger size."
         )
     tokenizer = Tokenizer(WordPiece(unk_token=UNK))
@@ -64,8 +64,12 @@ def _count_words(texts, lower_case):
     while batch := [text.encode("utf-8", "ignore") for text in itertools.islice(texts, BATCH_SIZE)]:
         for text in normalize(batch).numpy():
             counts.update(text.decode("utf-8").split(" "))
-    # Longer words are [UNK] as a whole; the empty word is that of an empty text.
-    return {word: count for word, count in counts.items() if 0 < len(word) <= MAX_CHARACTERS_PER_WORD}
+    taught = Counter()
+    for word, count in counts.items():
+        # Longer words are [UNK] as a whole; the empty word is that of an empty text.
+        if 0 < len(word) <= MAX_CHARACTERS_PER_WORD:
+            taught[word.encode("utf-8")[:MAX_PIECE_BYTES].decode("utf-8", "ignore")] += count
+    return taught
 
 
 def _frequent_characters(counts):

@@ -51,12 +51,16 @@ def plans_folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def make_reader(shards, vocabulary, plans_folder):
-    def make(batch_size=8, refresh="epoch", seed=3, shards_per_group=3, **masking):
-        phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=PREDICTIONS)
-        masking = MaskingConfig(refresh=refresh, **masking)
-        return PairReader(shards, vocabulary, phase, ObjectiveConfig(), masking, seed, plans_folder, shards_per_group)
+    def make(**options):
+        return _reader(shards, vocabulary, plans_folder, **options)
 
     return make
+
+
+def _reader(shards, vocabulary, folder, batch_size=8, seed=3, shards_per_group=3, random_next_share=0.5, **masking):
+    phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=PREDICTIONS)
+    objective = ObjectiveConfig(random_next_share=random_next_share)
+    return PairReader(shards, vocabulary, phase, objective, MaskingConfig(**masking), seed, folder, shards_per_group)
 
 
 def _take(dataset):
@@ -154,8 +158,7 @@ def test_a_start_anywhere_gives_the_batches_of_the_whole_epoch(make_reader, whol
 
 def test_groups_before_the_start_are_not_read(tmp_path, vocabulary):
     shards = _write_shards(tmp_path / "shards", vocabulary, 60)
-    phase = PhaseConfig(sequence_length=LENGTH, batch_size=8, max_predictions_per_seq=PREDICTIONS)
-    reader = PairReader(shards, vocabulary, phase, ObjectiveConfig(), MaskingConfig(), 3, tmp_path / "plans", 1)
+    reader = _reader(shards, vocabulary, tmp_path / "plans", shards_per_group=1)
     last = reader.epoch(0, first_batch=reader.batches_per_epoch - 1)
     expected = _take(last)
     needed = []
@@ -265,8 +268,7 @@ def test_ids_of_more_than_16_bits(tmp_path):
     vocabulary = _vocabulary(70_000)
     shards = _write_shards(tmp_path / "shards", vocabulary, 20)
     assert shards.meta["token_dtype"] == "uint32"
-    phase = PhaseConfig(sequence_length=LENGTH, batch_size=8, max_predictions_per_seq=PREDICTIONS)
-    reader = PairReader(shards, vocabulary, phase, ObjectiveConfig(), MaskingConfig(), 3, tmp_path / "plans")
+    reader = _reader(shards, vocabulary, tmp_path / "plans")
     examples = _examples(reader.all_batches())
     assert sorted(examples) == sorted(_planned_examples(shards, vocabulary, tmp_path / "plans"))
     assert np.frombuffer(b"".join(examples), np.int32).max() > 2**16
@@ -275,8 +277,7 @@ def test_ids_of_more_than_16_bits(tmp_path):
 def test_an_id_past_the_vocabulary_is_refused(tmp_path, vocabulary):
     """The file is altered behind the checksums' back, which are looked at when plans are made."""
     shards = _write_shards(tmp_path / "shards", vocabulary, 20)
-    phase = PhaseConfig(sequence_length=LENGTH, batch_size=8, max_predictions_per_seq=PREDICTIONS)
-    reader = PairReader(shards, vocabulary, phase, ObjectiveConfig(), MaskingConfig(), 3, tmp_path / "plans")
+    reader = _reader(shards, vocabulary, tmp_path / "plans")
     tokens = shards.read(shards.names[0])[0].copy()
     tokens[7] = len(vocabulary)
     tokens.tofile(shards.path(shards.names[0], "tokens"))
@@ -286,16 +287,14 @@ def test_an_id_past_the_vocabulary_is_refused(tmp_path, vocabulary):
 
 def test_another_vocabulary_is_refused(shards, tmp_path):
     with pytest.raises(UserError, match="needs the vocabulary of fingerprint"):
-        PairReader(shards, _vocabulary(3001), PhaseConfig(), ObjectiveConfig(), MaskingConfig(), 1, tmp_path / "plans")
+        _reader(shards, _vocabulary(3001), tmp_path / "plans")
 
 
 def test_one_document_needs_next_sentences_only(tmp_path, vocabulary):
     shards = _write_shards(tmp_path / "shards", vocabulary, 1)
-    phase = PhaseConfig(sequence_length=LENGTH, batch_size=2, max_predictions_per_seq=PREDICTIONS)
-    arguments = (MaskingConfig(), 3, tmp_path / "plans")
     with pytest.raises(UserError, match="two documents.*objective.random_next_share=0"):
-        PairReader(shards, vocabulary, phase, ObjectiveConfig(), *arguments)
-    reader = PairReader(shards, vocabulary, phase, ObjectiveConfig(random_next_share=0.0), *arguments)
+        _reader(shards, vocabulary, tmp_path / "plans")
+    reader = _reader(shards, vocabulary, tmp_path / "plans", random_next_share=0.0)
     assert not any(batch["next_sentence_labels"].any() for batch in reader.all_batches().as_numpy_iterator())
 
 
@@ -305,7 +304,7 @@ def test_no_pairs_are_refused(tmp_path, vocabulary):
         writer.add([[6]])
     shards = ShardSet.open(tmp_path / "shards")
     with pytest.raises(UserError, match="needs a document of two tokens"):
-        PairReader(shards, vocabulary, PhaseConfig(), ObjectiveConfig(), MaskingConfig(), 1, tmp_path / "plans")
+        _reader(shards, vocabulary, tmp_path / "plans")
 
 
 def test_first_batch_past_the_epoch_is_refused(make_reader):

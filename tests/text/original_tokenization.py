@@ -82,7 +82,9 @@ def _strip_accents(word):
     lowered = "".join(character for character, _ in word).lower()
     # lower() looks beyond a character for the final sigma only, which keeps the length.
     places = [place for character, place in word for _ in character.lower()]
-    decomposed = [(part, place) for whole, place in zip(lowered, places) for part in unicodedata.normalize("NFD", whole)]
+    decomposed = [
+        (part, place) for character, place in zip(lowered, places) for part in unicodedata.normalize("NFD", character)
+    ]
     ordered = _canonical_order(decomposed)
     assert "".join(character for character, _ in ordered) == unicodedata.normalize("NFD", lowered)
     return [(character, place) for character, place in ordered if unicodedata.category(character) != "Mn"]

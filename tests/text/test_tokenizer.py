@@ -58,8 +58,9 @@ def test_random_hostile_texts(tokenizer):
 def test_random_bytes(tokenizer):
     """Of the bytes at which decoders of UTF-8 part ways."""
     generator = random.Random(8)
-    bytes_ = bytes.fromhex("ef bb bf f0 f4 90 80 8f 9f ed a0 c0 c1 c3 a9 e0 e2 f8 ff 41 20")
-    assert_equal_to_original(tokenizer, [bytes(generator.choices(bytes_, k=generator.randrange(14))) for _ in range(3000)])
+    pool = bytes.fromhex("ef bb bf f0 f4 90 80 8f 9f ed a0 c0 c1 c3 a9 e0 e2 f8 ff 41 20")
+    texts = [bytes(generator.choices(pool, k=generator.randrange(14))) for _ in range(3000)]
+    assert_equal_to_original(tokenizer, texts)
 
 
 @pytest.mark.skipif(unicodedata.unidata_version != recorded_unicode_version(), reason="made by another Unicode version")

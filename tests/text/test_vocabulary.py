@@ -53,6 +53,8 @@ def test_file_round_trip_and_fingerprint(tmp_path):
         ("\n".join(TOKENS).encode() + b"\n\n", "line 11 empty"),
         ("\n".join(TOKENS[:3]).encode(), "without [SEP] [MASK]"),
         (b"", "without [PAD]"),
+        ("\n".join([*TOKENS, "x" * 257]).encode(), "in line 11"),
+        ("\n".join([*TOKENS, "x\0y"]).encode(), "in line 11"),
         ("\n".join(TOKENS).encode() + b"\n\xff\xfe\n", "in line 11"),
     ],
 )
