@@ -59,6 +59,15 @@ def remove_folder(path):
         shutil.rmtree(path, ignore_errors=True)
 
 
+def remove_file(path):
+    """Removes a file; one that is not there is no error."""
+    if exists(path):
+        if is_remote(path):
+            _gfile().remove(path)
+        else:
+            os.unlink(path)
+
+
 def rename(source, target):
     if is_remote(target):
         _gfile().rename(source, target)

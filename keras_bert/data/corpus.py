@@ -55,6 +55,13 @@ class CorpusReport:
     skipped: dict = field(default_factory=dict)
     books: list = field(default_factory=list)
 
+    def __str__(self):
+        lines = [f"dropped: {count:,} documents ({reason})" for reason, count in sorted(self.dropped.items())]
+        lines += [f"skipped: {path} ({reason})" for path, reason in self.skipped.items()]
+        if self.books:
+            lines.append(f"read as books, paragraphs joined: {len(self.books):,} files, {self.books[0]} the first")
+        return "\n".join(lines)
+
 
 def read_documents(paths, report=None):
     """Iterates over the documents of files, in order, holding one document and a block of the file at a time.

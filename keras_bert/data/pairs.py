@@ -12,7 +12,7 @@ from bisect import bisect_left
 
 import numpy as np
 
-from keras_bert.files import atomic_write, exists, join, make_folder, open_file
+from keras_bert.files import atomic_write, exists, join, make_folder, open_file, remove_file
 
 PLAN_COLUMNS = 5
 _DRAWS_AT_ONCE = 4000
@@ -110,6 +110,11 @@ class PairPlans:
         """Makes the files of an epoch that are absent or damaged."""
         for shard, count in enumerate(self.counts):
             self._prepare(shard, epoch, count)
+
+    def remove(self, epoch):
+        """Removes the files of an epoch; `prepare` makes them again."""
+        for shard in range(len(self.counts)):
+            remove_file(self.path(shard, epoch))
 
     def _prepare(self, shard, epoch, count):
         path = self.path(shard, epoch)

@@ -92,6 +92,11 @@ class PairReader:
         with self._plans_lock:
             self._plans.prepare(self._content_epoch(epoch))
 
+    def remove_epoch(self, epoch):
+        """Removes the plan files of an epoch that is over. Those of epoch 0 stay: every start needs their counts."""
+        if self._content_epoch(epoch) > 0:
+            self._plans.remove(epoch)
+
     def epoch(self, epoch, first_batch=0):
         """A `tf.data.Dataset` of the batches `first_batch`, `first_batch + 1`, ... of an epoch."""
         if not 0 <= first_batch <= self.batches_per_epoch:
@@ -133,6 +138,8 @@ class PairReader:
         dataset = tf.data.Dataset.from_tensor_slices(visits).map(load).prefetch(1).flat_map(batches_of_group)
         options = tf.data.Options()
         options.deterministic = True
+        # The first batches are made when an iterator is opened, not when it is first asked.
+        options.experimental_warm_start = True
         dataset = dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
         return dataset.apply(tf.data.experimental.assert_cardinality(int(ends[-1]) - first_batch))
 

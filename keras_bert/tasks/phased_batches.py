@@ -1,6 +1,7 @@
 """The batches of a run whose phases differ in length and batch size."""
 
 import concurrent.futures
+import itertools
 
 
 class PhasedBatches:
@@ -14,8 +15,8 @@ class PhasedBatches:
     """
 
     def __init__(self, readers, shares, steps, distribute):
-        self.readers = readers
-        self.distribute = distribute
+        self._readers = readers
+        self._distribute = distribute
         ends = [round(steps * sum(shares[: index + 1])) for index in range(len(shares))]
         self._bounds = list(zip([0, *ends[:-1]], ends))
 
@@ -25,17 +26,31 @@ class PhasedBatches:
 
     def __call__(self, first_step):
         """Yields the batches from the step numbered `first_step` to the last, starting by arithmetic."""
-        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as planner:
-            for reader, (start, end) in zip(self.readers, self._bounds):
-                done = max(first_step - start, 0)
-                while done < end - start:
-                    epoch, first_batch = divmod(done, reader.batches_per_epoch)
-                    reader.prepare_epoch(epoch)
-                    dataset = self.distribute(reader.epoch(epoch, first_batch))
-                    # The next epoch's pairs are planned while this one trains.
-                    planner.submit(reader.prepare_epoch, epoch + 1)
-                    for batch in dataset:
-                        yield batch
-                        done += 1
-                        if done == end - start:
-                            break
+        visits = self._visits(first_step)
+        # The next epoch is planned, and its first batches are made, while this one trains.
+        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as ahead:
+            visit = next(visits, None)
+            opened = ahead.submit(self._open, visit)
+            while visit:
+                reader, epoch, _, count = visit
+                batches = opened.result()
+                visit = next(visits, None)
+                opened = ahead.submit(self._open, visit)
+                yield from itertools.islice(batches, count)
+                reader.remove_epoch(epoch)
+
+    def _visits(self, first_step):
+        """(reader, epoch, first batch, number of batches) of every epoch from a step on."""
+        for reader, (start, end) in zip(self._readers, self._bounds):
+            done = max(first_step - start, 0)
+            while done < end - start:
+                epoch, first_batch = divmod(done, reader.batches_per_epoch)
+                count = min(reader.batches_per_epoch - first_batch, end - start - done)
+                yield reader, epoch, first_batch, count
+                done += count
+
+    def _open(self, visit):
+        if visit is None:
+            return None
+        reader, epoch, first_batch, _ = visit
+        return iter(self._distribute(reader.epoch(epoch, first_batch)))

@@ -58,9 +58,11 @@ def pretrain(config, run, report=print):
 
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(config.training.seed)
-    keras.config.set_dtype_policy("mixed_bfloat16" if config.training.precision == "bfloat16" else "float32")
     with strategy.scope():
-        model = BertForPreTraining(dataclasses.replace(config.model, vocab_size=len(vocabulary)))
+        model = BertForPreTraining(
+            dataclasses.replace(config.model, vocab_size=len(vocabulary)),
+            dtype="mixed_bfloat16" if config.training.precision == "bfloat16" else "float32",
+        )
         optimizer = make_optimizer(config.optimizer, config.training.steps)
         optimizer.build(model.trainable_variables)
     report(f"The model has {model.count_params():,} parameters.")
@@ -113,7 +115,7 @@ def pretrain(config, run, report=print):
         "examples": [dataclasses.asdict(filling) for filling in fill_masks(model, tokenizer, config.examples)],
     }
     run.write_results(results)
-    return results
+    return run.results()
 
 
 def _unigram_nats(shards):

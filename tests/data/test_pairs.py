@@ -1,5 +1,6 @@
 """Planned segment pairs: labels, spans, shares and the plan files."""
 
+import os
 import random
 
 import numpy as np
@@ -245,3 +246,13 @@ def test_another_objective_has_other_files(shards, tmp_path):
         for objective in ({}, {"random_next_share": 0.0}, {"short_sequence_share": 0.0})
     }
     assert len(paths) == 3
+
+
+def test_removed_plans_are_made_again_with_the_same_content(shards, tmp_path):
+    plans = _plans(tmp_path / "plans", shards)
+    plans.prepare(2)
+    before = np.load(plans.path(0, 2), allow_pickle=False)
+    plans.remove(2)
+    assert not any(os.path.exists(plans.path(shard, 2)) for shard in range(len(plans.counts)))
+    plans.prepare(2)
+    assert np.array_equal(np.load(plans.path(0, 2), allow_pickle=False), before)

@@ -1,0 +1,194 @@
+"""Pretraining end to end on generated text: it learns, it can be stopped, and it says what is wrong."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from corpus import write_corpus
+
+from keras_bert.config import PretrainConfig
+from keras_bert.errors import UserError
+from keras_bert.models.loading import load
+from keras_bert.tasks.pretraining import pretrain
+from keras_bert.training.loop import Loop
+from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.run_folder import RunFolder
+
+MODEL = {
+    "vocab_size": 120,
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 48,
+}
+CLOCKED = {"examples_per_second", "tokens_per_second", "data_wait_fraction"}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
+
+
+def recipe(corpus, **overrides):
+    values = {
+        "model": MODEL,
+        "data": {"files": [corpus], "validation_share": 0.1},
+        "phases": [{"sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 5}],
+        "optimizer": {"learning_rate": 1e-2, "warmup_steps": 5},
+        "training": {"steps": 12, "log_every": 2, "evaluate_every": 6, "checkpoint_every": 3, "evaluation_examples": 64},
+        "examples": ["The [MASK] sees the dog."],
+    }
+    return PretrainConfig.from_mapping(values, overrides)
+
+
+def metrics(run):
+    return [{k: v for k, v in line.items() if k not in CLOCKED} for line in read_metrics(run.metrics_file)]
+
+
+@pytest.fixture(scope="module")
+def straight(corpus, tmp_path_factory):
+    run = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight"))
+    return run, pretrain(recipe(corpus), run, lambda line: None)
+
+
+def test_a_run_writes_what_it_promises(straight):
+    run, results = straight
+    lines = read_metrics(run.metrics_file)
+    assert [line["step"] for line in lines] == [2, 4, 6, 6, 8, 10, 12, 12]
+    training, validation = lines[0], lines[3]
+    assert {"loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy", "learning_rate", "grad_norm"} <= set(training)
+    assert CLOCKED <= set(training) and training["tokens_per_second"] < 32 * training["examples_per_second"]
+    assert {"eval_loss", "eval_perplexity", "eval_mask_token_loss", "eval_mask_token_unigram_loss"} <= set(validation)
+    np.testing.assert_allclose(validation["eval_perplexity"], np.exp(validation["eval_mlm_loss"]))
+    assert sorted(os.listdir(run.checkpoints)) == ["step-000000006", "step-000000009", "step-000000012"]
+    assert any(name.startswith("events") for name in os.listdir(run.tensorboard))
+    assert json.load(open(run.results_file, encoding="utf-8")) == results
+    assert load(run.path).predict(["The [MASK] sees the dog."])[0].filled == results["examples"][0]["filled"]
+
+
+def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_path, monkeypatch):
+    """Killed after step 8 with the last checkpoint at 6: every later figure and every weight is the same, bit for bit."""
+    run = RunFolder(str(tmp_path / "stopped"))
+    record = Loop._record
+
+    def stop(loop, done, figures):
+        record(loop, done, figures)
+        if done == 8:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Loop, "_record", stop)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(recipe(corpus), run, lambda line: None)
+    assert not os.path.exists(run.results_file)
+    said = []
+    results = pretrain(recipe(corpus), run, said.append)
+    assert "Going on from step 6." in said
+    assert metrics(run) == metrics(straight[0])
+    assert {**results, "seconds": 0} == {**straight[1], "seconds": 0}
+    weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
+
+
+def test_a_finished_run_says_so_and_more_steps_go_on(corpus, straight, tmp_path):
+    run = RunFolder(str(tmp_path / "run"))
+    pretrain(recipe(corpus, **{"training.steps": 4}), run, lambda line: None)
+    said = []
+    pretrain(recipe(corpus, **{"training.steps": 4}), run, said.append)
+    assert len(said) == 1 and "is finished: 4 steps" in said[0]
+    assert pretrain(recipe(corpus, **{"training.steps": 6}), run, said.append)["steps"] == 6
+    assert "Going on from step 4." in said
+
+
+def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
+    """The unigram's loss at the [MASK]ed positions depends on the questions alone."""
+    run = RunFolder(str(tmp_path / "run"))
+    results = pretrain(recipe(corpus, **{"training.seed": 7, "training.steps": 2}), run, lambda line: None)
+    assert results["eval_mask_token_unigram_loss"] == straight[1]["eval_mask_token_unigram_loss"]
+    assert results["eval_mlm_loss"] != straight[1]["eval_mlm_loss"]
+
+
+def test_no_document_is_on_both_sides(straight):
+    from keras_bert.data.shards import ShardSet
+
+    def documents(side):
+        shards = ShardSet.open(os.path.join(straight[0].data, "shards", side))
+        for name in shards.names:
+            tokens, sentences, bounds = shards.read(name)
+            yield from (tokens[sentences[a] : sentences[b]].tobytes() for a, b in zip(bounds, bounds[1:]))
+
+    train, validation = set(documents("train")), set(documents("validation"))
+    assert train and validation and not train & validation
+
+
+def test_two_phases_in_one_run(corpus, tmp_path):
+    values = {
+        "phases": [
+            {"share": 0.5, "sequence_length": 16, "batch_size": 8, "max_predictions_per_seq": 3},
+            {"share": 0.5, "sequence_length": 32, "batch_size": 4, "max_predictions_per_seq": 5},
+        ],
+        "training.steps": 4,
+        "training.log_every": 1,
+    }
+    run = RunFolder(str(tmp_path / "run"))
+    pretrain(recipe(corpus, **values), run, lambda line: None)
+    assert [line["step"] for line in metrics(run)] == [1, 2, 3, 4, 4]
+
+
+def test_the_masked_lm_learns(corpus, tmp_path):
+    """After 300 steps much of the grammar is known: far below the unigram where nothing shows through."""
+    settings = {
+        "model.hidden_size": 64,
+        "model.num_hidden_layers": 2,
+        "phases.0.batch_size": 32,
+        "optimizer.learning_rate": 5e-3,
+        "optimizer.warmup_steps": 30,
+        "training.steps": 300,
+        "training.log_every": 50,
+        "training.evaluate_every": 300,
+    }
+    run = RunFolder(str(tmp_path / "run"))
+    results = pretrain(recipe(corpus, **settings), run, lambda line: None)
+    assert results["eval_mask_token_loss"] < results["eval_mask_token_unigram_loss"] - 0.5
+    lines = metrics(run)
+    assert lines[-2]["mlm_loss"] < lines[0]["mlm_loss"] - 0.5
+
+
+def test_a_vocabulary_of_another_size_is_refused(corpus, tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"vocab.txt: needs model.vocab_size \(120\) rows. Received: 6"):
+        pretrain(recipe(corpus, **{"vocabulary.file": str(path)}), RunFolder(str(tmp_path / "run")), lambda line: None)
+
+
+def test_an_altered_shard_is_refused_before_the_first_step(corpus, tmp_path):
+    run = RunFolder(str(tmp_path / "run"))
+    pretrain(recipe(corpus, **{"training.steps": 2}), run, lambda line: None)
+    path = os.path.join(run.data, "shards", "train", "00000.tokens")
+    content = bytearray(open(path, "rb").read())
+    content[10] ^= 1
+    open(path, "wb").write(content)
+    with pytest.raises(UserError, match="00000.tokens: is not the file"):
+        pretrain(recipe(corpus, **{"training.steps": 4}), run, lambda line: None)
+
+
+def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
+    """The whole way, the reader's distribution over replicas included; dropout off."""
+    off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "training.steps": 6}
+    strategies = {"one": tf.distribute.get_strategy(), "mirrored": mirrored_strategy}
+    monkeypatch.setattr("keras_bert.tasks.pretraining.make_strategy", strategies.get)
+    losses = []
+    for name in strategies:
+        run = RunFolder(str(tmp_path / name))
+        pretrain(recipe(corpus, **off, **{"training.strategy": name}), run, lambda line: None)
+        losses.append([line.get("loss", line.get("eval_loss")) for line in metrics(run)])
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+
+
+def test_a_batch_that_does_not_divide_is_refused(corpus, tmp_path, monkeypatch, mirrored_strategy):
+    monkeypatch.setattr("keras_bert.tasks.pretraining.make_strategy", lambda name: mirrored_strategy)
+    with pytest.raises(UserError, match=r"phases.0.batch_size: needs a multiple.*\(2\). Received: 7.*6 and 8"):
+        pretrain(recipe(corpus, **{"phases.0.batch_size": 7}), RunFolder(str(tmp_path / "run")), lambda line: None)
