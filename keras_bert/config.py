@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from keras_bert import settings
 from keras_bert.errors import UserError
-from keras_bert.files import atomic_write, exists, list_folder, open_file
+from keras_bert.files import atomic_write, exists, expand, list_folder
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
 SOURCES = ("files", "python_documentation")
@@ -253,9 +253,12 @@ class PretrainConfig:
             )
 
     def require_text(self):
-        """Raises `UserError` unless the recipe names text to train on."""
-        if self.data.source == "files" and not self.data.files:
+        """Raises `UserError` unless the recipe names text to train on, and it is there."""
+        if self.data.source != "files":
+            return
+        if not self.data.files:
             raise UserError("data.files: needs text to train on. Received: none. Give --data FILE, folder or 'glob'.")
+        expand(self.data.files)
 
     @classmethod
     def from_file(cls, path, overrides=None):
@@ -270,10 +273,12 @@ class PretrainConfig:
 
     @classmethod
     def from_mapping(cls, values, overrides=None, folder=""):
-        values = dict(values)
-        if "model" in values:
-            values["model"] = _extended_model(values["model"], folder)
-        return settings.from_mapping(cls, settings.apply_overrides(cls, values, overrides or {}))
+        values, overrides = dict(values), dict(overrides or {})
+        # `--set model=tiny` takes another file; `--set model.hidden_size=64` changes what the file gave.
+        model = overrides.pop("model", values.get("model"))
+        if model is not None:
+            values["model"] = _extended_model(model, folder)
+        return settings.from_mapping(cls, settings.apply_overrides(cls, values, overrides))
 
 
 def _extended_model(values, folder):

@@ -32,6 +32,11 @@ def test_overrides_win_and_reach_into_sections_and_lists():
     assert (config.model.num_hidden_layers, config.model.vocab_size, config.model.hidden_size) == (3, 99, 128)
 
 
+def test_another_model_by_name_and_changes_to_it():
+    config = recipe({"model": "base"}, **{"model": "tiny", "model.vocab_size": 99})
+    assert (config.model.hidden_size, config.model.vocab_size) == (128, 99)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -2,6 +2,7 @@
 
 import click
 
+from keras_bert.checkpoints.model_folder import find_model_folder
 from keras_bert.cli.quiet import import_tensorflow
 
 
@@ -17,6 +18,7 @@ def fill(context, model, top_k, texts):
     Example:
       python run.py fill --model runs/demo "Return [MASK] if the two values are [MASK]."
     """
+    find_model_folder(model)
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.models.loading import load
 

@@ -1,0 +1,127 @@
+"""The command line: quick where it can be, one clear line where it must be."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from corpus import write_corpus
+
+from keras_bert.cli import main
+from keras_bert.errors import UserError
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TINY_RUN = [
+    "--set", "model.vocab_size=120", "--set", "model.hidden_size=16", "--set", "model.num_hidden_layers=1",
+    "--set", "phases.0.sequence_length=16", "--set", "phases.0.batch_size=4", "--set", "phases.0.max_predictions_per_seq=3",
+    "--set", "training.jit_compile=false", "--set", "training.log_every=1", "--set", "data.validation_share=0.2",
+]  # fmt: skip
+
+
+def run(*arguments, **options):
+    command = [sys.executable, os.path.join(ROOT, "run.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["--help"], 0),
+        (["pretrain", "--help"], 0),
+        (["inspect", "large"], 0),
+        (["pretrain", "--confg", "x"], 2),
+        (["pretrain", "--set", "training.stepz=1"], 2),
+        (["pretrain", "--config", "absent"], 2),
+        (["pretrain", "--strategy", "mirrored"], 2),
+    ],
+)
+def test_help_and_bad_arguments_never_import_tensorflow(arguments, status):
+    """A broken `tensorflow` first on the path shows any import of it; that is what keeps the answer under a second."""
+    code = f"import sys; sys.modules['tensorflow'] = None; sys.argv = ['run.py', *{arguments!r}]; import run; run.main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert result.returncode == status, result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["pretrain", "--set", "training.stepz=1"], "training.stepz: no such setting. The nearest is training.steps."),
+        (["pretrain", "--config", "bert_base"], "data.files: needs text to train on"),
+        (["pretrain", "--data", "/absent/*.txt", "--config", "wiki_mini"], "No file matches '/absent/*.txt'"),
+        (["inspect", "bass"], "bass: no such config"),
+        (["fill", "--model", "/absent", "[MASK]"], "/absent: needs a model folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    errors = [line for line in result.output.splitlines() if line.startswith("Error: ")]
+    assert len(errors) == 1 and message in errors[0]
+
+
+def test_every_command_shows_an_example():
+    for name, command in main.commands.items():
+        assert f"python run.py {name}" in invoke(name, "--help").output
+        assert command.params
+
+
+@pytest.mark.slow
+def test_pretrain_continue_fill_inspect_as_a_user(tmp_path):
+    """The commands by hand in a folder of the user's own: quiet, resumable, and the next command named."""
+    corpus = write_corpus(tmp_path / "text.txt", count=120)
+    arguments = ["pretrain", "--config", "wiki_mini", "--data", corpus, "--output", "out", *TINY_RUN]
+    first = run(*arguments, "--steps", "3", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "cuda" not in first.stderr.lower() and "oneDNN" not in first.stderr
+    assert "step 3/3" in first.stdout and "run.py fill --model out" in first.stdout
+    again = run(*arguments, "--steps", "3", cwd=tmp_path)
+    assert "out is finished: 3 steps" in again.stdout
+    other = run(*arguments, "--steps", "3", "--set", "optimizer.learning_rate=1", cwd=tmp_path)
+    assert other.returncode == 2 and "optimizer.learning_rate: 0.0005 there, 1.0 now" in other.stderr
+    fresh = run(*arguments, "--steps", "1", "--fresh", cwd=tmp_path)
+    assert fresh.returncode == 0 and (tmp_path / "out-2" / "model" / "config.json").exists()
+    filled = run("fill", "--model", "out", "--top-k", "2", "The [MASK] sees the [MASK].", cwd=tmp_path)
+    assert filled.returncode == 0, filled.stderr
+    assert "[MASK] 1:" in filled.stdout and "[MASK] 2:" in filled.stdout and "→" in filled.stdout
+    table = run("inspect", "out", cwd=tmp_path)
+    assert "model.safetensors" in table.stdout and table.returncode == 0
+
+
+def test_a_fault_keeps_its_traceback(tmp_path, monkeypatch):
+    """A bug is not dressed up as bad input: status 1, and the traceback is in the run's folder."""
+    os.makedirs(tmp_path / "run")
+
+    def fail(*arguments):
+        raise RuntimeError("the bug")
+
+    monkeypatch.setattr("keras_bert.tasks.pretraining.pretrain", fail)
+    arguments = ["pretrain", "--output", str(tmp_path / "run")]
+    result = invoke(*arguments)
+    assert result.exit_code == 1 and "the bug" in result.output
+    assert "RuntimeError: the bug" in (tmp_path / "run" / "error.log").read_text()
+    assert isinstance(invoke("--debug", *arguments).exception, RuntimeError)
+
+
+def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device", "/runs/x/metrics.jsonl")
+
+    monkeypatch.setattr("keras_bert.tasks.pretraining.pretrain", full)
+    result = invoke("pretrain", "--output", str(tmp_path / "run"))
+    assert result.exit_code == 2 and "/runs/x/metrics.jsonl: No space left on device." in result.output
+
+
+def test_a_user_error_from_deep_inside_is_one_line(tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise UserError("shard 3: is damaged.")
+
+    monkeypatch.setattr("keras_bert.tasks.pretraining.pretrain", refuse)
+    result = invoke("pretrain", "--output", str(tmp_path / "run"))
+    assert (result.exit_code, result.output.splitlines()[-1]) == (2, "Error: shard 3: is damaged.")
