@@ -11,6 +11,8 @@ from keras_bert import files
 class MetricsLog:
     """Writes one JSON object a logged step, and the same figures as TensorBoard scalars.
 
+    TensorBoard gets two runs, `training` and `validation`, so that `loss` and the like of both share a chart.
+
     Args:
         run: the `RunFolder`.
         step: steps done so far. Lines of later steps, left by a run that was stopped after its last
@@ -23,21 +25,24 @@ class MetricsLog:
         with files.atomic_write(self._path) as stream:
             stream.writelines(json.dumps(line) + "\n" for line in lines)
         self._stream = open(self._path, "a", encoding="utf-8", buffering=1)
-        self._writer = tf.summary.create_file_writer(run.tensorboard)
+        self._writers = {
+            name: tf.summary.create_file_writer(files.join(run.tensorboard, name)) for name in ("training", "validation")
+        }
 
     def write(self, step, figures):
         """`figures`: `{name: number}`, in the order in which they are to be read."""
         # JSON has no infinity or NaN.
         plain = {name: value if math.isfinite(value) else None for name, value in figures.items()}
         self._stream.write(json.dumps({"step": step, **plain}) + "\n")
-        with self._writer.as_default(step=step):
-            for name, value in figures.items():
-                group = "validation" if name.startswith("eval_") else "training"
-                tf.summary.scalar(f"{group}/{name}", value)
+        for name, value in figures.items():
+            writer = self._writers["validation" if name.startswith("eval_") else "training"]
+            with writer.as_default(step=step):
+                tf.summary.scalar(name.removeprefix("eval_"), value)
 
     def close(self):
         self._stream.close()
-        self._writer.close()
+        for writer in self._writers.values():
+            writer.close()
 
 
 def read_metrics(path):
