@@ -16,6 +16,7 @@ from keras_bert.files import atomic_write, exists, expand, list_folder
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
 SOURCES = ("files", "python_documentation")
 STRATEGIES = ("one", "mirrored")
+SCHEDULES = ("linear", "cosine", "polynomial", "constant")
 PRECISIONS = ("float32", "bfloat16")
 
 
@@ -180,13 +181,15 @@ class PhaseConfig:
 
 @dataclass
 class OptimizerConfig:
-    """Adam with decoupled weight decay, linear warm-up and linear decay (paper, appendix A.2).
+    """Adam with decoupled weight decay, linear warm-up, and by default linear decay (paper, appendix A.2).
 
     `clip_norm` bounds the norm over all gradients together, after their reduction over replicas.
     """
 
     learning_rate: float = 1e-4
     warmup_steps: int = 10_000
+    schedule: str = "linear"
+    polynomial_power: float = 2.0
     weight_decay: float = 0.01
     beta_1: float = 0.9
     beta_2: float = 0.999
@@ -194,7 +197,8 @@ class OptimizerConfig:
     clip_norm: float = 1.0
 
     def __post_init__(self):
-        _require_positive(self, "learning_rate", "epsilon", "clip_norm")
+        _require_positive(self, "learning_rate", "polynomial_power", "epsilon", "clip_norm")
+        _require(self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}", self.schedule)
         _require(self.warmup_steps >= 0, "warmup_steps", "0 or more", self.warmup_steps)
         _require(self.weight_decay >= 0, "weight_decay", "0 or more", self.weight_decay)
         for key in ("beta_1", "beta_2"):
@@ -203,23 +207,34 @@ class OptimizerConfig:
 
 @dataclass
 class TrainingConfig:
-    """How long, on what, and how often to look. Counts are optimiser steps unless the name says otherwise."""
+    """How long, on what, and how often to look. Counts are optimiser steps unless the name says otherwise.
+
+    `accumulation` computes each replica's part of a batch in that many slices, one after the other, for batches
+    that do not fit in memory; the numbers stay the same. Of the checkpoints the newest `keep_checkpoints`, the best
+    by validation loss and those of every `keep_every` steps stay. `max_minutes` ends one start of the run, with a
+    checkpoint; 0 is no limit.
+    """
 
     steps: int = 1_000_000
     seed: int = 1
     strategy: str = "one"
     precision: str = "float32"
     jit_compile: bool = False
+    accumulation: int = 1
     log_every: int = 100
     evaluate_every: int = 10_000
     evaluation_examples: int = 2_048
     checkpoint_every: int = 1_000
     keep_checkpoints: int = 3
+    keep_every: int = 0
+    max_minutes: float = 0.0
 
     def __post_init__(self):
         _require_positive(
-            self, "steps", "log_every", "evaluate_every", "evaluation_examples", "checkpoint_every", "keep_checkpoints"
+            self, "steps", "accumulation", "log_every", "evaluate_every", "evaluation_examples", "checkpoint_every", "keep_checkpoints"
         )
+        for key in ("keep_every", "max_minutes"):
+            _require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         _require(self.seed >= 0, "seed", "0 or more", self.seed)
         _require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)
         _require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)

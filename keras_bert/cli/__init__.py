@@ -12,7 +12,7 @@ import click
 from keras_bert.cli.fill import fill
 from keras_bert.cli.inspect import inspect
 from keras_bert.cli.pretrain import pretrain
-from keras_bert.errors import UserError
+from keras_bert.errors import RunStopped, UserError
 
 # What the system refuses and the user can mend.
 _USERS_ERRNO = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
@@ -30,6 +30,9 @@ class FrontDoor(click.Group):
             return super().invoke(context)
         except UserError as error:
             raise BadInput(str(error)) from None
+        except RunStopped as stopped:
+            click.echo(str(stopped))
+            context.exit(stopped.status)
         except OSError as error:
             if error.errno in _USERS_ERRNO:
                 raise BadInput(f"{error.filename or 'Writing'}: {error.strerror}.") from None

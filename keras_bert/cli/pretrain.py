@@ -15,15 +15,17 @@ from keras_bert.config import STRATEGIES, PretrainConfig, find_config
 @click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<recipe>.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="The devices to train on.")
 @click.option("--steps", type=click.IntRange(min=1), help="Steps in all; a run that goes on may be given more.")
+@click.option("--max-minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after so long, with a checkpoint.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of weights, masks, pairs, order and dropout.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any setting: optimizer.learning_rate=1e-3")
 @click.option("--fresh", is_flag=True, help="Start over in a new folder.")
 @click.pass_context
-def pretrain(context, config, data, output, strategy, steps, seed, overrides, fresh):
+def pretrain(context, config, data, output, strategy, steps, max_minutes, seed, overrides, fresh):
     """Pretrain a BERT: masked LM and next sentence prediction.
 
     Without a config, data or strategy it is the demo: a small model on the documentation that every Python
-    installation carries. The same command again goes on where it stopped.
+    installation carries. The same command again goes on where it stopped. SIGTERM and Ctrl-C stop it after the
+    step, with a checkpoint and exit status 75; a second one leaves at once.
 
     \b
     Example:
@@ -34,6 +36,7 @@ def pretrain(context, config, data, output, strategy, steps, seed, overrides, fr
         "data.files": list(data) or None,
         "training.strategy": strategy,
         "training.steps": steps,
+        "training.max_minutes": max_minutes,
         "training.seed": seed,
     }
     recipe = PretrainConfig.from_file(

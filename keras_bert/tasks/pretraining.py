@@ -24,6 +24,7 @@ from keras_bert.training.metrics_log import MetricsLog
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.progress import Progress
 from keras_bert.training.step import Step
+from keras_bert.training.stop_request import StopRequest
 from keras_bert.training.strategy import check_divisible, make_strategy
 
 # Of the validation masks and pairs: fixed, so that runs with different seeds are measured on the same questions.
@@ -44,7 +45,7 @@ def pretrain(config, run, report=print):
     began = time.perf_counter()
     strategy = make_strategy(config.training.strategy)
     for index, phase in enumerate(config.phases):
-        check_divisible(phase.batch_size, strategy, f"phases.{index}.batch_size")
+        check_divisible(phase.batch_size, strategy, config.training.accumulation, f"phases.{index}.batch_size")
     run.settle(config)
     finished = run.results()
     if finished and finished["steps"] == config.training.steps:
@@ -94,16 +95,22 @@ def pretrain(config, run, report=print):
         figures = {f"eval_{name}": value for name, value in sums.take().items()}
         return {**figures, "eval_perplexity": perplexity(figures["eval_mlm_loss"])}
 
-    checkpoints = Checkpoints(run.checkpoints, config.training.keep_checkpoints, model=model, optimizer=optimizer)
+    settings = config.training
+    checkpoints = Checkpoints(
+        run.checkpoints, settings.keep_checkpoints, settings.keep_every, model=model, optimizer=optimizer
+    )
     first_step = checkpoints.restore_newest(report)
     if first_step:
         report(f"Going on from step {first_step}.")
-    settings = config.training
-    step = Step(strategy, model, objective, optimizer, config.optimizer.clip_norm, settings.seed, settings.jit_compile)
+    step = Step(
+        strategy, model, objective, optimizer, config.optimizer.clip_norm,
+        settings.seed, settings.jit_compile, settings.accumulation,
+    )  # fmt: skip
     log, progress = MetricsLog(run, first_step), Progress(settings.steps, first_step)
     try:
-        loop = Loop(step, batches, evaluate, settings, checkpoints, log, progress)
-        evaluation = loop.run(first_step) or evaluate(settings.steps)
+        with StopRequest(settings.max_minutes) as stop:
+            loop = Loop(step, batches, evaluate, settings, checkpoints, log, progress, stop)
+            evaluation = loop.run(first_step) or evaluate(settings.steps)
     finally:
         progress.close()
         log.close()

@@ -14,37 +14,73 @@ _STATE = "state.json"
 
 
 class Checkpoints:
-    """The checkpoints of one run, newest kept.
+    """The checkpoints of one run.
 
-    Each is a folder `step-000001000` with a `tf.train.Checkpoint` and state.json (step, SHA-256 of every
-    file), which is written last. The step is the data position too: a batch is a function of it.
+    Each is a folder `step-000001000` with a `tf.train.Checkpoint` and state.json (step, validation score,
+    SHA-256 of every file), which is written last. The step is the data position too: a batch is a function of it.
 
     Args:
         folder: where they lie.
-        keep: how many of the newest stay.
+        keep: how many of the newest stay; the best by score stays as well.
+        keep_every: those of every so many steps stay for good; 0 for none.
         **objects: what is saved (`model=…`, `optimizer=…`).
     """
 
-    def __init__(self, folder, keep, **objects):
+    def __init__(self, folder, keep, keep_every=0, **objects):
         self.folder = folder
         self.keep = keep
+        self.keep_every = keep_every
         self._checkpoint = tf.train.Checkpoint(**objects)
 
-    def save(self, step):
-        """Writes the checkpoint of `step` (steps done) and drops the oldest ones."""
+    def save(self, step, score=None):
+        """Writes the checkpoint of `step` (steps done) and drops those that need not stay.
+
+        Args:
+            score: the validation loss at this step, where it was measured; lower is better.
+
+        Raises:
+            UserError: it cannot be written (a full disk, …); the older ones are untouched.
+        """
         name = f"step-{step:09d}"
         aside = files.join(self.folder, f".partial-{name}")
-        files.remove_folder(aside)
-        files.make_folder(aside)
-        self._checkpoint.write(files.join(aside, "checkpoint"))
-        sums = {entry: _sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
-        with files.atomic_write(files.join(aside, _STATE)) as stream:
-            json.dump({"step": step, "sha256": sums}, stream, indent=2)
-        final = files.join(self.folder, name)
-        files.remove_folder(final)
-        files.rename(aside, final)
-        for old in self.steps()[: -self.keep]:
-            files.remove_folder(files.join(self.folder, f"step-{old:09d}"))
+        try:
+            files.remove_folder(aside)
+            files.make_folder(aside)
+            self._checkpoint.write(files.join(aside, "checkpoint"))
+            sums = {entry: _sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
+            with files.atomic_write(files.join(aside, _STATE)) as stream:
+                json.dump({"step": step, "score": score, "sha256": sums}, stream, indent=2)
+            final = files.join(self.folder, name)
+            files.remove_folder(final)
+            files.rename(aside, final)
+        except (OSError, tf.errors.OpError) as error:
+            files.remove_folder(aside)
+            older = self.steps()
+            kept = f"Those up to step {older[-1]} are whole." if older else "There is none yet."
+            raise UserError(
+                f"{self.folder}: the checkpoint of step {step} cannot be written ({_reason(error)}). {kept} "
+                "Make room, then give the same command again."
+            ) from error
+        self._drop_old()
+
+    def is_best(self, score):
+        """Whether a validation loss is below that of every checkpoint that has one."""
+        return score is not None and all(score < other for other in self._scores().values())
+
+    def _scores(self):
+        """`{step: score}` of the checkpoints that have one."""
+        scores = {step: (_state(self._path(step)) or {}).get("score") for step in self.steps()}
+        return {step: score for step, score in scores.items() if score is not None}
+
+    def _drop_old(self):
+        steps, scores = self.steps(), self._scores()
+        stay = {*steps[-self.keep :], min(scores, key=scores.get, default=None)}
+        for step in steps:
+            if step not in stay and not (self.keep_every and step % self.keep_every == 0):
+                files.remove_folder(self._path(step))
+
+    def _path(self, step):
+        return files.join(self.folder, f"step-{step:09d}")
 
     def steps(self):
         """The steps that have a checkpoint, ascending."""
@@ -59,7 +95,7 @@ class Checkpoints:
         """
         steps = self.steps()
         for step in reversed(steps):
-            folder = files.join(self.folder, f"step-{step:09d}")
+            folder = self._path(step)
             damage = _damage(folder)
             if damage:
                 report(f"{damage} The checkpoint before it is taken.")
@@ -74,14 +110,21 @@ class Checkpoints:
         return 0
 
 
-def _damage(folder):
-    """What is wrong with a checkpoint folder, in one sentence; None when it is whole."""
+def _state(folder):
+    """What state.json says, or None where it cannot be read."""
     try:
         with files.open_file(files.join(folder, _STATE)) as stream:
-            expected = json.loads(stream.read())["sha256"]
-    except (OSError, ValueError, KeyError, tf.errors.OpError):
+            return json.loads(stream.read())
+    except (OSError, ValueError, tf.errors.OpError):
+        return None
+
+
+def _damage(folder):
+    """What is wrong with a checkpoint folder, in one sentence; None when it is whole."""
+    state = _state(folder)
+    if not isinstance(state, dict) or not state.get("sha256"):
         return f"{folder}: has no readable {_STATE}."
-    for name, digest in expected.items():
+    for name, digest in state["sha256"].items():
         path = files.join(folder, name)
         if not files.exists(path):
             return f"{path}: is missing."
@@ -96,3 +139,9 @@ def _sha256(path):
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def _reason(error):
+    """The first line of what went wrong, without TensorFlow's node names."""
+    text = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
+    return text.splitlines()[0][:200]

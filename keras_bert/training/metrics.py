@@ -4,6 +4,8 @@ import contextlib
 import math
 import time
 
+import numpy as np
+
 
 class MetricSums:
     """Adds up what `Step` returns; values stay on the device until they are asked for.
@@ -18,6 +20,17 @@ class MetricSums:
 
     def add(self, result):
         self._steps.append(result)
+
+    def __len__(self):
+        return len(self._steps)
+
+    def first_not_finite(self):
+        """How many steps after the last `take` a loss or the gradient stopped being a number, from 0; or None."""
+        for index, step in enumerate(self._steps):
+            losses = [float(step["sums"][term]["loss"]) for term in self._terms]
+            if not np.isfinite([*losses, float(step.get("grad_norm", 0.0))]).all():
+                return index
+        return None
 
     def take(self):
         """The figures over everything added since the last call, as plain floats, in reading order.

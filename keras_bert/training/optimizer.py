@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_bert.training.schedules import LinearWarmupLinearDecay
+from keras_bert.training.schedules import WarmupDecay
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -53,5 +53,7 @@ class AdamW(keras.optimizers.Adam):
 
 def make_optimizer(settings, total_steps):
     """The optimiser of an `OptimizerConfig` for a run of `total_steps`."""
-    schedule = LinearWarmupLinearDecay(settings.learning_rate, settings.warmup_steps, total_steps)
+    schedule = WarmupDecay(
+        settings.learning_rate, settings.warmup_steps, total_steps, settings.schedule, settings.polynomial_power
+    )
     return AdamW(schedule, settings.weight_decay, settings.beta_1, settings.beta_2, settings.epsilon)

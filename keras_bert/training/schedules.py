@@ -1,27 +1,52 @@
-"""Learning rates over the steps."""
+"""The learning rate over a run: warm-up, then one of four ways down."""
+
+import math
 
 import keras
 from keras import ops
 
+# What is left of the peak after a share `done` (0 to 1) of the way from the end of the warm-up to the end of the run.
+DECAYS = {
+    "linear": lambda done, power: 1.0 - done,
+    "cosine": lambda done, power: 0.5 * (1.0 + ops.cos(math.pi * done)),
+    "polynomial": lambda done, power: ops.power(1.0 - done, power),
+    "constant": lambda done, power: ops.ones_like(done),
+}
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class LinearWarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly to `peak` over `warmup_steps`, then falls linearly to 0 at `total_steps`.
+class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly to `peak` over `warmup_steps`, then falls to 0 at `total_steps` (or, constant, stays).
 
     Step 0 already learns, at peak / warmup_steps; the original spent it at rate 0.
+
+    Args:
+        peak: the highest rate.
+        warmup_steps: steps of the rise.
+        total_steps: steps of the run.
+        decay: `linear` (the paper's), `cosine`, `polynomial` or `constant`.
+        power: of the polynomial.
     """
 
-    def __init__(self, peak, warmup_steps, total_steps):
+    def __init__(self, peak, warmup_steps, total_steps, decay="linear", power=2.0):
         super().__init__()
         self.peak = peak
         self.warmup_steps = warmup_steps
         self.total_steps = total_steps
+        self.decay = decay
+        self.power = power
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        rising = (step + 1.0) / max(self.warmup_steps, 1)
-        falling = (self.total_steps - step) / max(self.total_steps - self.warmup_steps, 1)
-        return self.peak * ops.clip(ops.minimum(rising, falling), 0.0, 1.0)
+        rising = ops.minimum((step + 1.0) / max(self.warmup_steps, 1), 1.0)
+        done = ops.clip((step - self.warmup_steps) / max(self.total_steps - self.warmup_steps, 1), 0.0, 1.0)
+        return self.peak * rising * DECAYS[self.decay](done, self.power)
 
     def get_config(self):
-        return {"peak": self.peak, "warmup_steps": self.warmup_steps, "total_steps": self.total_steps}
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "total_steps": self.total_steps,
+            "decay": self.decay,
+            "power": self.power,
+        }

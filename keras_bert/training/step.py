@@ -21,15 +21,19 @@ class Step:
         clip_norm: the bound on the norm over all gradients together.
         seed: of the dropout masks.
         jit_compile: compile forward and backward by XLA.
+        accumulation: how many slices of a replica's batch are computed one after the other.
     """
 
-    def __init__(self, strategy, model, objective, optimizer=None, clip_norm=1.0, seed=0, jit_compile=False):
+    def __init__(
+        self, strategy, model, objective, optimizer=None, clip_norm=1.0, seed=0, jit_compile=False, accumulation=1
+    ):
         self.strategy = strategy
         self.model = model
         self.objective = objective
         self.optimizer = optimizer
         self.clip_norm = clip_norm
         self.seed = seed
+        self.accumulation = accumulation
         # Inside XLA a hash of each element's index fuses with what uses it; outside, one kernel that
         # draws all bits is faster than six elementwise ones.
         self._bits = counter_bits if jit_compile else stateless_bits
@@ -77,6 +81,28 @@ class Step:
         }
 
     def gradients(self, batch, totals, key):
+        """(gradients, sums) of a replica's batch, in `accumulation` slices; see `_slice_gradients`."""
+        if self.accumulation == 1:
+            return self._slice_gradients(batch, totals, key)
+        slices = {
+            name: tf.reshape(value, [self.accumulation, value.shape[0] // self.accumulation, *value.shape[1:]])
+            for name, value in batch.items()
+        }
+
+        def slice_number(index):
+            slice_key = tf.stack([key[0], key[1] ^ (tf.cast(index, tf.uint32) * tf.constant(0x9E3779B9, tf.uint32))])
+            return self._slice_gradients({name: value[index] for name, value in slices.items()}, totals, slice_key)
+
+        def add_slice(index, so_far):
+            return index + 1, tf.nest.map_structure(tf.add, so_far, slice_number(index))
+
+        state = (tf.constant(1), slice_number(tf.constant(0)))
+        return tf.while_loop(
+            lambda index, so_far: index < self.accumulation, add_slice, state, maximum_iterations=self.accumulation - 1
+        )[1]
+
+    def _slice_gradients(self, batch, totals, key):
+        """(dense gradients of this slice's share in the loss of the global batch, its sums)."""
         with tf.GradientTape() as tape, dropout_key(key, self._bits):
             sums = self.objective.sums(self.model(batch, training=True), batch)
             loss = tf.add_n([tf.math.divide_no_nan(sums[term]["loss"], totals[term]) for term in self.objective.terms])

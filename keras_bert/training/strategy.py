@@ -19,11 +19,12 @@ def make_strategy(name):
     raise ValueError(f"strategy needs one or mirrored. Received: {name!r}.")
 
 
-def check_divisible(batch_size, strategy, key):
-    """Every replica must get the same number of examples."""
-    replicas = strategy.num_replicas_in_sync
-    if batch_size % replicas:
+def check_divisible(batch_size, strategy, accumulation, key):
+    """Every replica, and every slice of its part, must get the same number of examples."""
+    parts = strategy.num_replicas_in_sync * accumulation
+    if batch_size % parts:
         raise UserError(
-            f"{key}: needs a multiple of the number of replicas ({replicas}). Received: {batch_size}. "
-            f"The nearest are {batch_size // replicas * replicas or replicas} and {-(-batch_size // replicas) * replicas}."
+            f"{key}: needs a multiple of {parts} (replicas {strategy.num_replicas_in_sync} x training.accumulation "
+            f"{accumulation}). Received: {batch_size}. The nearest are {batch_size // parts * parts or parts} and "
+            f"{-(-batch_size // parts) * parts}."
         )

@@ -93,3 +93,30 @@ def test_a_save_cut_short_is_not_seen(tmp_path):
     assert checkpoints.steps() == [1]
     checkpoints.save(2)
     assert checkpoints.restore_newest(pytest.fail) == 2
+
+
+def test_the_best_and_every_nth_stay(tmp_path):
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 1, keep_every=4, model=model, optimizer=optimizer)
+    scores = {1: 5.0, 2: 3.0, 3: 4.0, 6: 3.5}
+    for step in range(1, 10):
+        assert checkpoints.is_best(scores.get(step)) == (step in (1, 2))
+        checkpoints.save(step, scores.get(step))
+    assert checkpoints.steps() == [2, 4, 8, 9]
+
+
+def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 2, model=model, optimizer=optimizer)
+    checkpoints.save(1)
+    write = checkpoints._checkpoint.write
+
+    def full(path):
+        write(path)  # what a disk that fills up half-way leaves behind
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(checkpoints._checkpoint, "write", full)
+    with pytest.raises(UserError, match="step 2 cannot be written .No space left on device.. Those up to step 1 are whole"):
+        checkpoints.save(2)
+    assert os.listdir(tmp_path) == ["step-000000001"]
+    assert checkpoints.restore_newest(pytest.fail) == 1

@@ -4,9 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.config import OptimizerConfig
+from keras_bert.config import SCHEDULES, OptimizerConfig
 from keras_bert.training.optimizer import AdamW, make_optimizer
-from keras_bert.training.schedules import LinearWarmupLinearDecay
+from keras_bert.training.schedules import DECAYS, WarmupDecay
 
 
 def reference(values, gradients, rate, decay, beta_1=0.9, beta_2=0.999, epsilon=1e-6):
@@ -36,17 +36,36 @@ def test_adamw_follows_the_paper_and_spares_bias_and_layer_norm():
         np.testing.assert_allclose(variable.numpy(), expected, rtol=0, atol=1e-6)
 
 
+def rates(steps, **options):
+    schedule = WarmupDecay(**options)
+    return [round(float(schedule(step)), 6) for step in range(steps)]
+
+
 def test_linear_warmup_then_linear_decay():
-    schedule = LinearWarmupLinearDecay(peak=2.0, warmup_steps=4, total_steps=12)
-    rates = [float(schedule(step)) for step in range(13)]
-    assert rates[:4] == [0.5, 1.0, 1.5, 2.0]
-    assert rates[4:] == [2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25, 0.0]
+    received = rates(13, peak=2.0, warmup_steps=4, total_steps=12)
+    assert received == [0.5, 1.0, 1.5, 2.0, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("decay", "expected"),
+    [
+        ("cosine", [1.0, 1.0, 0.853553, 0.5, 0.146447, 0.0]),
+        ("polynomial", [1.0, 1.0, 0.5625, 0.25, 0.0625, 0.0]),
+        ("constant", [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
+    ],
+)
+def test_the_other_ways_down(decay, expected):
+    received = rates(8, peak=1.0, warmup_steps=2, total_steps=6, decay=decay)
+    assert received == [0.5, *expected, expected[-1]]
 
 
 @pytest.mark.parametrize("warmup", [0, 12])
 def test_no_warmup_and_nothing_but_warmup(warmup):
-    rates = [float(LinearWarmupLinearDecay(1.0, warmup, 12)(step)) for step in range(12)]
-    assert all(0.0 < rate <= 1.0 for rate in rates)
+    assert all(0.0 < rate <= 1.0 for rate in rates(12, peak=1.0, warmup_steps=warmup, total_steps=12))
+
+
+def test_every_schedule_of_the_recipe_exists():
+    assert set(SCHEDULES) == set(DECAYS)
 
 
 def test_the_recipe_reaches_the_optimizer():

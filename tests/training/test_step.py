@@ -16,14 +16,14 @@ from keras_bert.training.step import Step
 STEPS = 10
 
 
-def train(strategy, config, jit_compile=False, clip_norm=0.5, seed=1):
+def train(strategy, config, jit_compile=False, clip_norm=0.5, seed=1, accumulation=1):
     """10 steps on unequal batches; returns (weights, results of the steps)."""
     keras.utils.set_random_seed(0)
     with strategy.scope():
         model = BertForPreTraining(config)
         optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-2, warmup_steps=3), STEPS)
         optimizer.build(model.trainable_variables)
-    step = Step(strategy, model, PretrainingObjective(4), optimizer, clip_norm, seed, jit_compile)
+    step = Step(strategy, model, PretrainingObjective(4), optimizer, clip_norm, seed, jit_compile, accumulation)
     batches = [pretraining_batch(config, batch=8, seed=index) for index in range(STEPS)]
     dataset = tf.data.Dataset.from_tensor_slices({name: np.stack([b[name] for b in batches]) for name in batches[0]})
     results = [
@@ -38,11 +38,16 @@ def one_device():
     return train(tf.distribute.get_strategy(), without_dropout())
 
 
-@pytest.mark.parametrize(("mirrored", "jit_compile"), [(False, True), (True, False), (True, True)])
-def test_replicas_and_xla_change_nothing(one_device, mirrored_strategy, mirrored, jit_compile):
+@pytest.mark.parametrize(
+    ("mirrored", "jit_compile", "accumulation"),
+    [(False, True, 1), (False, False, 4), (True, False, 1), (True, True, 2)],
+)
+def test_replicas_xla_and_accumulation_change_nothing(
+    one_device, mirrored_strategy, mirrored, jit_compile, accumulation
+):
     """Guards the order reduce, clip, update, the division by global counts, and Keras' private hook."""
     strategy = mirrored_strategy if mirrored else tf.distribute.get_strategy()
-    weights, results = train(strategy, without_dropout(), jit_compile)
+    weights, results = train(strategy, without_dropout(), jit_compile, accumulation=accumulation)
     for received, expected in zip(weights, one_device[0], strict=True):
         np.testing.assert_allclose(received, expected, rtol=0, atol=1e-5)
     for received, expected in zip(results, one_device[1], strict=True):
@@ -53,6 +58,21 @@ def test_replicas_and_xla_change_nothing(one_device, mirrored_strategy, mirrored
 def test_clipping_was_at_work(one_device):
     """Else the comparison over replicas would not see a clip before the reduction."""
     assert max(float(result["grad_norm"]) for result in one_device[1]) > 0.5
+
+
+def test_slices_of_a_batch_draw_different_dropout_masks():
+    """Four copies of one slice, accumulated: with one mask for all, the loss would be four times the first's."""
+    config = tiny_config()
+    model = BertForPreTraining(config)
+    part = pretraining_batch(config, batch=2)
+    batch = {name: tf.constant(np.concatenate([value] * 4)) for name, value in part.items()}
+    key = tf.constant([1, 2], tf.uint32)
+    losses = []
+    for accumulation, rows in ((4, 8), (1, 2)):
+        step = Step(tf.distribute.get_strategy(), model, PretrainingObjective(4), accumulation=accumulation)
+        piece = {name: value[:rows] for name, value in batch.items()}
+        losses.append(float(step.gradients(piece, step.objective.counts(batch), key)[1]["mlm"]["loss"]))
+    assert abs(losses[0] - 4 * losses[1]) > 1e-3
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])

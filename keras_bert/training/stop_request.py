@@ -1,0 +1,49 @@
+"""Requests to stop a run: signals and a time limit."""
+
+import os
+import signal
+import time
+
+# What a scheduler reads as "not done, start me again" (EX_TEMPFAIL of sysexits.h).
+STOPPED_BY_SIGNAL = 75
+
+
+class StopRequest:
+    """Notes SIGTERM, Ctrl-C and the end of a time limit; the loop asks after every step.
+
+    A context manager; inside it a first signal is noted and a second one ends the process at once.
+
+    Args:
+        max_minutes: minutes after which a stop is requested; 0 for no limit.
+    """
+
+    def __init__(self, max_minutes=0.0):
+        self._deadline = time.monotonic() + 60 * max_minutes if max_minutes else float("inf")
+        self._signal = None
+        self._previous = {}
+
+    def __enter__(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *exception):
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number, frame):
+        if self._signal is not None:
+            os._exit(128 + number)
+        self._signal = number
+
+    @property
+    def reason(self):
+        """Why to stop, in words, or None."""
+        if self._signal is not None:
+            return signal.Signals(self._signal).name
+        return "the time limit" if time.monotonic() >= self._deadline else None
+
+    @property
+    def status(self):
+        """The exit status that goes with the reason."""
+        return 0 if self._signal is None else STOPPED_BY_SIGNAL

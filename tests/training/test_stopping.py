@@ -1,0 +1,120 @@
+"""How a run ends before its last step: on request with a checkpoint, or because the loss is no number."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from keras_bert.config import TrainingConfig
+from keras_bert.errors import RunStopped, UserError
+from keras_bert.training.loop import Loop
+from keras_bert.training.stop_request import StopRequest
+
+
+class FakeStep:
+    """Losses by step; everything else is 1."""
+
+    class objective:
+        terms = ("mlm",)
+
+    def __init__(self, losses):
+        self.losses = losses
+
+    def train(self, batch, step):
+        one = tf.constant(1.0)
+        sums = {"mlm": {"loss": tf.constant(self.losses[int(step)])}}
+        return {
+            "sums": sums, "counts": {"mlm": one}, "examples": one, "tokens": one, "grad_norm": one,
+            "learning_rate": tf.constant(0.25),
+        }  # fmt: skip
+
+
+class FakeCheckpoints:
+    def __init__(self):
+        self.saved = []
+
+    def save(self, step, score=None):
+        self.saved.append(step)
+
+    def steps(self):
+        return self.saved
+
+    def is_best(self, score):
+        return False
+
+
+class Quiet:
+    def write(self, step, figures):
+        pass
+
+    def line(self, text):
+        pass
+
+    def advance(self):
+        pass
+
+
+def make_loop(losses, stop, **settings):
+    settings = TrainingConfig(**{"steps": len(losses), "log_every": 4, "evaluate_every": 100, "checkpoint_every": 4, **settings})
+    checkpoints = FakeCheckpoints()
+    loop = Loop(
+        FakeStep(losses), lambda first: iter([None] * (len(losses) - first)), lambda done: {"eval_loss": 1.0},
+        settings, checkpoints, Quiet(), Quiet(), stop,
+    )  # fmt: skip
+    return loop, checkpoints
+
+
+def test_a_signal_saves_after_the_step_and_states_its_status():
+    with StopRequest() as stop:
+        loop, checkpoints = make_loop([1.0] * 10, stop)
+        train = loop.step.train
+
+        def interrupted_train(batch, step):
+            if int(step) == 5:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return train(batch, step)
+
+        loop.step.train = interrupted_train
+        with pytest.raises(RunStopped, match="SIGTERM after step 6 of 10") as stopped:
+            loop.run(0)
+    assert stopped.value.status == 75
+    assert checkpoints.saved == [4, 6]
+
+
+def test_the_time_limit_is_no_failure(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    stop = StopRequest(max_minutes=2.0)
+    loop, checkpoints = make_loop([1.0] * 10, stop)
+    loop.progress.advance = lambda: now.__setitem__(0, now[0] + 50.0)
+    with pytest.raises(RunStopped, match="the time limit after step 3") as stopped:
+        loop.run(0)
+    assert stopped.value.status == 0 and checkpoints.saved == [3]
+
+
+def test_a_second_signal_leaves_at_once():
+    code = (
+        "import os, signal\n"
+        "from keras_bert.training.stop_request import StopRequest\n"
+        "with StopRequest():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    print('noted', flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    print('still here', flush=True)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout) == (130, "noted\n")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("first_step", [0, 4])
+def test_no_number_stops_the_run_and_never_reaches_a_checkpoint(bad, first_step):
+    """Step 7 is wrong; the next look is at 8, where a checkpoint is due too."""
+    loop, checkpoints = make_loop([1.0] * 6 + [bad] * 4, StopRequest())
+    checkpoints.saved = [4] if first_step else []
+    with pytest.raises(UserError, match="Step 7: .*learning rate of about 0.25. The last good checkpoint is that of step 4"):
+        loop.run(first_step)
+    assert checkpoints.saved == [4]
