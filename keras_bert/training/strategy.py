@@ -1,22 +1,67 @@
-"""Which devices a run trains on."""
+"""Which devices a run trains on, and what the processes of one run must agree on."""
+
+import json
+import os
+import threading
 
 import tensorflow as tf
 
 from keras_bert.errors import UserError
 
+TPU_SECONDS = 120  # How long a TPU is waited for.
 
-def make_strategy(name):
-    """The `tf.distribute.Strategy` for `one` device or `mirrored` over all GPUs of this machine.
 
-    Without a GPU, `mirrored` takes the machine's logical CPU devices, so that it can be tried anywhere.
+def make_strategy(name, devices=(), tpu="local"):
+    """The `tf.distribute.Strategy` of a recipe's `training.strategy`.
+
+    Args:
+        name: `one` device; `mirrored` over the GPUs of this machine (its logical CPUs where it has none);
+            `multiworker` over the processes that TF_CONFIG names; `tpu`; or `auto`, the first of multiworker,
+            tpu, mirrored and one that the machine has.
+        devices: for `one` and `mirrored`, names such as `GPU:1`; all of a kind where empty.
+        tpu: for `tpu`, its name or address; `local` on a TPU VM.
+
+    Raises:
+        UserError: what was looked for is not there.
     """
-    if name == "one":
-        return tf.distribute.get_strategy()
-    if name == "mirrored":
-        kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-        count = len(tf.config.list_logical_devices(kind))
-        return tf.distribute.MirroredStrategy([f"{kind}:{index}" for index in range(count)])
-    raise ValueError(f"strategy needs one or mirrored. Received: {name!r}.")
+    if name == "auto":
+        name = _found_here()
+    makers = {
+        "one": lambda: _one(devices),
+        "mirrored": lambda: _mirrored(devices),
+        "multiworker": _multiworker,
+        "tpu": lambda: _tpu(tpu),
+    }
+    return makers[name]()
+
+
+def describe(strategy):
+    """One line: the kind of strategy and its devices."""
+    replicas = strategy.num_replicas_in_sync
+    names = ", ".join(device.split("device:")[-1] for device in strategy.extended.worker_devices)
+    if _is_multiworker(strategy):
+        return f"Training in process {_task_id(strategy)} of {len(tf_config_workers())} ({names}), {replicas} replicas in all."
+    return f"Training by {type(strategy).__name__} on {names}, {replicas} replica(s)."
+
+
+def is_chief(strategy):
+    """Whether this process writes the run's files; true for all but the other workers of `multiworker`."""
+    return not _is_multiworker(strategy) or _task_id(strategy) == 0
+
+
+def wait_for_all(strategy):
+    """Returns when every process of the run has called it."""
+    if _is_multiworker(strategy):
+        add_over_processes(strategy, 1.0)
+
+
+def add_over_processes(strategy, value):
+    """The sum of a number over all processes of the run."""
+    if not _is_multiworker(strategy):
+        return value
+    per_replica = strategy.run(lambda: tf.constant(value, tf.float32))
+    local = strategy.num_replicas_in_sync / len(tf_config_workers())
+    return float(strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)) / local
 
 
 def check_divisible(batch_size, strategy, accumulation, key):
@@ -28,3 +73,110 @@ def check_divisible(batch_size, strategy, accumulation, key):
             f"{accumulation}). Received: {batch_size}. The nearest are {batch_size // parts * parts or parts} and "
             f"{-(-batch_size // parts) * parts}."
         )
+
+
+def tf_config_workers():
+    """The addresses of the workers in TF_CONFIG; empty where it is not set. Raises `UserError` where it is wrong."""
+    text = os.environ.get("TF_CONFIG", "")
+    if not text:
+        return []
+    try:
+        config = json.loads(text)
+        workers, task = config["cluster"]["worker"], config["task"]
+        if task["type"] != "worker" or not 0 <= task["index"] < len(workers):
+            raise ValueError("task")
+    except (ValueError, KeyError, TypeError):
+        raise UserError(
+            'TF_CONFIG: needs {"cluster": {"worker": [addresses]}, "task": {"type": "worker", "index": number}}. '
+            f"Received: {text[:200]}. `run.py launch` sets it on one machine."
+        ) from None
+    return workers
+
+
+def _found_here():
+    if len(tf_config_workers()) > 1:
+        return "multiworker"
+    if os.environ.get("TPU_NAME") or tf.config.list_physical_devices("TPU"):
+        return "tpu"
+    return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"
+
+
+def _devices(wanted):
+    """The devices asked for, or all GPUs, or all CPUs; as `GPU:0`."""
+    found = {
+        kind: [f"{kind}:{index}" for index in range(len(tf.config.list_logical_devices(kind)))]
+        for kind in ("GPU", "CPU")
+    }
+    for device in wanted:
+        if device not in found["GPU"] + found["CPU"]:
+            raise UserError(
+                f"training.devices: {device} is not on this machine. It has {', '.join(found['GPU'] + found['CPU'])}."
+            )
+    return list(wanted) or found["GPU"] or found["CPU"]
+
+
+def _one(devices):
+    return tf.distribute.OneDeviceStrategy(_devices(devices)[0])
+
+
+def _mirrored(devices):
+    return tf.distribute.MirroredStrategy(_devices(devices))
+
+
+def _multiworker():
+    if not tf_config_workers():
+        raise UserError(
+            "training.strategy multiworker: needs TF_CONFIG in the environment, and it is not set. On one machine: "
+            "python run.py launch --workers 2 -- pretrain …"
+        )
+    gpus = tf.config.list_physical_devices("GPU")
+    kinds = tf.distribute.experimental.CommunicationImplementation
+    options = tf.distribute.experimental.CommunicationOptions(implementation=kinds.AUTO if gpus else kinds.RING)
+    return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+
+
+def _tpu(name):
+    def connect():
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
+        if name != "local":
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+        return tf.distribute.TPUStrategy(resolver)
+
+    where = "on this machine (--tpu local)" if name == "local" else f"under the name or address {name!r} (--tpu)"
+    found = _within(TPU_SECONDS, connect)
+    if isinstance(found, tf.distribute.Strategy):
+        return found
+    # With no TPU: ValueError for '', NotFoundError for 'local', URLError (an OSError) or RuntimeError for a name.
+    if found is not None and not isinstance(found, (ValueError, OSError, RuntimeError, tf.errors.OpError)):
+        raise found
+    reason = f"no answer within {TPU_SECONDS} seconds" if found is None else str(found) or type(found).__name__
+    raise UserError(
+        f"training.strategy tpu: no TPU was found {where}: {reason.splitlines()[0][:150]}. See docs/tpu.md; "
+        "--strategy auto takes what is here."
+    )
+
+
+def _within(seconds, function):
+    """What a function returns or raises, or None when it takes longer."""
+    outcome = []
+
+    def run():
+        try:
+            outcome.append(function())
+        except Exception as error:
+            outcome.append(error)
+
+    # A daemon, because one that hangs must not keep the process from ending.
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return outcome[0] if outcome else None
+
+
+def _is_multiworker(strategy):
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+def _task_id(strategy):
+    return strategy.cluster_resolver.task_id
