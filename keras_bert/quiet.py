@@ -16,14 +16,14 @@ def import_tensorflow(debug=False):
 
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    with _stderr_kept_back():
+    with stderr_kept_back():
         import tensorflow as tf
 
         tf.config.list_logical_devices()
 
 
 @contextlib.contextmanager
-def _stderr_kept_back():
+def stderr_kept_back():
     sys.stderr.flush()
     original = os.dup(2)
     with tempfile.TemporaryFile() as kept:
