@@ -13,6 +13,7 @@ _TITLE = re.compile(r'title="([^"]*)"|$')
 _LIST_ITEM = re.compile(r"[-*#•·:;|{]|BULLET::::|\d+\.\s")
 _DEBRIS = re.compile(r"<ref[^>]*>.*?</ref>|</?[a-zA-Z][^<>]*>|[(（][\s,;:，；：、]*[)）]")
 _SENTENCE_END = re.compile(r"""[.!?。！？…]["'”’」』）】》)\]]*\Z""")
+_LONGEST_END = 10  # Characters; searching all of a paragraph takes long.
 # Chinese Wikipedia's -{…}-, which chooses a word by the reader's region: -{zh-hans:软件; zh-hant:軟體}-.
 _CONVERSION = re.compile(r"-\{(?:[^{}|]*\|)?([^{}]*)\}-")
 _FIRST_VARIANT = re.compile(r"\s*zh[\w-]*:([^;]*)")
@@ -51,6 +52,6 @@ def _converted(match):
 
 def _is_running_text(paragraph):
     """Whether a line is neither heading, list item nor the line that introduces a list."""
-    if _LIST_ITEM.match(paragraph) or not _SENTENCE_END.search(paragraph):
+    if _LIST_ITEM.match(paragraph) or not _SENTENCE_END.search(paragraph, max(len(paragraph) - _LONGEST_END, 0)):
         return False
     return not paragraph.endswith(".") or len(paragraph.encode()) >= _SHORTEST_PARAGRAPH

@@ -3,6 +3,7 @@ import random
 import pytest
 
 from keras_bert.data.held_out import is_validation, split_documents, training_documents
+from keras_bert.data.prepare import is_prepared
 from keras_bert.data.prepare import prepare as prepare_folder
 from keras_bert.data.shards import ShardSet
 from keras_bert.errors import UserError
@@ -138,7 +139,7 @@ def test_nothing_is_an_error_and_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupted_run_leaves_no_folder_and_the_next_one_succeeds(tmp_path):
+def test_stopped_before_a_shard_is_finished_nothing_is_left(tmp_path):
     def interrupted():
         yield from make_documents(50)
         assert not (tmp_path / "out").exists()
@@ -159,3 +160,12 @@ def test_a_folder_in_use_is_refused(tmp_path):
         with pytest.raises(UserError, match=f"{path}: needs a folder"):
             prepare(make_documents(5), path, 0.1)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_vocabulary_goes_with_the_shards(tmp_path):
+    assert not is_prepared(tmp_path / "out")
+    prepare(make_documents(5), tmp_path / "out", 0.1)
+    assert is_prepared(tmp_path / "out")
+    assert Vocabulary.from_file(tmp_path / "out/vocab.txt").fingerprint == VOCABULARY.fingerprint
+    (tmp_path / "out/validation/meta.json").unlink()
+    assert not is_prepared(tmp_path / "out")
