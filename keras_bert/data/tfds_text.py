@@ -50,13 +50,14 @@ class TfdsText:
 
     def _string_feature(self, entry):
         features = self._builder.info.features
+        received = " ".join(str(features).split())
         names = [
             name
             for name, feature in (features.items() if hasattr(features, "items") else ())
             if feature.shape == () and feature.np_dtype in (object, str, bytes)
         ]
         if not names:
-            raise UserError(f"{entry}: needs a feature of text. Received: {features}. Give another data set.")
+            raise UserError(f"{entry}: needs a feature of text. Received: {received}. Give another data set.")
         return _TEXT_FEATURE if _TEXT_FEATURE in names else names[0]
 
     def dataset(self):
