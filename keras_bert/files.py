@@ -33,6 +33,14 @@ def exists(path):
     return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
 
 
+def size(path):
+    """Bytes of a file, or None where it cannot be told."""
+    try:
+        return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
+    except OSError:
+        return None
+
+
 def join(folder, *names):
     return os.path.join(os.fspath(folder), *names)
 

@@ -11,7 +11,9 @@ import click
 
 from keras_bert.cli.fill import fill
 from keras_bert.cli.inspect import inspect
+from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
+from keras_bert.cli.vocab import vocab
 from keras_bert.errors import RunStopped, UserError
 
 # What the system refuses and the user can mend.
@@ -68,5 +70,5 @@ def main(debug):
     """
 
 
-for command in (pretrain, fill, inspect):
+for command in (pretrain, vocab, prepare, fill, inspect):
     main.add_command(command)

@@ -1,23 +1,26 @@
 """From documents to shards: duplicates out, a validation share held out, sentences split, pieces looked up."""
 
-import hashlib
 import os
-from array import array
+import sys
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
-import numpy as np
+import tqdm
 
+from keras_bert.data.document_tokenizer import DocumentTokenizer
+from keras_bert.data.held_out import SIDES, TRAIN, VALIDATION, split_documents
 from keras_bert.data.shards import ShardWriter
+from keras_bert.data.tokenizer_processes import all_cores, map_in_processes
+from keras_bert.data.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
-from keras_bert.files import join, list_folder, remove_folder, rename
-from keras_bert.text.sentences import split_sentences
+from keras_bert.files import exists, join, list_folder, make_folder, remove_folder, rename
 
-_HASHES = 2**64
+VOCABULARY_FILE = "vocab.txt"
 _BATCH_CHARACTERS = 250_000
-TRAIN, VALIDATION = "train", "validation"
-DUPLICATE = "duplicate"
+_BATCHES_WORTH_PROCESSES = 32  # Starting a process costs as much as tokenising some 8 MB.
+_NO_TOKEN = "no token in it"
 
 
 @dataclass
@@ -41,102 +44,84 @@ class PrepareReport:
         return self.unknown_tokens.total() / max(self.tokens.total(), 1)
 
     def __str__(self):
+        read = self.documents.total() + self.dropped.total()
         lines = [
             f"{side}: {self.documents[side]:,} documents, {self.sentences[side]:,} sentences, "
             f"{self.tokens[side]:,} tokens"
-            for side in (TRAIN, VALIDATION)
+            for side in SIDES
         ]
         lines.append(f"[UNK]: {self.unknown_share:.3%} of all tokens")
-        lines += [f"dropped: {count:,} documents ({reason})" for reason, count in sorted(self.dropped.items())]
+        lines += [
+            f"dropped: {count:,} documents ({reason}), {count / read:.1%} of all"
+            for reason, count in sorted(self.dropped.items())
+        ]
         return "\n".join(lines)
 
 
-def is_validation(text, share):
-    """Whether a document is held out: a pure function of its text, true for `share` of all texts."""
-    return _hash(text) < share * _HASHES
+def prepare(
+    documents, vocabulary, lower_case, folder, validation_share,
+    shard_megabytes=16.0, workers=0, word_marks=None, inputs=(), report=None,
+):  # fmt: skip
+    """Writes `folder/train` and `folder/validation`, shard folders in the format of `shard_format`, and `vocab.txt`.
 
-
-def split_documents(documents, share, dropped=None):
-    """Sends every document to one side, exact duplicates out; the first of them stays.
-
-    The side is `is_validation`'s, with one exception: where all documents fall on one side and
-    there are two or more, the one nearest to the other side goes there, so that neither is empty.
-    Until both sides have been seen that document is held back; otherwise the order stays.
-    Memory is at most 32 bytes a document.
-
-    Args:
-        documents: iterable of strings.
-        share: share of validation, between 0 and 1.
-        dropped: a `Counter` in which duplicates are counted.
-
-    Yields:
-        (document, whether it is held out for validation)
-    """
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"share: needs a share between 0 and 1. Received: {share!r}.")
-    seen = _HashSet()
-    held = None  # (distance to the other side, document, side) while all documents were of one side.
-    is_one_sided = True
-    for document in documents:
-        value = _hash(document)
-        if not seen.add(value):
-            if dropped is not None:
-                dropped[DUPLICATE] += 1
-            continue
-        side = value < share * _HASHES
-        if not is_one_sided:
-            yield document, side
-            continue
-        candidate = (-value if side else value, document, side)
-        if held is None:
-            held = candidate
-        elif held[2] != side:
-            is_one_sided = False
-            yield held[1:]
-            yield document, side
-        else:
-            held, farther = sorted((held, candidate))
-            yield farther[1:]
-    if held is not None and is_one_sided:
-        yield held[1], len(seen) > 1 and not held[2]
-
-
-def training_documents(documents, share):
-    """The documents that are not held out: the ones to learn a vocabulary from."""
-    return (document for document, held_out in split_documents(documents, share) if not held_out)
-
-
-def prepare(documents, tokenizer, folder, validation_share, shard_megabytes=16.0):
-    """Writes `folder/train` and `folder/validation`, shard folders in the format of `shards.py`.
-
-    Streams: memory is one batch, one shard of each side and at most 32 bytes a document. The same
-    documents in the same order give the same bytes. The work is done in `folder.partial`, which
-    takes its name at the end. A single document is written to train; validation then is empty.
+    Streams: memory is a few batches, one shard of each side and at most 32 bytes a document. The same documents in
+    the same order give the same bytes, whatever the number of workers. The work is done in `folder.partial`, which
+    takes its name at the end. What was killed goes on from its finished shards when it is started again with the same
+    arguments: the text is read again, but tokenised from there only. A single document is written to train;
+    validation then is empty.
 
     Args:
-        documents: iterable of strings, one document each, paragraphs separated by blank lines.
-        tokenizer: the `WordPieceTokenizer`; called with many sentences at once.
+        documents: iterable of strings, one document each, paragraphs separated by blank lines; the same at every start.
+        vocabulary: the `Vocabulary`.
+        lower_case: as for `WordPieceTokenizer`.
         folder: path that does not exist or is empty.
         validation_share: share of documents held out, between 0 and 1.
         shard_megabytes: size of a shard in million bytes.
+        workers: processes that tokenise; 0 for one a core. Little text is tokenised in this one.
+        word_marks: `"jieba"` for a file of `continuations` by Chinese words with each shard, or None.
+        inputs: plain lists that tell what `documents` are read from (`Corpus.fingerprint`), so that another text is
+            refused where an unfinished work goes on.
+        report: takes a line of text where an unfinished work goes on.
 
     Returns:
-        `PrepareReport`.
+        `PrepareReport`, of the whole.
 
     Raises:
-        UserError: the folder holds something, or no document has a token.
+        UserError: the folder holds something, no document has a token, an unfinished work was begun with other
+            arguments or is damaged, or a worker died.
     """
     _check_is_empty(folder)
     partial = os.fspath(folder).rstrip("/") + ".partial"
-    remove_folder(partial)
-    try:
-        report = _write_shards(documents, tokenizer, partial, validation_share, shard_megabytes)
-    except BaseException:
+    settings = {
+        "vocabulary": vocabulary.fingerprint,
+        "lower_case": bool(lower_case),
+        "validation_share": validation_share,
+        "shard_megabytes": shard_megabytes,
+        "word_marks": word_marks,
+        "inputs": inputs,
+    }
+    work = UnfinishedWork(partial, settings)
+    if work.shards() and report:
+        report(f"Going on in {partial}: {work.shards():,} shards are finished.")
+    elif not work.shards():
         remove_folder(partial)
+    tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks)
+    try:
+        prepared = _Preparation(work, tokenizer, partial, shard_megabytes).run(documents, validation_share, workers)
+        vocabulary.to_file(join(partial, VOCABULARY_FILE))
+    except BaseException:
+        if not work.shards():
+            remove_folder(partial)
         raise
     remove_folder(folder)
     rename(partial, folder)
-    return report
+    UnfinishedWork.remove(folder)
+    return prepared
+
+
+def is_prepared(path):
+    """Whether `prepare` wrote this folder, to its end."""
+    return all(exists(join(path, side, "meta.json")) for side in SIDES) and exists(join(path, VOCABULARY_FILE))
 
 
 def _check_is_empty(folder):
@@ -151,94 +136,92 @@ def _check_is_empty(folder):
         )
 
 
-def _write_shards(documents, tokenizer, folder, validation_share, shard_megabytes):
-    report = PrepareReport()
-    with ExitStack() as stack:
-        writers = {
-            side: stack.enter_context(
-                ShardWriter(join(folder, side), tokenizer.vocabulary, tokenizer.lower_case, shard_megabytes)
+class _Preparation:
+    """One run over the documents, from the finished shards of `work` on."""
+
+    def __init__(self, work, tokenizer, folder, shard_megabytes):
+        self._work = work
+        self._tokenizer = tokenizer
+        self._folder = folder
+        self._shard_megabytes = shard_megabytes
+        # What is written or waits in the writers; `work` holds the same counts of finished shards alone.
+        self._counts = {side: _side_counts(work.sides[side]) for side in SIDES}
+
+    def run(self, documents, validation_share, workers):
+        report = PrepareReport()
+        make_folder(self._folder)
+        with ExitStack() as stack:
+            writers = {side: stack.enter_context(self._writer(side)) for side in SIDES}
+            bar = stack.enter_context(
+                tqdm.tqdm(desc="Tokenised", unit=" documents", disable=not sys.stderr.isatty(), dynamic_ncols=True)
             )
-            for side in (TRAIN, VALIDATION)
-        }
-        for batch in _batches(split_documents(documents, validation_share, report.dropped)):
-            _write_batch(batch, tokenizer, writers, report)
-    for side, writer in writers.items():
-        for count in ("documents", "sentences", "tokens", "unknown_tokens"):
-            getattr(report, count)[side] = writer.meta[count]
-    if not report.documents.total():
-        raise UserError("The corpus: needs documents with text. Received: none. Check the files given.")
-    return report
+            batches = self._batches(split_documents(documents, validation_share, report.dropped))
+            for side, tokenized in _tokenized(self._tokenizer, batches, workers):
+                self._write(side, writers[side], tokenized)
+                bar.update(len(tokenized))
+        for side, writer in writers.items():
+            for count in ("documents", "sentences", "tokens", "unknown_tokens"):
+                getattr(report, count)[side] = writer.meta[count]
+        if not report.documents.total():
+            raise UserError("The corpus: needs documents with text. Received: none. Check the files given.")
+        report.empty_sentences = sum(counts["empty_sentences"] for counts in self._counts.values())
+        if empty := sum(counts["empty_documents"] for counts in self._counts.values()):
+            report.dropped[_NO_TOKEN] = empty
+        return report
+
+    def _writer(self, side):
+        progress = self._work.sides[side]
+        return ShardWriter(
+            join(self._folder, side),
+            self._tokenizer.vocabulary,
+            self._tokenizer.lower_case,
+            self._shard_megabytes,
+            self._tokenizer.word_marks,
+            progress.get("meta"),
+        )
+
+    def _batches(self, documents):
+        """(side, documents of that side), of about `_BATCH_CHARACTERS` together, finished ones left out."""
+        finished = {side: counts["documents"] for side, counts in self._counts.items()}
+        batches, characters = {side: [] for side in SIDES}, Counter()
+        for document, held_out in documents:
+            side = VALIDATION if held_out else TRAIN
+            if finished[side]:
+                finished[side] -= 1
+                continue
+            batches[side].append(document)
+            characters[side] += len(document)
+            if characters[side] >= _BATCH_CHARACTERS:
+                yield side, batches[side]
+                batches[side], characters[side] = [], 0
+        yield from ((side, batch) for side, batch in batches.items() if batch)
+
+    def _write(self, side, writer, tokenized):
+        counts = self._counts[side]
+        finished = writer.add_documents(tokenized)
+        if finished:
+            _add(counts, tokenized.part(0, finished))
+            self._work.sides[side] = {"meta": writer.meta, **counts}
+            self._work.save()
+        _add(counts, tokenized.part(finished, len(tokenized)))
 
 
-def _batches(documents):
-    """Lists of (sentences, side), of about `_BATCH_CHARACTERS` together."""
-    batch, characters = [], 0
-    for document, held_out in documents:
-        batch.append((split_sentences(document), VALIDATION if held_out else TRAIN))
-        characters += len(document)
-        if characters >= _BATCH_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
+def _side_counts(progress):
+    return {key: progress.get(key, 0) for key in ("documents", "empty_sentences", "empty_documents")}
 
 
-def _write_batch(batch, tokenizer, writers, report):
-    sentences = [sentence for document, _ in batch for sentence in document]
-    if sentences:
-        pieces = tokenizer(sentences)
-        ids, splits = np.asarray(pieces.values), np.asarray(pieces.row_splits)
-    first = 0
-    for document, side in batch:
-        last = first + len(document)
-        rows = [ids[splits[row] : splits[row + 1]] for row in range(first, last)]
-        first = last
-        filled = [row for row in rows if row.size]
-        report.empty_sentences += len(rows) - len(filled)
-        if filled:
-            writers[side].add(filled)
-        else:
-            report.dropped["no token in it"] += 1
+def _add(counts, tokenized):
+    counts["documents"] += len(tokenized)
+    counts["empty_sentences"] += int(tokenized.empty_sentences.sum())
+    counts["empty_documents"] += int((tokenized.document_lengths == 0).sum())
 
 
-def _hash(text):
-    """64 bits of the text's BLAKE2 hash."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
-
-
-class _HashSet:
-    """A set of 64-bit hashes by open addressing: at most 32 bytes each, the old table while it grows included.
-
-    Python's own set takes some 80. Two different documents of six million meet with a chance of one in a million.
-    """
-
-    def __init__(self):
-        self._table = array("Q", bytes(8 * 1024))
-        self._length = 0
-
-    def __len__(self):
-        return self._length
-
-    def add(self, value):
-        """Adds a hash and says whether it was new."""
-        value = value or 1  # 0 marks a free place.
-        if 4 * self._length >= 3 * len(self._table):
-            old = self._table
-            self._table = array("Q", bytes(16 * len(old)))
-            for earlier in old:
-                if earlier:
-                    self._table[self._place(earlier)] = earlier
-        place = self._place(value)
-        if self._table[place]:
-            return False
-        self._table[place] = value
-        self._length += 1
-        return True
-
-    def _place(self, value):
-        """Where a hash stands, or the free place where it belongs."""
-        mask = len(self._table) - 1
-        place = value & mask
-        while self._table[place] not in (0, value):
-            place = (place + 1) & mask
-        return place
+def _tokenized(tokenizer, batches, workers):
+    """(side, `TokenizedDocuments`) of each batch, in order."""
+    workers = workers or all_cores()
+    first = list(islice(batches, _BATCHES_WORTH_PROCESSES))
+    batches = chain(first, batches)
+    if workers > 1 and len(first) == _BATCHES_WORTH_PROCESSES:
+        yield from map_in_processes(tokenizer, batches, workers)
+    else:
+        yield from ((side, tokenizer(batch)) for side, batch in batches)

@@ -1,31 +1,26 @@
-"""The shard format: tokenised documents in flat little-endian files that a reader maps or loads whole.
-
-A folder holds `meta.json`, written last, and per shard three files:
-
-    00000.tokens      uint16 while vocab_size <= 65536, else uint32: the ids of all sentences, no special tokens
-    00000.sentences   int32 [sentences + 1]: where each sentence begins in the tokens
-    00000.documents   int32 [documents + 1]: where each document begins in the sentences
-"""
+"""Writing and reading shards: tokenised documents in the files that `shard_format` describes."""
 
 import hashlib
 import json
 
 import numpy as np
 
+from keras_bert.data.shard_format import (
+    CONTINUATIONS,
+    COUNTS,
+    FORMAT,
+    KINDS,
+    LARGEST_SHARD_MEGABYTES,
+    OFFSET_DTYPE,
+    check_vocabulary,
+    kinds,
+    read_meta,
+    read_verified,
+    token_dtype,
+)
+from keras_bert.data.tokenized_documents import TokenizedDocuments, offsets
 from keras_bert.errors import UserError
-from keras_bert.files import atomic_write, exists, join, make_folder, open_file
-
-FORMAT = 1
-KINDS = ("tokens", "sentences", "documents")
-LARGEST_SHARD_MEGABYTES = 2048  # int32 offsets reach 2**31 tokens of two bytes.
-_COUNTS = ("documents", "sentences", "tokens")
-_OFFSET_DTYPE = np.dtype("<i4")
-_REMEDY = "Run `prepare` again"
-
-
-def token_dtype(vocab_size):
-    """The narrowest dtype of the format that holds every id of the vocabulary."""
-    return np.dtype("<u2") if vocab_size <= 2**16 else np.dtype("<u4")
+from keras_bert.files import atomic_write, exists, join, make_folder
 
 
 class ShardWriter:
@@ -39,12 +34,14 @@ class ShardWriter:
         vocabulary: the `Vocabulary` that the ids are of.
         lower_case: the tokenizer's setting, recorded in `meta.json`.
         shard_megabytes: size at which a shard is closed.
+        word_marks: what made the documents' `continuations` (`"jieba"`), recorded in `meta.json`; None without.
+        finished: the `meta` of a writer that was interrupted; its shards stay and the next ones are added to them.
 
     Raises:
         UserError: the folder holds shards already, or the size is out of range.
     """
 
-    def __init__(self, folder, vocabulary, lower_case, shard_megabytes=16.0):
+    def __init__(self, folder, vocabulary, lower_case, shard_megabytes=16.0, word_marks=None, finished=None):
         if not 0 < shard_megabytes <= LARGEST_SHARD_MEGABYTES:
             raise UserError(
                 f"shard_megabytes: needs a size above 0 and at most {LARGEST_SHARD_MEGABYTES}. "
@@ -57,7 +54,7 @@ class ShardWriter:
         self._dtype = token_dtype(len(vocabulary))
         self._unknown_id = vocabulary.ids["[UNK]"]
         self._shard_bytes = shard_megabytes * 1e6
-        self.meta = {
+        self.meta = finished or {
             "format": FORMAT,
             "vocabulary": vocabulary.fingerprint,
             "vocab_size": len(vocabulary),
@@ -68,27 +65,46 @@ class ShardWriter:
             "tokens": 0,
             "unknown_tokens": 0,
             "shards": [],
+            **({"word_marks": word_marks} if word_marks else {}),
         }
-        self._start_shard()
+        self._parts, self._bytes = [], 0
 
     def add(self, document):
         """Adds one document: a list of sentences, each a non-empty sequence of token ids."""
-        lengths = [len(sentence) for sentence in document]
-        if not lengths or 0 in lengths:
-            raise ValueError(f"document: needs sentences of at least one token. Received lengths: {lengths}.")
-        ids = np.concatenate([np.asarray(sentence) for sentence in document])
-        if ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= self.meta["vocab_size"]:
+        lengths = np.array([len(sentence) for sentence in document], np.int32)
+        if not lengths.size or 0 in lengths:
+            raise ValueError(f"document: needs sentences of at least one token. Received lengths: {lengths.tolist()}.")
+        tokens = np.concatenate([np.asarray(sentence) for sentence in document])
+        self.add_documents(TokenizedDocuments(tokens, lengths, np.array([lengths.size]), np.zeros(1, np.int32)))
+
+    def add_documents(self, documents):
+        """Adds `TokenizedDocuments`; those without a token are passed over.
+
+        Returns: how many of them stand in shards that are finished.
+        """
+        ids = documents.tokens
+        if ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= self.meta["vocab_size"]):
             raise ValueError(
                 f"document: needs whole-number ids from 0 to {self.meta['vocab_size'] - 1}. "
                 f"Received: {ids.dtype.name} from {ids.min()} to {ids.max()}."
             )
-        self._tokens.append(ids.astype(self._dtype))
-        self._sentence_lengths.extend(lengths)
-        self._document_lengths.append(len(lengths))
-        self.meta["unknown_tokens"] += int(np.count_nonzero(ids == self._unknown_id))
-        self._bytes += ids.size * self._dtype.itemsize + _OFFSET_DTYPE.itemsize * (len(lengths) + 1)
-        if self._bytes >= self._shard_bytes:
+        if (documents.continuations is not None) != ("word_marks" in self.meta):
+            raise ValueError("document: needs continuations where, and only where, word_marks was given.")
+        sizes = documents.token_counts() * self._dtype.itemsize
+        ends = np.cumsum(sizes + OFFSET_DTYPE.itemsize * (documents.document_lengths + 1) * (sizes > 0))
+        first = start = 0
+        while True:
+            # Sizes add up exactly, so that a shard ends after the same document however these come in batches.
+            last = int(np.searchsorted(ends, self._shard_bytes - self._bytes + start)) + 1
+            if last > len(documents):
+                break
+            self._parts.append(documents.part(first, last))
             self._finish_shard()
+            first, start = last, int(ends[last - 1])
+        if first < len(documents):
+            self._parts.append(documents.part(first, len(documents)))
+            self._bytes += int(ends[-1]) - start
+        return first
 
     def __enter__(self):
         return self
@@ -99,33 +115,39 @@ class ShardWriter:
             with atomic_write(join(self.folder, "meta.json")) as stream:
                 stream.write(json.dumps(self.meta, indent=2) + "\n")
 
-    def _start_shard(self):
-        self._tokens, self._sentence_lengths, self._document_lengths, self._bytes = [], [], [], 0
-
     def _finish_shard(self):
-        if not self._document_lengths:
-            return
-        arrays = {
-            "tokens": np.concatenate(self._tokens),
-            "sentences": _offsets(self._sentence_lengths),
-            "documents": _offsets(self._document_lengths),
-        }
+        document_lengths = np.concatenate([part.document_lengths for part in self._parts] or [[]])
+        document_lengths = document_lengths[document_lengths > 0]
+        if document_lengths.size:
+            self._write_shard(
+                {
+                    "tokens": np.concatenate([part.tokens for part in self._parts]).astype(self._dtype, copy=False),
+                    "sentences": offsets(np.concatenate([part.sentence_lengths for part in self._parts])),
+                    "documents": offsets(document_lengths),
+                }
+            )
+        self._parts, self._bytes = [], 0
+
+    def _write_shard(self, arrays):
         shard = {
             "name": f"{len(self.meta['shards']):05d}",
-            "documents": len(self._document_lengths),
-            "sentences": len(self._sentence_lengths),
+            "documents": arrays["documents"].size - 1,
+            "sentences": arrays["sentences"].size - 1,
             "tokens": arrays["tokens"].size,
             "sha256": {},
         }
-        for kind in KINDS:
-            data = arrays[kind].tobytes()
+        self.meta["unknown_tokens"] += int(np.count_nonzero(arrays["tokens"] == self._unknown_id))
+        if "word_marks" in self.meta:
+            arrays[CONTINUATIONS] = np.concatenate([part.continuations for part in self._parts])
+        for kind in kinds(self.meta):
+            data = arrays[kind]
+            data = (data.astype(OFFSET_DTYPE) if kind in ("sentences", "documents") else data).tobytes()
             shard["sha256"][kind] = hashlib.sha256(data).hexdigest()
             with atomic_write(join(self.folder, f"{shard['name']}.{kind}"), "wb") as stream:
                 stream.write(data)
         self.meta["shards"].append(shard)
-        for count in _COUNTS:
+        for count in COUNTS:
             self.meta[count] += shard[count]
-        self._start_shard()
 
 
 class ShardSet:
@@ -150,25 +172,34 @@ class ShardSet:
             UserError: `meta.json` or a shard is missing, truncated or altered, or the vocabulary differs.
         """
         path = join(folder, "meta.json")
-        meta = _read_meta(path)
+        meta = read_meta(path)
         if vocabulary is not None:
-            _check_vocabulary(path, meta, vocabulary)
+            check_vocabulary(path, meta, vocabulary)
         shards = cls(folder, meta)
         if verify:
-            for name in shards.names:
-                for kind in KINDS:
-                    shards._verified(name, kind)
+            shards.verify()
         return shards
 
+    @property
+    def has_word_marks(self):
+        """Whether every shard has a file of kind `"continuations"`."""
+        return bool(self.meta.get("word_marks"))
+
+    def verify(self):
+        """Raises `UserError` unless every file is there and has its checksum."""
+        for name in self.names:
+            for kind in kinds(self.meta):
+                self._verified(name, kind)
+
     def path(self, name, kind):
-        """The path of a shard's file; `kind` is `"tokens"`, `"sentences"` or `"documents"`."""
-        if kind not in KINDS:
-            raise ValueError(f"kind: needs one of {', '.join(KINDS)}. Received: {kind!r}.")
+        """The path of a shard's file; `kind` is `"tokens"`, `"sentences"`, `"documents"` or `"continuations"`."""
+        if kind not in kinds(self.meta):
+            raise ValueError(f"kind: needs one of {', '.join(kinds(self.meta))}. Received: {kind!r}.")
         return join(self.folder, f"{name}.{kind}")
 
     def read(self, name):
         """One shard as arrays: tokens [tokens], sentences [sentences + 1], documents [documents + 1]."""
-        dtypes = (token_dtype(self.meta["vocab_size"]), _OFFSET_DTYPE, _OFFSET_DTYPE)
+        dtypes = (token_dtype(self.meta["vocab_size"]), OFFSET_DTYPE, OFFSET_DTYPE)
         return tuple(np.frombuffer(self._verified(name, kind), dtype) for kind, dtype in zip(KINDS, dtypes))
 
     def token_counts(self):
@@ -180,56 +211,4 @@ class ShardSet:
 
     def _verified(self, name, kind):
         """The bytes of a shard's file, held against its checksum."""
-        path = self.path(name, kind)
-        data = _read_bytes(path)
-        if hashlib.sha256(data).hexdigest() != self._shards[name]["sha256"][kind]:
-            raise UserError(f"{path}: is not the file that meta.json describes (truncated or altered). {_REMEDY}.")
-        return data
-
-
-def _offsets(lengths):
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(_OFFSET_DTYPE)
-
-
-def _read_bytes(path):
-    """The whole of a file, local or remote."""
-    if not exists(path):
-        raise UserError(f"{path}: is missing. {_REMEDY}.")
-    try:
-        with open_file(path) as stream:
-            return stream.read()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}). {_REMEDY}.") from None
-
-
-def _read_meta(path):
-    try:
-        meta = json.loads(_read_bytes(path))
-    except ValueError:
-        raise UserError(f"{path}: is not JSON. {_REMEDY}.") from None
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        received = meta.get("format") if isinstance(meta, dict) else type(meta).__name__
-        raise UserError(f"{path}: needs format {FORMAT}. Received: {received!r}. {_REMEDY}.")
-    try:
-        complete = (
-            all(meta[count] == sum(shard[count] for shard in meta["shards"]) for count in _COUNTS)
-            and all(set(shard["sha256"]) == set(KINDS) for shard in meta["shards"])
-            and [shard["name"] for shard in meta["shards"]] == [f"{n:05d}" for n in range(len(meta["shards"]))]
-            and meta["token_dtype"] == token_dtype(meta["vocab_size"]).name
-            and {"vocabulary", "lower_case", "unknown_tokens"} <= set(meta)
-        )
-    except (KeyError, TypeError):
-        complete = False
-    if not complete:
-        raise UserError(f"{path}: is incomplete or altered. {_REMEDY}.")
-    return meta
-
-
-def _check_vocabulary(path, meta, vocabulary):
-    made_with = (meta["vocab_size"], meta["vocabulary"])
-    given = (len(vocabulary), vocabulary.fingerprint)
-    if made_with != given:
-        raise UserError(
-            f"{path}: made with a vocabulary of {made_with[0]} pieces, fingerprint {made_with[1]!r}. "
-            f"Received: one of {given[0]}, {given[1]!r}. Give the vocabulary of the shards, or run `prepare` again."
-        )
+        return read_verified(self.path(name, kind), self._shards[name]["sha256"][kind])

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import write_model_folder
-from keras_bert.data.prepare import TRAIN, VALIDATION
+from keras_bert.data.held_out import TRAIN, VALIDATION
 from keras_bert.data.reader import PairReader
 from keras_bert.data.shards import ShardSet
 from keras_bert.models.fill_mask import fill_masks
@@ -54,8 +54,8 @@ def pretrain(config, run, report=print):
 
     tokenizer = prepare_run_data(config, run.data, report)
     vocabulary = tokenizer.vocabulary
-    train_shards = ShardSet.open(shards_folder(run.data, TRAIN), vocabulary)
-    validation_shards = ShardSet.open(shards_folder(run.data, VALIDATION), vocabulary)
+    train_shards = ShardSet.open(shards_folder(config, run.data, TRAIN), vocabulary)
+    validation_shards = ShardSet.open(shards_folder(config, run.data, VALIDATION), vocabulary)
 
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(config.training.seed)

@@ -1,9 +1,13 @@
-"""What a pretraining run reads: its vocabulary and its shards, made once in the run's folder."""
+"""What a pretraining run reads: its vocabulary and its shards, made once in the run's folder or by `prepare`."""
+
+import platform
 
 from keras_bert import files
-from keras_bert.data.corpus import CorpusReport, read_documents
-from keras_bert.data.prepare import prepare, training_documents
+from keras_bert.data.corpus import Corpus
+from keras_bert.data.held_out import TRAIN, training_documents
+from keras_bert.data.prepare import VOCABULARY_FILE, is_prepared, prepare
 from keras_bert.data.python_documentation import python_documentation
+from keras_bert.data.shards import ShardSet
 from keras_bert.errors import UserError
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
@@ -13,56 +17,107 @@ from keras_bert.text.vocabulary_learning import learn_vocabulary
 def prepare_run_data(config, folder, report):
     """Makes vocab.txt and the shards in `folder` where they are not there yet.
 
+    Where `data.files` is a folder that `prepare` wrote, its shards are used where they are, with its vocabulary and
+    the casing that they were made with.
+
     Args:
         config: a `PretrainConfig`.
         folder: the run's data folder.
         report: takes one line of text at a time.
 
     Returns: the `WordPieceTokenizer` of the run.
+
+    Raises:
+        UserError: the prepared folder, or what is in the run's, was made with another tokenizer than the recipe's.
     """
     files.make_folder(folder)
-    vocabulary_file = files.join(folder, "vocab.txt")
+    vocabulary_file = files.join(folder, VOCABULARY_FILE)
+    prepared = _prepared_folder(config)
     if not files.exists(vocabulary_file):
-        _make_vocabulary(config, report).to_file(vocabulary_file)
-    tokenizer = WordPieceTokenizer(vocabulary_file, lower_case=config.vocabulary.lower_case)
-    shards = files.join(folder, "shards")
-    if not files.exists(shards):
+        _make_vocabulary(config, prepared, report).to_file(vocabulary_file)
+    vocabulary = Vocabulary.from_file(vocabulary_file)
+    lower_case = config.vocabulary.lower_case
+    shards = prepared or files.join(folder, "shards")
+    if prepared:
+        report(f"The shards of {prepared} are used as they are.")
+    elif not files.exists(shards):
         report("Preparing the text.")
-        corpus = CorpusReport()
-        prepared = prepare(
-            _documents(config, corpus), tokenizer, shards, config.data.validation_share, config.data.shard_megabytes
+        corpus = _corpus(config)
+        summary = prepare(
+            corpus.documents(), vocabulary, lower_case, shards, config.data.validation_share,
+            config.data.shard_megabytes, inputs=corpus.fingerprint(), report=report,
+        )  # fmt: skip
+        report(f"{corpus.report}\n{summary}".strip())
+    made_with = ShardSet.open(files.join(shards, TRAIN), vocabulary, verify=False).meta["lower_case"]
+    if lower_case != made_with and not (prepared and lower_case):  # True is what a recipe has that says nothing.
+        raise UserError(
+            f"{shards}: made with vocabulary.lower_case {made_with}. Received: {lower_case}. "
+            "Give the setting of the shards, or run `prepare` again."
         )
-        report(f"{corpus}\n{prepared}".strip())
-    return tokenizer
+    return WordPieceTokenizer(vocabulary, made_with)
 
 
-def shards_folder(folder, side):
-    """Where `prepare_run_data` puts the shards of `side` (`data.prepare.TRAIN` or `VALIDATION`)."""
-    return files.join(folder, "shards", side)
+def shards_folder(config, folder, side):
+    """Where a run with the data folder `folder` finds the shards of `side` (`data.held_out.TRAIN` or `VALIDATION`)."""
+    return files.join(_prepared_folder(config) or files.join(folder, "shards"), side)
 
 
-def _make_vocabulary(config, report):
+def _prepared_folder(config):
+    """The folder that `prepare` wrote, if that is what the recipe's `data.files` names."""
+    if config.data.source != "files":
+        return None
+    prepared = next((path for path in config.data.files if is_prepared(path)), None)
+    if prepared and len(config.data.files) > 1:
+        raise UserError(
+            f"data.files: needs a folder that `prepare` wrote alone. Received: {prepared} and "
+            f"{len(config.data.files) - 1} more. Prepare all the text into one folder."
+        )
+    return prepared
+
+
+def _make_vocabulary(config, prepared, report):
     wanted = config.model.vocab_size
-    if config.vocabulary.file:
-        vocabulary = Vocabulary.from_file(config.vocabulary.file)
-        if len(vocabulary) != wanted:
+    given = config.vocabulary.file
+    if prepared:
+        vocabulary_file = files.join(prepared, VOCABULARY_FILE)
+        vocabulary = _of_size(vocabulary_file, wanted)
+        if given and Vocabulary.from_file(given).fingerprint != vocabulary.fingerprint:
             raise UserError(
-                f"{config.vocabulary.file}: needs model.vocab_size ({wanted}) rows. Received: {len(vocabulary)}. "
-                f"Set model.vocab_size={len(vocabulary)}, or give the model's own vocabulary."
+                f"{prepared}: made with the vocabulary in {vocabulary_file}. Received: {given}, which is another. "
+                "Leave vocabulary.file out, or run `prepare` again with it."
             )
         return vocabulary
+    if given:
+        return _of_size(given, wanted)
     report(f"Learning a vocabulary of {wanted:,} pieces.")
     # Only from the training side: a piece that occurs in held-out text alone must not be known.
-    texts = training_documents(_documents(config, CorpusReport()), config.data.validation_share)
+    texts = training_documents(_corpus(config).documents(), config.data.validation_share)
     vocabulary = learn_vocabulary(texts, wanted, config.vocabulary.lower_case)
     if len(vocabulary) < wanted:
         report(f"The text gives {len(vocabulary):,} pieces and no more; the model's vocabulary is that large.")
     return vocabulary
 
 
-def _documents(config, corpus):
-    """The recipe's documents; what is left out is written to `corpus`, a `CorpusReport`."""
+def _of_size(vocabulary_file, wanted):
+    vocabulary = Vocabulary.from_file(vocabulary_file)
+    if len(vocabulary) != wanted:
+        raise UserError(
+            f"{vocabulary_file}: needs model.vocab_size ({wanted}) rows. Received: {len(vocabulary)}. "
+            f"Set model.vocab_size={len(vocabulary)}, or give the model's own vocabulary."
+        )
+    return vocabulary
+
+
+def _corpus(config):
+    """The recipe's text: a `Corpus`, or the same of the Python documentation."""
     config.require_text()
-    if config.data.source == "python_documentation":
-        return python_documentation()
-    return read_documents(files.expand(config.data.files), corpus)
+    return _PythonDocumentation() if config.data.source == "python_documentation" else Corpus(config.data.files)
+
+
+class _PythonDocumentation:
+    report = ""
+    documents = staticmethod(python_documentation)
+
+    @staticmethod
+    def fingerprint():
+        return [["Python", platform.python_version()]]

@@ -2,27 +2,30 @@
 
 import re
 
-# A terminator with the quotes and brackets that close after it, or a blank line. Every alternative
-# matches as soon as its first character does, so the scan stays linear on any text.
+# A terminator with the quotes and brackets that close after it, or a blank line. Group 1 ends a sentence anywhere,
+# group 2 where white space follows; group 3 begins the word after that. Every alternative matches as soon as its
+# first character does, so the scan stays linear on any text.
 _CANDIDATE = re.compile(
-    r"""([。！？｡][。！？｡!?]*["'”’」』）】》〉)\]]*)"""
+    r"""([。！？｡][。！？｡!?…]*["'”’」』）】》〉)\]]*)"""
     r"""|([.!?…]+["'”’»)\]}]*)(?:(?=\s[\s"'“‘«(\[{¿¡—–-]*(\w?))|)"""
     r"""|\n[ \t\r]*\n"""
 )
-_STOP = 2  # Group of the terminators that white space must follow; group 3 begins the word after it.
 _WORD = re.compile(r"\w*")
+_GOING_ON = ("，", "、", "；", "：", ",", ";")
+_HAS_WORD = re.compile(r"\w")
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _LONGEST_ABBREVIATION = 16
-_OPENING = "\"'“‘«([{—–-"
+# What an abbreviation begins after, without a space: an opening mark, or Chinese text.
+_BEFORE_WORD = re.compile(r"""[\s"'“‘«(\[{—–\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef-]+""")
 
 # A name or an example follows these.
 _NEVER_LAST = frozenset(
     """mr mrs ms messrs mme mlle dr prof gen col maj capt cpt lt sgt cpl adm cmdr rev hon gov sen rep supt mt ft
-    vs v cf viz e.g i.e""".split()
+    vs v cf viz e.g i.e ph""".split()
 )
 # A number may follow these.
 _BEFORE_NUMBER = frozenset(
-    """no nos vol vols p pp fig figs eq eqs sec ch art ref refs approx ca c b d r op
+    """no nos vol vols p pp fig figs eq eqs sec ch art ref refs approx ca c b d r op pt ver
     jan feb mar apr jun jul aug sept sep oct nov dec""".split()
 )
 # These, and letters with inner stops (U.S.), end a sentence only before a word that begins sentences and is no name.
@@ -49,22 +52,32 @@ def split_sentences(text):
         text: a string, paragraphs and all.
 
     Returns:
-        list of non-empty strings, in order.
+        list of non-empty strings, in order. Each holds a letter or digit, unless the text has none at all:
+        a dash or the third stop of ". . ." belongs to the sentence before it.
     """
-    sentences = []
+    spans = []
     start = 0
     for match in _CANDIDATE.finditer(text):
         end = match.end()
-        if match.lastindex is not None and match.lastindex >= _STOP and not _ends_sentence(match, text, start, end):
+        if match[1]:
+            if text.startswith(_GOING_ON, end):  # A title in the sentence: 《好吗？》，
+                continue
+        elif match.lastindex is not None and not _ends_sentence(match, text, start, end):
             continue
-        sentence = text[start:end].strip()
-        if sentence:
-            sentences.append(sentence)
+        _add_span(spans, text, start, end)
         start = end
-    rest = text[start:].strip()
-    if rest:
-        sentences.append(rest)
-    return sentences
+    _add_span(spans, text, start, len(text))
+    sentences = (text[first:last].strip() for first, last in spans)
+    return [sentence for sentence in sentences if sentence]
+
+
+def _add_span(spans, text, start, end):
+    if spans and not _HAS_WORD.search(text, start, end):
+        spans[-1] = (spans[-1][0], end)
+    elif len(spans) == 1 and not _HAS_WORD.search(text, *spans[0]):
+        spans[0] = (spans[0][0], end)
+    else:
+        spans.append((start, end))
 
 
 def _ends_sentence(match, text, start, end):
@@ -77,10 +90,9 @@ def _ends_sentence(match, text, start, end):
         return False
     if text[stop] != "." or text.startswith("..", stop):
         return True
-    words = text[max(start, stop - _LONGEST_ABBREVIATION) : stop].rsplit(None, 1)
-    if not words:
+    word = _BEFORE_WORD.split(text[max(start, stop - _LONGEST_ABBREVIATION) : stop])[-1]
+    if not word:
         return True
-    word = words[-1].lstrip(_OPENING)
     if word.isdigit():
         return text[start:stop].strip() != word  # Not the "1." of a list.
     if len(word) > 1 and "." not in word and word.lower() not in _ABBREVIATIONS:

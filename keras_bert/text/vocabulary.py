@@ -1,6 +1,7 @@
 """BERT's vocabulary: a piece of a word for every id, one a line."""
 
 import hashlib
+import re
 from collections import Counter
 
 import numpy as np
@@ -11,6 +12,18 @@ from keras_bert.files import atomic_write, open_file
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
 MAX_PIECE_BYTES = 256  # what tensorflow_text's WordPiece takes
+
+
+_UNUSED = re.compile(r"\[unused\d+\]")
+
+
+def unused_token(number):
+    """The name of a slot, as in Google's files: a piece that no text gives."""
+    return f"[unused{number}]"
+
+
+def is_unused(token):
+    return _UNUSED.fullmatch(token) is not None
 
 
 class Vocabulary:

@@ -1,6 +1,5 @@
 """Learning a WordPiece vocabulary from text."""
 
-import itertools
 from collections import Counter
 
 from tokenizers import Tokenizer
@@ -9,31 +8,32 @@ from tokenizers.pre_tokenizers import CharDelimiterSplit
 from tokenizers.trainers import WordPieceTrainer
 
 from keras_bert.errors import UserError
-from keras_bert.text.basic_tokenizer import BasicTokenizer
 from keras_bert.text.tokenizer import MAX_CHARACTERS_PER_WORD
-from keras_bert.text.vocabulary import CONTINUATION, MAX_PIECE_BYTES, SPECIAL_TOKENS, UNK, Vocabulary
+from keras_bert.text.vocabulary import CONTINUATION, MAX_PIECE_BYTES, SPECIAL_TOKENS, UNK, Vocabulary, unused_token
+from keras_bert.text.word_counts import count_words
 
 # The most frequent characters that make up this share of all text are pieces; a word with any other is [UNK].
 # Without a limit the stray characters of a large corpus fill thousands of rows.
 CHARACTER_COVERAGE = 0.9999
 SMALLEST_COUNT = 2  # A piece that occurs once says nothing about the language.
-BATCH_SIZE = 1024
 
 
-def learn_vocabulary(texts, size, lower_case=True):
+def learn_vocabulary(texts, size, lower_case=True, unused=0):
     """The `Vocabulary` of `size` pieces that WordPiece training finds in `texts`; the same for the same texts.
 
     It has fewer pieces where the texts hold no more that occur twice: compare its `len` with `size`.
 
     Args:
         texts: iterable of str, read once and streamed; memory grows with the number of different words.
-        size: pieces, the five special tokens and the characters included.
+        size: pieces, the special tokens, the slots and the characters included.
         lower_case: as for the tokenizer that will use the vocabulary.
+        unused: how many slots, `[unused0]` and so on, stand between the special tokens and the pieces, for words that
+            `extend_vocabulary` puts there later.
 
     Raises:
         UserError: the texts hold no words, or `size` has no room for their characters.
     """
-    counts = _count_words(texts, lower_case)
+    counts = _taught(count_words(texts, lower_case))
     if not counts:
         raise UserError("texts: needs words to learn a vocabulary from. Received: none. Give files with text in them.")
     characters = _frequent_characters(counts)
@@ -41,10 +41,10 @@ def learn_vocabulary(texts, size, lower_case=True):
     continuations = {CONTINUATION + character for word in counts for character in word[1:]}
     # Handed over as special tokens, so that the trainer does not number them in the order of a hash map: it breaks ties
     # by these numbers, and the same text would give other pieces in another run (huggingface/tokenizers issue 1794).
-    first_pieces = [*SPECIAL_TOKENS, *sorted(characters), *sorted(continuations)]
+    first_pieces = [*SPECIAL_TOKENS, *map(unused_token, range(unused)), *sorted(characters), *sorted(continuations)]
     if size < len(first_pieces):
         raise UserError(
-            f"size: needs at least {len(first_pieces)}, for the special tokens and the characters of these texts. "
+            f"size: needs at least {len(first_pieces)}, for special tokens, slots and the characters of these texts. "
             f"Received: {size}. Give a larger size."
         )
     tokenizer = Tokenizer(WordPiece(unk_token=UNK))
@@ -57,17 +57,12 @@ def learn_vocabulary(texts, size, lower_case=True):
     return Vocabulary(sorted(ids, key=ids.get), source="learned vocabulary")
 
 
-def _count_words(texts, lower_case):
-    normalize = BasicTokenizer(lower_case).normalize
-    counts = Counter()
-    texts = iter(texts)
-    while batch := [text.encode("utf-8", "ignore") for text in itertools.islice(texts, BATCH_SIZE)]:
-        for text in normalize(batch).numpy():
-            counts.update(text.decode("utf-8").split(" "))
+def _taught(counts):
+    """The counts of words that a piece can be part of, cut to the length of a piece."""
     taught = Counter()
     for word, count in counts.items():
-        # Longer words are [UNK] as a whole; the empty word is that of an empty text.
-        if 0 < len(word) <= MAX_CHARACTERS_PER_WORD:
+        # Longer words are [UNK] as a whole.
+        if len(word) <= MAX_CHARACTERS_PER_WORD:
             taught[word.encode("utf-8")[:MAX_PIECE_BYTES].decode("utf-8", "ignore")] += count
     return taught
 

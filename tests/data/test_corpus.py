@@ -38,6 +38,17 @@ def test_a_book_is_not_a_thousand_documents(tmp_path):
     assert report.books == [str(tmp_path / "book.txt")]
 
 
+def test_a_chapter_goes_with_its_heading(tmp_path):
+    """A novel whose only blank lines are around headings: a document of two words is none."""
+    blocks = [block for n in range(15) for block in (f"CHAPTER {n}", f"{n} {SENTENCE} {SENTENCE}")]
+    documents, report = read(write(tmp_path / "book.txt", "\n\n".join(blocks)))
+    assert documents == ["\n\n".join(blocks)] and len(report.books) == 1
+
+
+def test_a_few_short_texts_are_documents(tmp_path):
+    assert read(write(tmp_path / "a.txt", "One.\n\nTwo.\n\nThree."))[0] == ["One.", "Two.", "Three."]
+
+
 def test_documents_of_several_sentences_are_not_taken_for_a_book(tmp_path):
     """Blank lines separate documents, short ones and a few of one sentence included."""
     blocks = [f"Text {n}." if n % 10 == 0 else f"Text {n}. It is short." for n in range(1000)]
@@ -99,6 +110,13 @@ A redirect
 
 </doc>
 """
+
+
+def test_chinese_wikipedia_without_its_own_markup(tmp_path):
+    """Words chosen by the reader's region, and the comma after a name that was a template."""
+    text = "（），是-{zh-hans:软件; zh-hant:軟體}-、-{zh-tw|硬體}-和主-{}-機。" + "這是一個很長的句子，用來測試。" * 8
+    path = write(tmp_path / "wiki_00", f'<doc id="1" title="甲">\n甲\n\n{text}\n</doc>\n')
+    assert read(path)[0][0].startswith("是软件、硬體和主機。這")
 
 
 def test_wiki_extractor_files_keep_running_text_only(tmp_path):

@@ -2,10 +2,11 @@ import random
 
 import pytest
 
-from keras_bert.data.prepare import is_validation, prepare, split_documents, training_documents
+from keras_bert.data.held_out import is_validation, split_documents, training_documents
+from keras_bert.data.prepare import is_prepared
+from keras_bert.data.prepare import prepare as prepare_folder
 from keras_bert.data.shards import ShardSet
 from keras_bert.errors import UserError
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
 WORDS = ["the", "cat", "dog", "saw", "a", "bird"]
@@ -13,9 +14,8 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY = Vocabulary([*SPECIAL, ".", *WORDS, *"0123456789", *(f"##{n}" for n in range(10))])
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return WordPieceTokenizer(VOCABULARY)
+def prepare(documents, folder, share, **options):
+    return prepare_folder(documents, VOCABULARY, True, folder, share, **options)
 
 
 def make_documents(count):
@@ -36,8 +36,8 @@ def as_pieces(n):
     return f"the cat saw {n} . | a dog saw the bird . | the bird saw {n + 1} ."
 
 
-def test_every_document_stands_on_exactly_one_side(tmp_path, tokenizer):
-    report = prepare(iter(make_documents(1000)), tokenizer, tmp_path / "out", 0.2, shard_megabytes=0.01)
+def test_every_document_stands_on_exactly_one_side(tmp_path):
+    report = prepare(iter(make_documents(1000)), tmp_path / "out", 0.2, shard_megabytes=0.01)
     train, validation = list(read_texts(tmp_path / "out/train")), list(read_texts(tmp_path / "out/validation"))
     assert sorted(train + validation) == sorted(as_pieces(n) for n in range(1000))
     assert 150 < len(validation) < 250
@@ -46,11 +46,11 @@ def test_every_document_stands_on_exactly_one_side(tmp_path, tokenizer):
     assert report.sentences.total() == 3000
 
 
-def test_order_within_a_side_is_the_order_of_the_documents(tmp_path, tokenizer, monkeypatch):
+def test_order_within_a_side_is_the_order_of_the_documents(tmp_path, monkeypatch):
     """Batching must not scramble documents or their sentences."""
     monkeypatch.setattr("keras_bert.data.prepare._BATCH_CHARACTERS", 500)
     documents = make_documents(300)
-    prepare(iter(documents), tokenizer, tmp_path / "out", 0.5)
+    prepare(iter(documents), tmp_path / "out", 0.5)
     sides = {False: [], True: []}
     for n, document in enumerate(documents):
         sides[is_validation(document, 0.5)].append(as_pieces(n))
@@ -87,17 +87,17 @@ def test_a_larger_share_only_adds_to_what_is_held_out():
     assert all(smaller <= larger for smaller, larger in zip(held_out, held_out[1:]))
 
 
-def test_a_single_document_is_trained_on(tmp_path, tokenizer):
+def test_a_single_document_is_trained_on(tmp_path):
     for share in (0.01, 0.99):
         assert list(split_documents(["One."], share)) == [("One.", False)]
-    prepare(["The cat."], tokenizer, tmp_path / "out", 0.5)
+    prepare(["The cat."], tmp_path / "out", 0.5)
     assert ShardSet.open(tmp_path / "out/validation").names == []
 
 
-def test_exact_duplicates_are_dropped_and_counted(tmp_path, tokenizer):
+def test_exact_duplicates_are_dropped_and_counted(tmp_path):
     """A duplicate that stayed could stand on both sides of a held-back split."""
     documents = make_documents(3)
-    report = prepare(documents + documents[::-1] * 2, tokenizer, tmp_path / "out", 1e-6)
+    report = prepare(documents + documents[::-1] * 2, tmp_path / "out", 1e-6)
     assert report.documents == {"train": 2, "validation": 1}
     assert report.dropped == {"duplicate": 6}
 
@@ -114,49 +114,58 @@ def test_the_vocabulary_is_learned_from_the_training_side():
     assert set(training_documents(documents + documents, 0.3)) == set(documents) - held_out
 
 
-def test_the_same_documents_give_the_same_bytes(tmp_path, tokenizer):
+def test_the_same_documents_give_the_same_bytes(tmp_path):
     for name in ("a", "b"):
-        prepare(iter(make_documents(200)), tokenizer, tmp_path / name, 0.1, shard_megabytes=0.003)
+        prepare(iter(make_documents(200)), tmp_path / name, 0.1, shard_megabytes=0.003)
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.*"))
     assert len(files) > 8
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
 
-def test_what_holds_no_token_is_dropped(tmp_path, tokenizer):
+def test_what_holds_no_token_is_dropped(tmp_path):
     control = "\u200b\u200b"
-    report = prepare([f"The cat.\n\n{control}\n\nA dog.", control, " ", "A zebra."], tokenizer, tmp_path / "out", 0.5)
-    assert report.dropped == {"no token in it": 2} and report.empty_sentences == 2
+    report = prepare([f"The cat.\n\n{control}\n\nA dog.", control, " ", "A zebra."], tmp_path / "out", 0.5)
+    assert report.dropped == {"no token in it": 2} and report.empty_sentences == 1
     texts = [*read_texts(tmp_path / "out/train"), *read_texts(tmp_path / "out/validation")]
     assert sorted(texts) == ["a [UNK] .", "the cat . | a dog ."]
     assert report.unknown_share == pytest.approx(1 / 9)
     assert "[UNK]: 11.111%" in str(report) and "2 documents (no token in it)" in str(report)
 
 
-def test_nothing_is_an_error_and_leaves_nothing(tmp_path, tokenizer):
+def test_nothing_is_an_error_and_leaves_nothing(tmp_path):
     with pytest.raises(UserError, match="needs documents with text"):
-        prepare([], tokenizer, tmp_path / "out", 0.1)
+        prepare([], tmp_path / "out", 0.1)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupted_run_leaves_no_folder_and_the_next_one_succeeds(tmp_path, tokenizer):
+def test_stopped_before_a_shard_is_finished_nothing_is_left(tmp_path):
     def interrupted():
         yield from make_documents(50)
         assert not (tmp_path / "out").exists()
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prepare(interrupted(), tokenizer, tmp_path / "out", 0.1)
+        prepare(interrupted(), tmp_path / "out", 0.1)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "out.partial").mkdir()
     (tmp_path / "out.partial" / "left over by a kill").touch()
-    prepare(make_documents(50), tokenizer, tmp_path / "out", 0.1)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["train", "validation"]
+    prepare(make_documents(50), tmp_path / "out", 0.1)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["train", "validation", "vocab.txt"]
 
 
-def test_a_folder_in_use_is_refused(tmp_path, tokenizer):
+def test_a_folder_in_use_is_refused(tmp_path):
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "file"):
         with pytest.raises(UserError, match=f"{path}: needs a folder"):
-            prepare(make_documents(5), tokenizer, path, 0.1)
+            prepare(make_documents(5), path, 0.1)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_vocabulary_goes_with_the_shards(tmp_path):
+    assert not is_prepared(tmp_path / "out")
+    prepare(make_documents(5), tmp_path / "out", 0.1)
+    assert is_prepared(tmp_path / "out")
+    assert Vocabulary.from_file(tmp_path / "out/vocab.txt").fingerprint == VOCABULARY.fingerprint
+    (tmp_path / "out/validation/meta.json").unlink()
+    assert not is_prepared(tmp_path / "out")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_bert.data.shards import ShardSet, ShardWriter, token_dtype
+from keras_bert.data.tokenized_documents import TokenizedDocuments
 from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -167,3 +168,52 @@ def test_finished_shards_are_not_overwritten(tmp_path):
 def test_impossible_shard_size(tmp_path, size):
     with pytest.raises(UserError, match="shard_megabytes"):
         ShardWriter(tmp_path, VOCABULARY, True, shard_megabytes=size)
+
+
+def tokenized(continuations=None):
+    counts = [np.array([2, 0, 1], np.int32), np.array([0, 1, 0], np.int32)]
+    return TokenizedDocuments(np.array([5, 6, 7, 8]), np.array([1, 2, 1], np.int32), *counts, continuations)
+
+
+def test_documents_without_a_token_are_passed_over(tmp_path):
+    with ShardWriter(tmp_path, VOCABULARY, True) as writer:
+        writer.add_documents(tokenized())
+    assert list(read_documents(ShardSet.open(tmp_path))) == [[[5], [6, 7]], [[8]]]
+
+
+def test_how_documents_come_in_batches_changes_nothing(tmp_path):
+    documents = tokenized()
+    batches = {"whole": [(0, 3)], "single": [(0, 1), (1, 2), (2, 3)], "two": [(0, 2), (2, 3)]}
+    metas = []
+    for name, parts in batches.items():
+        with ShardWriter(tmp_path / name, VOCABULARY, True, shard_megabytes=3e-5) as writer:
+            for _ in range(5):
+                for first, last in parts:
+                    writer.add_documents(documents.part(first, last))
+        metas.append(ShardSet.open(tmp_path / name).meta)
+    assert len(metas[0]["shards"]) > 2 and metas[0] == metas[1] == metas[2]
+
+
+def test_word_marks_are_a_file_of_their_own(tmp_path):
+    marks = np.array([0, 0, 1, 0], np.uint8)
+    with ShardWriter(tmp_path, VOCABULARY, True, word_marks="jieba") as writer:
+        writer.add_documents(tokenized(marks))
+    shards = ShardSet.open(tmp_path)
+    assert shards.has_word_marks and shards.meta["word_marks"] == "jieba"
+    path = tmp_path / "00000.continuations"
+    assert shards.path("00000", "continuations") == str(path)
+    assert path.read_bytes() == marks.tobytes()
+    path.write_bytes(b"\0\0\0\0")
+    with pytest.raises(UserError, match="00000.continuations: is not the file"):
+        ShardSet.open(tmp_path)
+
+
+def test_marks_are_there_only_where_they_were_asked_for(tmp_path):
+    shards = ShardSet.open(write(tmp_path))
+    assert not shards.has_word_marks and "word_marks" not in shards.meta
+    with pytest.raises(ValueError, match="kind: needs one of"):
+        shards.path("00000", "continuations")
+    for word_marks, continuations in (("jieba", None), (None, np.zeros(4, np.uint8))):
+        writer = ShardWriter(tmp_path / "other", VOCABULARY, True, word_marks=word_marks)
+        with pytest.raises(ValueError, match="needs continuations where, and only where"):
+            writer.add_documents(tokenized(continuations))

@@ -16,6 +16,7 @@ from keras_bert.text.sentences import split_sentences
         ["It was founded on Jan. 5 by Acme Inc. President Tom Ray."],
         ["St. Petersburg is cold.", "They live on Main St.", "The shop is near."],
         ["1. Take an egg.", "2. Break it.", "There were 12.", "All broke."],
+        ["He took his Ph. D. in 1976.", "See pt. 2 there."],
         ["It rose to 1,000.5 points (see www.example.com/a.html).", "Version 2.0.1 came."],
     ],
 )
@@ -28,6 +29,7 @@ def test_abbreviations_initials_and_numbers_do_not_end_a_sentence(sentences):
     [
         ['"Why?" he asked.', '"Go!"', "She left.", "'Did you?' said he.", "“No.”", "“Yes.”"],
         ["(It was late.)", "He slept [badly].", "«Oui.»", "It ended."],
+        ["But now . . .", "He left. - !", "She did not. * * *"],
         ["Wait... for it.", "Or not...", "Then … silence.", "Really?!", "Yes!!!"],
     ],
 )
@@ -42,6 +44,7 @@ def test_quotes_brackets_and_ellipses(sentences):
         ["他说：“你好。”", "然后走了！", "真的吗？！", "是（对。）", "没有句号"],
         ["「好。」", "他點頭。", "價格是3.5元。", "《書名》很好看！"],
         ["你好!", "我们走吧?", "好。"],
+        ["书名是《好吗？》，作者是张三。", "他说“走！”、“停！”……。", "完。……", "例如奈爾（M. D. P. Nair）和Dr. Leung。"],
     ],
 )
 def test_chinese_needs_no_white_space(sentences):

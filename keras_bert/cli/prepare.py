@@ -1,0 +1,63 @@
+"""`run.py prepare`."""
+
+import click
+
+from keras_bert.config import DataConfig
+
+_DEFAULTS = DataConfig()
+
+
+@click.command()
+@click.option(
+    "--input", "inputs", multiple=True, required=True, metavar="GLOB",
+    help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
+)
+@click.option("--vocab", required=True, metavar="FILE", help="The vocab.txt.")
+@click.option("--output", required=True, metavar="DIR", help="A new folder, for `pretrain --data DIR`.")
+@click.option("--cased", is_flag=True, help="Keep upper case and accents; as the vocabulary was made.")
+@click.option(
+    "--workers", type=click.IntRange(min=0), default=0, show_default=True,
+    help="Processes that tokenise; 0: one a core.",
+)
+@click.option(
+    "--validation-share",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=_DEFAULTS.validation_share,
+    show_default=True,
+    help="Of the documents, held out.",
+)
+@click.option(
+    "--shard-megabytes",
+    type=click.FloatRange(0.0, min_open=True),
+    default=_DEFAULTS.shard_megabytes,
+    show_default=True,
+    help="Size of a shard.",
+)
+@click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, for whole-word masking.")
+def prepare(inputs, vocab, output, cased, workers, validation_share, shard_megabytes, whole_words):
+    """Turn text into shards of token ids, once for any number of runs.
+
+    Stopped or killed, the same command goes on where it was.
+
+    \b
+    Example:
+      python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
+    """
+    from keras_bert.data.corpus import Corpus
+    from keras_bert.data.prepare import prepare as prepare_documents
+    from keras_bert.text.vocabulary import Vocabulary
+
+    if whole_words:
+        from keras_bert.text.word_marks import require_jieba
+
+        require_jieba()
+    corpus, vocabulary = Corpus(inputs), Vocabulary.from_file(vocab)
+    summary = prepare_documents(
+        corpus.documents(), vocabulary, not cased, output, validation_share,
+        shard_megabytes, workers, whole_words, corpus.fingerprint(), click.echo,
+    )  # fmt: skip
+    click.echo(f"{corpus.report}\n{summary}".strip())
+    click.echo(
+        f"Written: {output}. Next: python run.py pretrain --config wiki_mini --data {output} "
+        f"--set model.vocab_size={len(vocabulary)}"
+    )

@@ -1,0 +1,73 @@
+"""`run.py vocab`."""
+
+import os
+
+import click
+
+from keras_bert.cli.quiet import import_tensorflow
+from keras_bert.errors import UserError
+from keras_bert.files import exists
+
+
+@click.command()
+@click.option(
+    "--input", "inputs", multiple=True, required=True, metavar="GLOB",
+    help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
+)
+@click.option("--size", type=click.IntRange(min=1), help="Rows to learn, special tokens included.")
+@click.option(
+    "--extend", metavar="VOCAB",
+    help="Put the new words of the text in this vocabulary's [unused] rows instead.",
+)
+@click.option(
+    "--unused", type=click.IntRange(min=0), default=0,
+    help="Rows [unused0] … to keep free, behind the special tokens.",
+)
+@click.option("--cased", is_flag=True, help="Keep upper case and accents.")
+@click.option("--output", required=True, metavar="FILE", help="The vocab.txt to write.")
+@click.pass_context
+def vocab(context, inputs, size, extend, unused, cased, output):
+    """Learn a vocabulary from text, or give one the words of a new domain.
+
+    \b
+    Example:
+      python run.py vocab --input 'wiki/*' --size 16384 --output vocab.txt
+      python run.py vocab --input 'law/*.txt' --extend bert/vocab.txt --output law.txt
+    """
+    if (size is None) == (extend is None):
+        raise click.UsageError("Give either --size, to learn a vocabulary, or --extend, to go on from one.")
+    if extend and unused:
+        raise click.UsageError("--unused goes with --size: --extend fills the unused rows that are there.")
+    if exists(output):
+        raise UserError(f"{output}: is there already. Remove it, or give another --output.")
+    from keras_bert.data.corpus import Corpus
+    from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+    corpus = Corpus(inputs)
+    base = Vocabulary.from_file(extend) if extend else None
+    import_tensorflow(context.find_root().params["debug"])
+    if extend:
+        from keras_bert.text.vocabulary_extension import extend_vocabulary
+
+        vocabulary, added = extend_vocabulary(base, corpus.documents(), not cased, extend)
+        first = ", ".join(f"{word} ({count:,})" for word, count in added[:5])
+        summary = f"{len(added):,} new words in [unused] rows, the most frequent {first}; all other ids as they were."
+    else:
+        from keras_bert.text.vocabulary_learning import SMALLEST_COUNT, learn_vocabulary
+
+        vocabulary = learn_vocabulary(corpus.documents(), size, not cased, unused)
+        summary = f"{len(vocabulary):,} pieces"
+        if unused:
+            summary += f", rows {len(SPECIAL_TOKENS)} to {len(SPECIAL_TOKENS) + unused - 1} unused"
+        if len(vocabulary) < size:
+            summary += f": fewer than {size:,}, because the text holds no more that occur {SMALLEST_COUNT} times"
+        summary += "."
+    vocabulary.to_file(output)
+    if str(corpus.report):
+        click.echo(str(corpus.report))
+    click.echo(summary)
+    options = " --cased" if cased else ""
+    click.echo(
+        f"Written: {os.path.relpath(output)}. "
+        f"Next: python run.py prepare --input '{inputs[0]}' --vocab {output}{options} --output prepared"
+    )

@@ -1,0 +1,106 @@
+"""Which documents are trained on, which are held out for validation, and which are duplicates."""
+
+import hashlib
+from array import array
+
+TRAIN, VALIDATION = SIDES = ("train", "validation")
+DUPLICATE = "duplicate"
+_HASHES = 2**64
+
+
+def is_validation(text, share):
+    """Whether a document is held out: a pure function of its text, true for `share` of all texts."""
+    return _hash(text) < share * _HASHES
+
+
+def split_documents(documents, share, dropped=None):
+    """Sends every document to one side, exact duplicates out; the first of them stays.
+
+    The side is `is_validation`'s, with one exception: where all documents fall on one side and
+    there are two or more, the one nearest to the other side goes there, so that neither is empty.
+    Until both sides have been seen that document is held back; otherwise the order stays.
+    Memory is at most 32 bytes a document.
+
+    Args:
+        documents: iterable of strings.
+        share: share of validation, between 0 and 1.
+        dropped: a `Counter` in which duplicates are counted.
+
+    Yields:
+        (document, whether it is held out for validation)
+    """
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"share: needs a share between 0 and 1. Received: {share!r}.")
+    seen = _HashSet()
+    held = None  # (distance to the other side, document, side) while all documents were of one side.
+    is_one_sided = True
+    for document in documents:
+        value = _hash(document)
+        if not seen.add(value):
+            if dropped is not None:
+                dropped[DUPLICATE] += 1
+            continue
+        side = value < share * _HASHES
+        if not is_one_sided:
+            yield document, side
+            continue
+        candidate = (-value if side else value, document, side)
+        if held is None:
+            held = candidate
+        elif held[2] != side:
+            is_one_sided = False
+            yield held[1:]
+            yield document, side
+        else:
+            held, farther = sorted((held, candidate))
+            yield farther[1:]
+    if held is not None and is_one_sided:
+        yield held[1], len(seen) > 1 and not held[2]
+
+
+def training_documents(documents, share):
+    """The documents that are not held out: the ones to learn a vocabulary from."""
+    return (document for document, held_out in split_documents(documents, share) if not held_out)
+
+
+def _hash(text):
+    """64 bits of the text's BLAKE2 hash."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
+
+
+class _HashSet:
+    """A set of 64-bit hashes by open addressing: at most 32 bytes each, the old table while it grows included.
+
+    Python's own set takes some 80. Two different documents of six million meet with a chance of one in a million.
+    """
+
+    def __init__(self):
+        self._table = array("Q", bytes(8 * 1024))
+        self._length = 0
+
+    def __len__(self):
+        return self._length
+
+    def add(self, value):
+        """Adds a hash and says whether it was new."""
+        value = value or 1  # 0 marks a free place.
+        if 4 * self._length >= 3 * len(self._table):
+            old = self._table
+            self._table = array("Q", bytes(16 * len(old)))
+            for earlier in old:
+                if earlier:
+                    self._table[self._place(earlier)] = earlier
+        place = self._place(value)
+        if self._table[place]:
+            return False
+        self._table[place] = value
+        self._length += 1
+        return True
+
+    def _place(self, value):
+        """Where a hash stands, or the free place where it belongs."""
+        mask = len(self._table) - 1
+        place = value & mask
+        while self._table[place] not in (0, value):
+            place = (place + 1) & mask
+        return place

@@ -1,0 +1,90 @@
+"""What a shard folder looks like, and whether its `meta.json` is whole.
+
+A folder holds `meta.json`, written last, and per shard these flat little-endian files:
+
+    00000.tokens         uint16 while vocab_size <= 65536, else uint32: the ids of all sentences, no special tokens
+    00000.sentences      int32 [sentences + 1]: where each sentence begins in the tokens
+    00000.documents      int32 [documents + 1]: where each document begins in the sentences
+    00000.continuations  uint8 [tokens]: 1 where a token continues the word that the one before it began;
+                         only where `meta.json` has `word_marks`
+"""
+
+import hashlib
+import json
+
+import numpy as np
+
+from keras_bert.errors import UserError
+from keras_bert.files import exists, open_file
+
+FORMAT = 1
+KINDS = ("tokens", "sentences", "documents")
+CONTINUATIONS = "continuations"
+LARGEST_SHARD_MEGABYTES = 2048  # int32 offsets reach 2**31 tokens of two bytes.
+COUNTS = ("documents", "sentences", "tokens")
+OFFSET_DTYPE = np.dtype("<i4")
+_REMEDY = "Run `prepare` again"
+
+
+def token_dtype(vocab_size):
+    """The narrowest dtype of the format that holds every id of the vocabulary."""
+    return np.dtype("<u2") if vocab_size <= 2**16 else np.dtype("<u4")
+
+
+def kinds(meta):
+    """The kinds of files that each shard of a folder with this `meta.json` has."""
+    return (*KINDS, CONTINUATIONS) if meta.get("word_marks") else KINDS
+
+
+def read_verified(path, sha256):
+    """The bytes of a shard's file. Raises `UserError` if they are not those of the checksum."""
+    data = _read_bytes(path)
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise UserError(f"{path}: is not the file that meta.json describes (truncated or altered). {_REMEDY}.")
+    return data
+
+
+def _read_bytes(path):
+    """The whole of a file, local or remote."""
+    if not exists(path):
+        raise UserError(f"{path}: is missing. {_REMEDY}.")
+    try:
+        with open_file(path) as stream:
+            return stream.read()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}). {_REMEDY}.") from None
+
+
+def read_meta(path):
+    """The mapping in a `meta.json`. Raises `UserError` if it is missing, incomplete or of another format."""
+    try:
+        meta = json.loads(_read_bytes(path))
+    except ValueError:
+        raise UserError(f"{path}: is not JSON. {_REMEDY}.") from None
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        received = meta.get("format") if isinstance(meta, dict) else type(meta).__name__
+        raise UserError(f"{path}: needs format {FORMAT}. Received: {received!r}. {_REMEDY}.")
+    try:
+        complete = (
+            all(meta[count] == sum(shard[count] for shard in meta["shards"]) for count in COUNTS)
+            and all(set(shard["sha256"]) == set(kinds(meta)) for shard in meta["shards"])
+            and [shard["name"] for shard in meta["shards"]] == [f"{n:05d}" for n in range(len(meta["shards"]))]
+            and meta["token_dtype"] == token_dtype(meta["vocab_size"]).name
+            and {"vocabulary", "lower_case", "unknown_tokens"} <= set(meta)
+        )
+    except (KeyError, TypeError):
+        complete = False
+    if not complete:
+        raise UserError(f"{path}: is incomplete or altered. {_REMEDY}.")
+    return meta
+
+
+def check_vocabulary(path, meta, vocabulary):
+    """Raises `UserError` unless the shards were made with `vocabulary`."""
+    made_with = (meta["vocab_size"], meta["vocabulary"])
+    given = (len(vocabulary), vocabulary.fingerprint)
+    if made_with != given:
+        raise UserError(
+            f"{path}: made with a vocabulary of {made_with[0]} pieces, fingerprint {made_with[1]!r}. "
+            f"Received: one of {given[0]}, {given[1]!r}. Give the vocabulary of the shards, or run `prepare` again."
+        )

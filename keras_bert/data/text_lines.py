@@ -1,0 +1,66 @@
+"""The lines of text files, compressed or not, read block by block."""
+
+import bz2
+import codecs
+import contextlib
+import gzip
+import io
+import lzma
+import zlib
+from itertools import chain
+
+from keras_bert.files import is_remote, open_file
+
+_CHUNK_BYTES = 1 << 20
+_COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_LONGEST_MAGIC = max(map(len, _COMPRESSIONS))
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_LONGEST_LINE = 1 << 26  # In characters. What is longer is cut, so that memory stays bounded.
+
+
+class Unreadable(Exception):
+    """Why a file is not read further."""
+
+
+def read_lines(path):
+    """Iterates over the lines of a UTF-8 file without their ends; .gz, .bz2 and .xz are judged by content.
+
+    Raises:
+        Unreadable: at the place where the file turns out to be missing, damaged, binary or not UTF-8.
+    """
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")(), translate=True)
+    pending = ""
+    for chunk in chain(_chunks(path), [b""]):
+        if b"\0" in chunk:
+            raise Unreadable("binary, not text")
+        try:
+            text = decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            raise Unreadable(f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})") from None
+        *lines, pending = (pending + text).split("\n")
+        yield from lines
+        if len(pending) > _LONGEST_LINE:
+            yield pending
+            pending = ""
+    if pending:
+        yield pending
+
+
+def _chunks(path):
+    """The blocks of a file's content, decompressed. Raises `Unreadable`."""
+    try:
+        with contextlib.ExitStack() as stack:
+            stream = stack.enter_context(open_file(path))
+            head = stream.read(_LONGEST_MAGIC)
+            stream.seek(0)
+            for magic, decompressed in _COMPRESSIONS.items():
+                if head.startswith(magic):
+                    stream = stack.enter_context(decompressed(stream))
+                    break
+            while chunk := stream.read(_CHUNK_BYTES):
+                yield chunk
+    except Exception as error:
+        if not isinstance(error, _DAMAGED) and not is_remote(path):  # tf.io.gfile raises TensorFlow's own errors.
+            raise
+        reason = getattr(error, "strerror", None) or getattr(error, "message", None) or error
+        raise Unreadable(f"cannot be read ({reason})") from None

@@ -1,0 +1,57 @@
+"""Running text out of WikiExtractor's files: no titles, headings, lists, tables, left-over markup."""
+
+import html
+import re
+from itertools import chain
+
+# In bytes of UTF-8, so that one number serves scripts of many and of few characters. A heading ends in "." too.
+_SHORTEST_PARAGRAPH = 60
+_SHORTEST_DOCUMENT = 200
+TOO_SHORT = "hardly any running text"
+
+_TITLE = re.compile(r'title="([^"]*)"|$')
+_LIST_ITEM = re.compile(r"[-*#•·:;|{]|BULLET::::|\d+\.\s")
+_DEBRIS = re.compile(r"<ref[^>]*>.*?</ref>|</?[a-zA-Z][^<>]*>|[(（][\s,;:，；：、]*[)）]")
+_SENTENCE_END = re.compile(r"""[.!?。！？…]["'”’」』）】》)\]]*\Z""")
+_LONGEST_END = 10  # Characters; searching all of a paragraph takes long.
+# Chinese Wikipedia's -{…}-, which chooses a word by the reader's region: -{zh-hans:软件; zh-hant:軟體}-.
+_CONVERSION = re.compile(r"-\{(?:[^{}|]*\|)?([^{}]*)\}-")
+_FIRST_VARIANT = re.compile(r"\s*zh[\w-]*:([^;]*)")
+
+
+def wiki_documents(lines):
+    """Iterates over `(document, None)`, or `(None, why it was left out)`, paragraphs separated by blank lines."""
+    title, paragraphs = None, []
+    for line in chain(lines, ["</doc>"]):
+        if line.startswith("<doc "):
+            title, paragraphs = html.unescape(_TITLE.search(line)[1] or ""), []
+        elif title is None:
+            continue
+        elif line.startswith("</doc>"):
+            text = "\n\n".join(paragraphs)
+            yield (text, None) if len(text.encode()) >= _SHORTEST_DOCUMENT else (None, TOO_SHORT)
+            title = None
+        elif line:
+            paragraph = _cleaned(line)
+            if paragraph != title and _is_running_text(paragraph):
+                paragraphs.append(paragraph)
+
+
+def _cleaned(line):
+    line = html.unescape(line)
+    if "-{" in line:
+        line = _CONVERSION.sub(_converted, line)
+    # A comma comes first where the template with the article's name was taken out before it.
+    return _DEBRIS.sub("", line).strip().lstrip("，、；, ")
+
+
+def _converted(match):
+    variant = _FIRST_VARIANT.match(match[1])
+    return (variant[1] if variant else match[1]).strip()
+
+
+def _is_running_text(paragraph):
+    """Whether a line is neither heading, list item nor the line that introduces a list."""
+    if _LIST_ITEM.match(paragraph) or not _SENTENCE_END.search(paragraph, max(len(paragraph) - _LONGEST_END, 0)):
+        return False
+    return not paragraph.endswith(".") or len(paragraph.encode()) >= _SHORTEST_PARAGRAPH

@@ -1,0 +1,41 @@
+"""Importing TensorFlow without the pages that it logs on the way."""
+
+import contextlib
+import os
+import sys
+import tempfile
+
+
+def import_tensorflow(debug=False):
+    """Imports TensorFlow and finds the devices; what it writes to stderr meanwhile is shown only if it fails.
+
+    Its C++ side logs before any logging setting is read, so the file descriptor itself is turned away.
+    """
+    if debug:
+        import tensorflow  # noqa: F401
+
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with stderr_kept_back():
+        import tensorflow as tf
+
+        tf.config.list_logical_devices()
+
+
+@contextlib.contextmanager
+def stderr_kept_back():
+    sys.stderr.flush()
+    original = os.dup(2)
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            os.dup2(original, 2)
+            kept.seek(0)
+            sys.stderr.write(kept.read().decode("utf-8", "replace"))
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(original, 2)
+            os.close(original)

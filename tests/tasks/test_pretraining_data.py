@@ -1,0 +1,89 @@
+"""What a run reads: the folder that `prepare` wrote, as it is, or a word on why not."""
+
+import os
+
+import pytest
+from corpus import documents, write_corpus
+
+from keras_bert.config import PretrainConfig
+from keras_bert.data.prepare import prepare
+from keras_bert.errors import UserError
+from keras_bert.models.loading import load
+from keras_bert.tasks.pretraining import pretrain
+from keras_bert.tasks.pretraining_data import prepare_run_data
+from keras_bert.text.vocabulary_learning import learn_vocabulary
+from keras_bert.training.run_folder import RunFolder
+
+VOCABULARY = learn_vocabulary(documents(100), 90, lower_case=False)
+MODEL = {
+    "vocab_size": 90,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 32,
+}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("prepared") / "out")
+    prepare(documents(100), VOCABULARY, False, folder, 0.1)
+    return folder
+
+
+def recipe(*files, **overrides):
+    values = {
+        "model": MODEL,
+        "data": {"files": [str(file) for file in files], "validation_share": 0.1},
+        "phases": [{"sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 5}],
+        "training": {"steps": 2, "log_every": 1, "evaluate_every": 2, "evaluation_examples": 16},
+        "examples": [],
+    }
+    return PretrainConfig.from_mapping(values, overrides)
+
+
+def run_data(config, folder):
+    return prepare_run_data(config, str(folder), lambda line: None)
+
+
+def test_a_run_on_a_prepared_folder(prepared, tmp_path):
+    """Its shards are not copied, and the model folder has its vocabulary and casing."""
+    run = RunFolder(str(tmp_path / "run"))
+    assert pretrain(recipe(prepared), run, lambda line: None)["steps"] == 2
+    assert not os.path.exists(os.path.join(run.data, "shards"))
+    tokenizer = load(run.path).tokenizer
+    assert tokenizer.vocabulary.tokens == VOCABULARY.tokens and tokenizer.lower_case is False
+
+
+def test_the_vocabulary_must_agree(prepared, tmp_path):
+    VOCABULARY.to_file(tmp_path / "same.txt")
+    same = recipe(prepared, **{"vocabulary.file": str(tmp_path / "same.txt")})
+    assert run_data(same, tmp_path / "a").vocabulary.tokens == VOCABULARY.tokens
+    type(VOCABULARY)([*VOCABULARY.tokens[:-1], "other"]).to_file(tmp_path / "other.txt")
+    with pytest.raises(UserError, match="made with the vocabulary in .*other.txt, which is another"):
+        run_data(recipe(prepared, **{"vocabulary.file": str(tmp_path / "other.txt")}), tmp_path / "b")
+    with pytest.raises(UserError, match=r"needs model.vocab_size \(80\) rows. Received: 90. Set model.vocab_size=90"):
+        run_data(recipe(prepared, **{"model.vocab_size": 80}), tmp_path / "c")
+
+
+def test_a_run_stays_with_its_vocabulary(prepared, tmp_path):
+    """The folder that was prepared anew under the same name is not that of the run."""
+    swapped = type(VOCABULARY)([*VOCABULARY.tokens[:-2], VOCABULARY.tokens[-1], VOCABULARY.tokens[-2]])
+    swapped.to_file(tmp_path / "vocab.txt")
+    with pytest.raises(UserError, match="train/meta.json: made with a vocabulary of 90 pieces"):
+        run_data(recipe(prepared), tmp_path)
+
+
+def test_the_casing_must_agree(prepared, tmp_path):
+    uncased = str(tmp_path / "uncased")
+    prepare(documents(20), VOCABULARY, True, uncased, 0.1)
+    with pytest.raises(UserError, match="uncased: made with vocabulary.lower_case True. Received: False"):
+        run_data(recipe(uncased, **{"vocabulary.lower_case": False}), tmp_path / "a")
+    assert run_data(recipe(prepared, **{"vocabulary.lower_case": False}), tmp_path / "b").lower_case is False
+
+
+def test_a_prepared_folder_comes_alone(prepared, tmp_path):
+    text = write_corpus(tmp_path / "text.txt", 5)
+    with pytest.raises(UserError, match="needs a folder that `prepare` wrote alone"):
+        run_data(recipe(text, prepared), tmp_path / "run")
