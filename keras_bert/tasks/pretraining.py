@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.data.prepare import TRAIN, VALIDATION
-from keras_bert.data.reader import PairReader
+from keras_bert.data.reader import ShardReader
 from keras_bert.data.shards import ShardSet
 from keras_bert.models.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
@@ -71,7 +71,7 @@ def pretrain(config, run, report=print):
         return strategy.experimental_distribute_dataset(dataset)
 
     def reader(shards, phase, seed, masking):
-        return PairReader(
+        return ShardReader(
             shards, vocabulary, phase, config.objective, masking, seed,
             files.join(run.data, "plans"), config.data.shards_per_group,
         )  # fmt: skip

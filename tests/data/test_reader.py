@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.config import MaskingConfig, ObjectiveConfig, PhaseConfig
-from keras_bert.data.pairs import PairPlans
-from keras_bert.data.reader import PairReader
+from keras_bert.data.plans import Plans
+from keras_bert.data.reader import ShardReader
 from keras_bert.data.shards import ShardSet, ShardWriter
 from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
@@ -60,7 +60,7 @@ def make_reader(shards, vocabulary, plans_folder):
 def _reader(shards, vocabulary, folder, batch_size=8, seed=3, shards_per_group=3, random_next_share=0.5, **masking):
     phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=PREDICTIONS)
     objective = ObjectiveConfig(random_next_share=random_next_share)
-    return PairReader(shards, vocabulary, phase, objective, MaskingConfig(**masking), seed, folder, shards_per_group)
+    return ShardReader(shards, vocabulary, phase, objective, MaskingConfig(**masking), seed, folder, shards_per_group)
 
 
 def _take(dataset):
@@ -89,7 +89,7 @@ def _examples(batches, masked=False):
 
 def _planned_examples(shards, vocabulary, plans_folder, epoch=0, seed=3):
     """The same rows, put together in plain Python from the plan files and the shards."""
-    plans = PairPlans(plans_folder, shards, LENGTH - 3, ObjectiveConfig(), seed)
+    plans = Plans(plans_folder, shards, LENGTH, ObjectiveConfig(), seed)
     plans.prepare(epoch)
     rows = []
     for number, name in enumerate(shards.names):
@@ -196,7 +196,7 @@ def test_masks_are_keyed_by_the_epoch_and_the_place_of_the_example(
 ):
     reader = make_reader(refresh=refresh)
 
-    def keep_keys(input_word_ids, lengths, example_ids, epoch):
+    def keep_keys(input_word_ids, lengths, example_ids, epoch, continuation):
         return {"input_word_ids": input_word_ids, "example_ids": example_ids, "mask_epoch": tf.constant(epoch)}
 
     reader._masking = keep_keys
@@ -209,7 +209,7 @@ def test_masks_are_keyed_by_the_epoch_and_the_place_of_the_example(
 
 def test_epochs_order_groups_and_the_rows_in_them_anew(make_reader, shards, vocabulary, plans_folder):
     planned = _planned_examples(shards, vocabulary, plans_folder)
-    plans = PairPlans(plans_folder, shards, LENGTH - 3, ObjectiveConfig(), 3)
+    plans = Plans(plans_folder, shards, LENGTH, ObjectiveConfig(), 3)
     shard_of = dict(zip(planned, np.repeat(np.arange(len(plans.counts)), plans.counts)))
     reader = make_reader(refresh="never", batch_size=1, shards_per_group=1)
     orders = [_examples(reader.epoch(epoch)) for epoch in (0, 1)]
@@ -261,7 +261,7 @@ def test_fewer_examples_than_a_batch(make_reader):
     assert batch["masked_lm_weights"][~padding].any(axis=1).all()
     assert batch["input_mask"][padding].any(axis=1).all(), "attention over nothing is not a number"
     ids = [set(row) for row in batch["input_word_ids"][padding]]
-    assert all(row == {0, 2, 3} for row in ids)
+    assert all(row == {0, 2} for row in ids)
 
 
 def test_ids_of_more_than_16_bits(tmp_path):
