@@ -14,7 +14,9 @@ from keras_bert.errors import UserError
 from keras_bert.files import atomic_write, exists, expand, list_folder
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
-SOURCES = ("files", "python_documentation")
+SOURCES = ("files", "python_documentation", "text")
+PAIRS = ("nsp", "none")
+PACKINGS = ("document", "full")
 STRATEGIES = ("one", "mirrored")
 SCHEDULES = ("linear", "cosine", "polynomial", "constant")
 PRECISIONS = ("float32", "bfloat16")
@@ -110,7 +112,11 @@ class VocabularyConfig:
 
 @dataclass
 class DataConfig:
-    """Where the text comes from: `files`, or `python_documentation`, which every installation of Python carries."""
+    """Where the text comes from: `files`, or `python_documentation`, which every installation of Python carries.
+
+    Both are prepared: tokenised once into shards. `text` is for what cannot be: plain lines of `files` (or the corpus
+    `tfds:NAME`) are tokenised as the run goes; see `data.text_reader`.
+    """
 
     source: str = "files"
     files: list[str] = field(default_factory=list)
@@ -126,12 +132,22 @@ class DataConfig:
 
 @dataclass
 class ObjectiveConfig:
-    """Segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2)."""
+    """What stands in a row, and whether the next sentence is predicted.
 
+    `pair` "nsp": segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2), of which
+    the two shares speak. `pair` "none": whole sentences packed to the length and the masked LM alone; `packing` is
+    then "document" (rows end with their document) or "full" (they go on in the next), RoBERTa's DOC-SENTENCES and
+    FULL-SENTENCES (Liu et al. 2019, section 4.2).
+    """
+
+    pair: str = "nsp"
+    packing: str = "full"
     random_next_share: float = 0.5
     short_sequence_share: float = 0.1
 
     def __post_init__(self):
+        _require(self.pair in PAIRS, "pair", f"one of {', '.join(PAIRS)}", self.pair)
+        _require(self.packing in PACKINGS, "packing", f"one of {', '.join(PACKINGS)}", self.packing)
         _require_share("random_next_share", self.random_next_share)
         _require_share("short_sequence_share", self.short_sequence_share)
 
@@ -267,9 +283,16 @@ class PretrainConfig:
                 phase.sequence_length,
             )
 
+        _require(
+            self.data.source != "text" or self.objective.pair == "none",
+            "objective.pair",
+            "none where data.source is text, which gives packed rows alone",
+            self.objective.pair,
+        )
+
     def require_text(self):
         """Raises `UserError` unless the recipe names text to train on, and it is there."""
-        if self.data.source != "files":
+        if self.data.source == "python_documentation":
             return
         if not self.data.files:
             raise UserError("data.files: needs text to train on. Received: none. Give --data FILE, folder or 'glob'.")

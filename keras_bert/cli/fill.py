@@ -3,7 +3,7 @@
 import click
 
 from keras_bert.checkpoints.model_folder import find_model_folder
-from keras_bert.cli.quiet import import_tensorflow
+from keras_bert.quiet import import_tensorflow
 
 
 @click.command()

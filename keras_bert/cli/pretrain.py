@@ -5,7 +5,7 @@ import os
 import click
 
 from keras_bert import settings
-from keras_bert.cli.quiet import import_tensorflow
+from keras_bert.quiet import import_tensorflow
 from keras_bert.config import STRATEGIES, PretrainConfig, find_config
 
 
@@ -21,7 +21,7 @@ from keras_bert.config import STRATEGIES, PretrainConfig, find_config
 @click.option("--fresh", is_flag=True, help="Start over in a new folder.")
 @click.pass_context
 def pretrain(context, config, data, output, strategy, steps, max_minutes, seed, overrides, fresh):
-    """Pretrain a BERT: masked LM and next sentence prediction.
+    """Pretrain a BERT: masked LM, and next sentence prediction unless the recipe says objective.pair: none.
 
     Without a config, data or strategy it is the demo: a small model on the documentation that every Python
     installation carries. The same command again goes on where it stopped. SIGTERM and Ctrl-C stop it after the
@@ -62,14 +62,16 @@ def pretrain(context, config, data, output, strategy, steps, max_minutes, seed, 
 
 
 def _show(results):
+    next_sentence = f", next sentence {results['eval_nsp_accuracy']:.1%}" if "eval_nsp_accuracy" in results else ""
     click.echo(
         f"Held-out documents, after {results['steps']} steps: masked LM loss {results['eval_mlm_loss']:.3f} nats, "
-        f"perplexity {results['eval_perplexity']:.1f}, next sentence {results['eval_nsp_accuracy']:.1%}."
+        f"perplexity {results['eval_perplexity']:.1f}{next_sentence}."
     )
-    loss, unigram = results["eval_mask_token_loss"], results["eval_mask_token_unigram_loss"]
-    click.echo(
-        f"At [MASK]ed positions alone: {loss:.3f} nats; the training text's unigram has {unigram:.3f} there, "
-        f"{abs(unigram - loss):.3f} {'more' if unigram > loss else 'less'}."
-    )
+    loss, unigram = results["eval_mask_token_loss"], results.get("eval_mask_token_unigram_loss")
+    compared = "" if unigram is None else (
+        f"; the training text's unigram has {unigram:.3f} there, "
+        f"{abs(unigram - loss):.3f} {'more' if unigram > loss else 'less'}"
+    )  # fmt: skip
+    click.echo(f"At [MASK]ed positions alone: {loss:.3f} nats{compared}.")
     for example in results["examples"]:
         click.echo(f"  {example['text']}\n    → {example['filled']}")

@@ -4,7 +4,7 @@ import os
 
 import click
 
-from keras_bert.cli.quiet import import_tensorflow
+from keras_bert.quiet import import_tensorflow
 from keras_bert.errors import UserError
 from keras_bert.files import exists
 

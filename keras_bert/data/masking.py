@@ -30,14 +30,16 @@ class DynamicMasking:
         self._is_continuation = vocabulary.is_continuation
         self._seed = seed
 
-    def __call__(self, input_word_ids, lengths, example_ids, epoch=0):
+    def __call__(self, input_word_ids, lengths, example_ids, epoch=0, continuation=None):
         """Masks a batch.
 
         Args:
             input_word_ids: int32 [batch, seq] with static `seq`; rows hold [CLS], tokens, [SEP], ... and padding.
             lengths: int32 [batch], tokens of each row that are not padding, [CLS] and [SEP] included.
             example_ids: int64 [batch].
-            epoch: int or scalar tensor.
+            epoch: int, scalar tensor or int64 [batch].
+            continuation: bool [batch, seq], the tokens that go on in a word, for whole words; without it those that
+                the vocabulary writes with "##". For Chinese, where no piece is written so.
 
         Returns:
             dict of `input_word_ids` int32 [batch, seq] with the masks in; `masked_lm_positions` int32,
@@ -55,7 +57,8 @@ class DynamicMasking:
         budget = tf.gather(tf.constant(budgets, tf.int32), lengths)
         scores = tf.cast(tf.bitwise.right_shift(random_bits(keys, places), _uint64(33)), tf.int32)
         if self._masking.whole_word:
-            continuation = tf.gather(tf.constant(self._is_continuation), input_word_ids)
+            if continuation is None:
+                continuation = tf.gather(tf.constant(self._is_continuation), input_word_ids)
             chosen = choose_words(candidate, continuation, budget, scores)
             countdown = tf.where(chosen, sequence_length - places, 0)
         else:

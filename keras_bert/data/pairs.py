@@ -5,19 +5,14 @@ appendix A.2). A plan is an int32 array [examples, 5] of rows (a_start, a_end, b
 with half-open token spans: cutting a span at its ends leaves a span, so no token is copied before training.
 """
 
-import hashlib
-import io
-import json
 from bisect import bisect_left
 
 import numpy as np
 
-from keras_bert.files import atomic_write, exists, join, make_folder, open_file, remove_file
+from keras_bert.data.sentence_bounds import divide_long_sentences
 
-PLAN_COLUMNS = 5
 _DRAWS_AT_ONCE = 4000
 _LABELS_BALANCED_OVER = 20
-_PAIRS_STREAM, _REPEAT_STREAM = 1, 2
 
 
 def plan_pairs(sentences, documents, max_tokens, entropy, random_next_share=0.5, short_sequence_share=0.1):
@@ -49,7 +44,7 @@ def plan_pairs(sentences, documents, max_tokens, entropy, random_next_share=0.5,
     if max_tokens < 2:
         raise ValueError(f"max_tokens: needs at least 2, one for A and one for B. Received: {max_tokens}.")
     rng = np.random.default_rng(np.random.SeedSequence(entropy))
-    bounds, documents = _divide_long_sentences(np.asarray(sentences, np.int64), np.asarray(documents), max_tokens)
+    bounds, documents = divide_long_sentences(sentences, documents, max_tokens)
     if len(documents) == 2:
         random_next_share = 0.0
     draws = _draws(rng, max_tokens, random_next_share, short_sequence_share)
@@ -68,83 +63,6 @@ def plan_pairs(sentences, documents, max_tokens, entropy, random_next_share=0.5,
 def repeat_to_count(plan, count, rng):
     """`count` rows of the plan, shuffled: cut where it has more, going round again where it has fewer."""
     return plan[np.resize(rng.permutation(len(plan)), count)]
-
-
-class PairPlans:
-    """The plans of a shard set for one sequence length and seed, each in a file made when first asked for.
-
-    Every epoch has as many examples of a shard as epoch 0. The files can be removed at any time; they are made
-    again with the same content.
-
-    Args:
-        folder: path where the files are kept.
-        shards: a `ShardSet`.
-        max_tokens: as in `plan_pairs`.
-        objective: an `ObjectiveConfig`.
-        seed: int, at least 0.
-    """
-
-    def __init__(self, folder, shards, max_tokens, objective, seed):
-        self._folder = folder
-        self._shards = shards
-        self._max_tokens = max_tokens
-        self._objective = objective
-        self._seed = seed
-        make_folder(folder)
-        self.counts = [len(self._prepare(shard, 0, None)) for shard in range(len(shards.names))]
-
-    def path(self, shard, epoch):
-        """The file of shard number `shard`; its name changes with everything that the plan is made from."""
-        description = self._shards.meta["shards"][shard]
-        made_from = [
-            description["sha256"]["sentences"],
-            description["sha256"]["documents"],
-            self._objective.random_next_share,
-            self._objective.short_sequence_share,
-        ]
-        fingerprint = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:12]
-        name = f"{description['name']}-seed{self._seed}-epoch{epoch}-tokens{self._max_tokens}-{fingerprint}.npy"
-        return join(self._folder, name)
-
-    def prepare(self, epoch):
-        """Makes the files of an epoch that are absent or damaged."""
-        for shard, count in enumerate(self.counts):
-            self._prepare(shard, epoch, count)
-
-    def remove(self, epoch):
-        """Removes the files of an epoch; `prepare` makes them again."""
-        for shard in range(len(self.counts)):
-            remove_file(self.path(shard, epoch))
-
-    def _prepare(self, shard, epoch, count):
-        path = self.path(shard, epoch)
-        plan = _read_plan(path, count, self._max_tokens, self._shards.meta["shards"][shard]["tokens"])
-        if plan is not None:
-            return plan
-        entropy = (self._seed, _PAIRS_STREAM, epoch, shard, self._max_tokens)
-        _, sentences, documents = self._shards.read(self._shards.names[shard])
-        plan = plan_pairs(
-            sentences,
-            documents,
-            self._max_tokens,
-            entropy,
-            self._objective.random_next_share,
-            self._objective.short_sequence_share,
-        )
-        if epoch > 0 and count > 0:
-            repeat_entropy = (self._seed, _REPEAT_STREAM, epoch, shard, self._max_tokens)
-            plan = repeat_to_count(plan, count, np.random.default_rng(np.random.SeedSequence(repeat_entropy)))
-        with atomic_write(path, "wb") as stream:
-            np.save(stream, plan, allow_pickle=False)
-        return plan
-
-
-def _divide_long_sentences(sentences, documents, max_tokens):
-    """Sentence bounds [n + 1] with none over `max_tokens`, and each non-empty document's first place in them."""
-    pieces = -(-np.diff(sentences) // max_tokens)
-    piece = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    bounds = np.append(np.repeat(sentences[:-1], pieces) + piece * max_tokens, sentences[-1])
-    return bounds, np.searchsorted(bounds, np.unique(sentences[documents]))
 
 
 def _draws(rng, max_tokens, random_next_share, short_sequence_share):
@@ -204,25 +122,3 @@ def _truncate(a_start, a_end, b_start, b_end, max_tokens, rng):
     a_start = a_start + rng.binomial(a_length - a_kept, 0.5)
     b_start = b_start + rng.binomial(b_length - b_kept, 0.5)
     return a_start, a_start + a_kept, b_start, b_start + b_kept
-
-
-def _read_plan(path, count, max_tokens, tokens):
-    """The plan in a file, or None where it is absent or not one for a shard of that many tokens."""
-    if not exists(path):
-        return None
-    try:
-        with open_file(path) as stream:
-            plan = np.lib.format.read_array(io.BytesIO(stream.read()), allow_pickle=False)
-    except ValueError:
-        return None
-    if plan.dtype != np.dtype("<i4") or plan.ndim != 2 or plan.shape[1] != PLAN_COLUMNS or not plan.flags.c_contiguous:
-        return None
-    a_start, a_end, b_start, b_end, is_random = plan.T
-    is_plan = (
-        (count is None or len(plan) == count)
-        and np.all((0 <= a_start) & (a_start < a_end) & (a_end <= tokens))
-        and np.all((0 <= b_start) & (b_start < b_end) & (b_end <= tokens))
-        and np.all((a_end - a_start) + (b_end - b_start) <= max_tokens)
-        and np.all((is_random == 0) | (is_random == 1))
-    )
-    return plan if is_plan else None

@@ -1,19 +1,21 @@
-"""Batches of masked segment pairs from shards, from any batch of any epoch by arithmetic."""
+"""Batches of masked examples from shards, from any batch of any epoch by arithmetic."""
 
 import threading
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.data.assembly import assemble_rows
 from keras_bert.data.masking import DynamicMasking
-from keras_bert.data.pairs import PLAN_COLUMNS, PairPlans
+from keras_bert.data.plans import Plans
 from keras_bert.errors import UserError
+from keras_bert.files import join
 
-SPECIAL_TOKENS_OF_A_PAIR = 3  # [CLS] A [SEP] B [SEP]
 _SHARDS_STREAM, _GROUPS_STREAM, _ROWS_STREAM = 11, 12, 13
 
 
-class PairReader:
+class ShardReader:
     """Reads a shard set as batches for pretraining.
 
     Shards are put into groups by the seed. An epoch visits the groups, and the examples of a group, in an order that
@@ -23,14 +25,17 @@ class PairReader:
     With `masking.refresh` "never" every epoch has the pairs and masks of epoch 0, in another order.
 
     A batch is a dict of tensors with static shapes:
-        input_word_ids, input_mask, input_type_ids: int32 [batch, seq]; [CLS] A [SEP] of segment 0, B [SEP] of 1.
+        input_word_ids, input_mask, input_type_ids: int32 [batch, seq]; [CLS] A [SEP] of segment 0, B [SEP] of 1, or
+            [CLS] and the packed sentences of each document with its [SEP], all of segment 0.
         masked_lm_positions, masked_lm_ids: int32 [batch, max_predictions_per_seq].
         masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for filling.
-        next_sentence_labels: int32 [batch], 0 where B follows A, 1 where it is from another document.
+        next_sentence_labels: int32 [batch], 0 where B follows A, 1 where it is from another document; pairs only.
         example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
 
     Attributes:
         examples_per_epoch: int, the planned examples.
+        padding_share: share of their places that hold padding, in epoch 0.
+        next_share: share of pairs in which B follows A, in epoch 0; None without pairs.
 
     Args:
         shards: a `ShardSet`.
@@ -39,12 +44,12 @@ class PairReader:
         objective: an `ObjectiveConfig`.
         masking: a `MaskingConfig`.
         seed: int, at least 0.
-        plans_folder: path for the plan files (see `PairPlans`); those of epoch 0 are made here if absent.
+        plans_folder: path for the plan files (see `Plans`); those of epoch 0 are made here if absent.
         shards_per_group: most shards in a group; more only where a group would be smaller than a batch.
 
     Raises:
-        UserError: the shards are of another vocabulary or hold no pair, or random next sentences are wanted and no
-            shard has two documents.
+        UserError: the shards are of another vocabulary or hold no example, or random next sentences are wanted and
+            no shard has two documents.
     """
 
     def __init__(self, shards, vocabulary, phase, objective, masking, seed, plans_folder, shards_per_group=4):
@@ -52,25 +57,28 @@ class PairReader:
         self._vocabulary = vocabulary
         self._phase = phase
         self._seed = seed
+        self._has_pairs = objective.pair == "nsp"
         self._refreshes = masking.refresh == "epoch"
         self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, vocabulary, seed)
+        self._uses_word_marks = masking.whole_word and shards.meta.get("word_marks", False)
         if shards.meta["vocabulary"] != vocabulary.fingerprint:
             raise UserError(
                 f"{shards.folder}: needs the vocabulary of fingerprint {shards.meta['vocabulary']}. "
                 f"Received: {vocabulary.fingerprint}. Give the vocabulary of the shards, or run `prepare` again."
             )
         documents = [shard["documents"] for shard in shards.meta["shards"]]
-        if objective.random_next_share > 0 and max(documents, default=0) < 2:
+        if self._has_pairs and objective.random_next_share > 0 and max(documents, default=0) < 2:
             raise UserError(
                 f"{shards.folder}: needs a shard with two documents for random next sentences. Received: "
                 f"{sum(documents)} in {len(documents)} shards. Put blank lines between documents, raise "
                 "data.shard_megabytes, or set objective.random_next_share=0."
             )
-        max_tokens = phase.sequence_length - SPECIAL_TOKENS_OF_A_PAIR
-        self._plans = PairPlans(plans_folder, shards, max_tokens, objective, seed)
+        self._plans = Plans(plans_folder, shards, phase.sequence_length, objective, seed)
         self._plans_lock = threading.Lock()
         self._counts = np.array(self._plans.counts, np.int64)
         self.examples_per_epoch = int(self._counts.sum())
+        self.padding_share = self._plans.padding_share
+        self.next_share = self._plans.next_share if self._has_pairs else None
         if self.examples_per_epoch == 0:
             raise UserError(f"{shards.folder}: needs a document of two tokens or more. Received: none. Give more text.")
         self._groups = _group_shards(self._counts, shards_per_group, phase.batch_size, seed)
@@ -93,9 +101,8 @@ class PairReader:
             self._plans.prepare(self._content_epoch(epoch))
 
     def remove_epoch(self, epoch):
-        """Removes the plan files of an epoch that is over. Those of epoch 0 stay: every start needs their counts."""
-        if self._content_epoch(epoch) > 0:
-            self._plans.remove(epoch)
+        """Removes the plan files of an epoch that is over and that no other epoch needs."""
+        self._plans.remove(self._content_epoch(epoch))
 
     def epoch(self, epoch, first_batch=0):
         """A `tf.data.Dataset` of the batches `first_batch`, `first_batch + 1`, ... of an epoch."""
@@ -128,9 +135,9 @@ class PairReader:
         def load(visit):
             return self._load(visit, content_epoch)
 
-        def batches_of_group(tokens, spans, example_ids, start, stop):
+        def batches_of_group(group, start, stop):
             def batch(number):
-                return self._batch(number, tokens, spans, example_ids, content_epoch)
+                return self._batch(number, group, content_epoch)
 
             numbers = tf.data.Dataset.range(start, stop)
             return numbers.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
@@ -147,7 +154,7 @@ class PairReader:
         return np.random.default_rng(np.random.SeedSequence((self._seed, *stream)))
 
     def _load(self, visit, epoch):
-        """Reads a group: its tokens [tokens], spans [examples, 5] and ids [examples], shuffled, and the batch range."""
+        """Reads a group, its examples shuffled: `_Group`, and the first batch wanted of it and the one behind the last."""
         group, row_seed, start, stop = visit[0], visit[1:3], visit[3], visit[4]
         shards = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)[group]
         counts = tf.gather(self._counts, shards)
@@ -157,8 +164,9 @@ class PairReader:
         places = tf.range(tf.reduce_sum(counts))
         example_ids = tf.repeat(first_ids, counts) + places
         order = tf.random.experimental.stateless_shuffle(places, row_seed, alg="philox")
-        spans = tf.gather(self._read_spans(shards, counts, epoch), order)
-        return self._read_tokens(shards), spans, tf.gather(example_ids, order), start, stop
+        plan = tf.gather(self._read_plan(shards, counts, epoch), order)
+        tokens, word_marks = self._read_tokens(shards), self._read_word_marks(shards)
+        return _Group(tokens, word_marks, plan, tf.gather(example_ids, order)), start, stop
 
     def _read_tokens(self, shards):
         paths = [self._shards.path(name, "tokens") for name in self._shards.names]
@@ -171,50 +179,58 @@ class PairReader:
         with tf.control_dependencies([tf.debugging.assert_less(largest, vocab_size, message)]):
             return tf.identity(tokens)
 
-    def _read_spans(self, shards, counts, epoch):
-        """The plans of a group's shards, moved to where its tokens stand in the group: int64 [examples, 5]."""
+    def _read_word_marks(self, shards):
+        """bool [tokens], true for a token that continues a word; empty where they are not wanted."""
+        if not self._uses_word_marks:
+            return tf.zeros([0], tf.bool)
+        paths = [_word_marks_path(self._shards, name) for name in self._shards.names]
+        return tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), tf.uint8) > 0
+
+    def _read_plan(self, shards, counts, epoch):
+        """The plans of a group's shards, moved to where its tokens stand in the group: int64 [examples, columns]."""
         paths = [self._plans.path(shard, epoch) for shard in range(len(self._counts))]
         # A .npy file is a header and the rows: the rows are its end.
-        row_bytes = tf.cast(counts * PLAN_COLUMNS * 4, tf.int32)
+        row_bytes = tf.cast(counts * self._plans.columns * 4, tf.int32)
         rows = tf.strings.substr(_read_files(tf.gather(paths, shards)), -row_bytes, row_bytes)
-        spans = tf.reshape(tf.io.decode_raw(tf.strings.reduce_join(rows), tf.int32), [-1, PLAN_COLUMNS])
-        spans = tf.cast(spans, tf.int64)
+        plan = tf.reshape(tf.io.decode_raw(tf.strings.reduce_join(rows), tf.int32), [-1, self._plans.columns])
+        plan = tf.cast(plan, tf.int64)
         token_counts = np.array([shard["tokens"] for shard in self._shards.meta["shards"]], np.int64)
         first_tokens = tf.cumsum(tf.gather(token_counts, shards), exclusive=True)
-        return tf.concat([spans[:, :4] + tf.repeat(first_tokens, counts)[:, None], spans[:, 4:]], axis=1)
+        return tf.concat([plan[:, :-1] + tf.repeat(first_tokens, counts)[:, None], plan[:, -1:]], axis=1)
 
-    def _batch(self, number, tokens, spans, example_ids, epoch):
+    def _batch(self, number, group, epoch):
         batch_size, sequence_length = self._phase.batch_size, self._phase.sequence_length
-        rows = number * batch_size + tf.range(batch_size, dtype=tf.int64)
-        is_example = rows < tf.shape(spans, tf.int64)[0]
-        rows = tf.where(is_example, rows, 0)
-        # A row that fills is [CLS] [SEP] [SEP]: nothing to predict, and no attention over nothing.
-        spans = tf.where(is_example[:, None], tf.gather(spans, rows), 0)
-        word_ids, type_ids, lengths = self._assemble(tokens, spans)
-        masked = self._masking(word_ids, lengths, tf.gather(example_ids, rows), epoch)
-        return {
-            **masked,
-            "input_mask": tf.sequence_mask(lengths, sequence_length, tf.int32),
-            "input_type_ids": type_ids,
-            "next_sentence_labels": tf.cast(spans[:, 4], tf.int32),
+        places = number * batch_size + tf.range(batch_size, dtype=tf.int64)
+        is_example = places < tf.shape(group.plan, tf.int64)[0]
+        places = tf.where(is_example, places, 0)
+        # A row that fills is [CLS] alone: nothing to predict, and no attention over nothing.
+        plan = tf.where(is_example[:, None], tf.gather(group.plan, places), 0)
+        rows = assemble_rows(group.tokens, plan[:, :-1], sequence_length, self._vocabulary)
+        continuation = tf.gather(group.word_marks, rows.sources) if self._uses_word_marks else None
+        example_ids = tf.gather(group.example_ids, places)
+        batch = {
+            **self._masking(rows.word_ids, rows.lengths, example_ids, epoch, continuation),
+            "input_mask": tf.sequence_mask(rows.lengths, sequence_length, tf.int32),
+            "input_type_ids": rows.span_numbers if self._has_pairs else tf.zeros_like(rows.span_numbers),
             "example_weights": tf.cast(is_example, tf.float32),
         }
+        if self._has_pairs:
+            batch["next_sentence_labels"] = tf.cast(plan[:, -1], tf.int32)
+        return batch
 
-    def _assemble(self, tokens, spans):
-        """[CLS] A [SEP] B [SEP] and padding: ids and segments int32 [batch, seq], lengths int32 [batch]."""
-        vocabulary = self._vocabulary
-        a_start, a_end, b_start, b_end = (spans[:, column, None] for column in range(4))
-        places = tf.range(self._phase.sequence_length, dtype=tf.int64)[None, :]
-        first_separator = a_end - a_start + 1
-        last_separator = first_separator + b_end - b_start + 1
-        in_a = (places > 0) & (places < first_separator)
-        in_b = (places > first_separator) & (places < last_separator)
-        source = tf.where(in_a, a_start + places - 1, b_start + places - first_separator - 1)
-        gathered = tf.cast(tf.gather(tokens, tf.where(in_a | in_b, source, 0)), tf.int32)
-        is_separator = (places == first_separator) | (places == last_separator)
-        special = tf.where(is_separator, vocabulary.sep_id, tf.where(places == 0, vocabulary.cls_id, vocabulary.pad_id))
-        type_ids = tf.cast((places > first_separator) & (places <= last_separator), tf.int32)
-        return tf.where(in_a | in_b, gathered, special), type_ids, tf.cast(last_separator[:, 0] + 1, tf.int32)
+
+class _Group(NamedTuple):
+    """Shards in memory: tokens [tokens], marks of words bool [tokens or 0], plan [examples, columns], ids [examples]."""
+
+    tokens: tf.Tensor
+    word_marks: tf.Tensor
+    plan: tf.Tensor
+    example_ids: tf.Tensor
+
+
+def _word_marks_path(shards, name):
+    """The file of a shard that marks with 1 each token that continues the word that the token before began."""
+    return join(shards.folder, f"{name}.continuations")
 
 
 def _group_shards(counts, shards_per_group, batch_size, seed):

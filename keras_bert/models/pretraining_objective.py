@@ -1,6 +1,9 @@
-"""What pretraining minimises and measures: masked LM plus next sentence prediction (paper, section 3.1)."""
+"""What pretraining minimises and measures: masked LM, and next sentence prediction (paper, section 3.1)."""
 
 from keras import ops
+
+_LABELS = {"mlm": "masked_lm_ids", "nsp": "next_sentence_labels"}
+_WEIGHTS = {"mlm": "masked_lm_weights", "nsp": "example_weights"}
 
 
 class PretrainingObjective:
@@ -14,21 +17,21 @@ class PretrainingObjective:
         mask_id: the id of [MASK], to tell the positions where nothing shows through.
         unigram_nats: [vocab] float32, -log p of each token in the training text. With it, `sums` measures the
             unigram's cross-entropy at the [MASK]ed positions too (for validation).
+        next_sentence: whether batches have `next_sentence_labels`; without them the masked LM is the only term.
+
+    Attributes:
+        terms: names of the terms of the loss.
     """
 
-    terms = ("mlm", "nsp")
-
-    def __init__(self, mask_id, unigram_nats=None):
+    def __init__(self, mask_id, unigram_nats=None, next_sentence=True):
+        self.terms = ("mlm", "nsp") if next_sentence else ("mlm",)
         self.mask_id = mask_id
         self.unigram_nats = unigram_nats
 
     def counts(self, batch):
         """Scalars float32: masked LM predictions, examples, and predictions whose input is [MASK] itself."""
-        return {
-            "mlm": ops.sum(batch["masked_lm_weights"]),
-            "nsp": ops.sum(batch["example_weights"]),
-            "mask_token": ops.sum(self._mask_token_weights(batch)),
-        }
+        counts = {term: ops.sum(batch[_WEIGHTS[term]]) for term in self.terms}
+        return {**counts, "mask_token": ops.sum(self._mask_token_weights(batch))}
 
     def sums(self, outputs, batch):
         """`{term: {metric: scalar}}` from a `BertForPreTraining`'s outputs.
@@ -36,15 +39,13 @@ class PretrainingObjective:
         `mask_token` holds the loss at [MASK]ed positions alone: a kept or replaced token shows through or
         misleads, so the mixed masked LM loss says less of what was learned.
         """
-        mlm = _classification(outputs["mlm_logits"], batch["masked_lm_ids"])
-        nsp = _classification(outputs["nsp_logits"], batch["next_sentence_labels"])
-        weights = {"mlm": batch["masked_lm_weights"], "nsp": batch["example_weights"]}
+        metrics = {term: _classification(outputs[f"{term}_logits"], batch[_LABELS[term]]) for term in self.terms}
         sums = {
-            term: {name: ops.sum(values * weights[term]) for name, values in metrics.items()}
-            for term, metrics in (("mlm", mlm), ("nsp", nsp))
+            term: {name: ops.sum(values * batch[_WEIGHTS[term]]) for name, values in metrics[term].items()}
+            for term in self.terms
         }
         mask_token = self._mask_token_weights(batch)
-        sums["mask_token"] = {"loss": ops.sum(mlm["loss"] * mask_token)}
+        sums["mask_token"] = {"loss": ops.sum(metrics["mlm"]["loss"] * mask_token)}
         if self.unigram_nats is not None:
             unigram = ops.take(self.unigram_nats, batch["masked_lm_ids"], axis=0)
             sums["mask_token"]["unigram_loss"] = ops.sum(unigram * mask_token)

@@ -8,7 +8,7 @@ class PhasedBatches:
     """`batch = f(step)` over phases and epochs.
 
     Args:
-        readers: one `PairReader` a phase.
+        readers: one `ShardReader` or `TextReader` a phase.
         shares: each phase's share of all steps, summing to 1.
         steps: steps of the whole run.
         distribute: function that spreads a `tf.data.Dataset` over the replicas.

@@ -4,19 +4,14 @@ import dataclasses
 import time
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-from keras_bert import files
 from keras_bert.checkpoints.model_folder import write_model_folder
-from keras_bert.data.held_out import TRAIN, VALIDATION
-from keras_bert.data.reader import PairReader
-from keras_bert.data.shards import ShardSet
 from keras_bert.models.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.phased_batches import PhasedBatches
-from keras_bert.tasks.pretraining_data import prepare_run_data, shards_folder
+from keras_bert.tasks.pretraining_readers import open_readers
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics import MetricSums, perplexity
@@ -26,9 +21,6 @@ from keras_bert.training.progress import Progress
 from keras_bert.training.step import Step
 from keras_bert.training.stop_request import StopRequest
 from keras_bert.training.strategy import check_divisible, make_strategy
-
-# Of the validation masks and pairs: fixed, so that runs with different seeds are measured on the same questions.
-VALIDATION_SEED = 20181011
 
 
 def pretrain(config, run, report=print):
@@ -52,10 +44,9 @@ def pretrain(config, run, report=print):
         report(f"{run.path} is finished: {finished['steps']} steps. --steps N goes on, --fresh starts over.")
         return finished
 
-    tokenizer = prepare_run_data(config, run.data, report)
-    vocabulary = tokenizer.vocabulary
-    train_shards = ShardSet.open(shards_folder(config, run.data, TRAIN), vocabulary)
-    validation_shards = ShardSet.open(shards_folder(config, run.data, VALIDATION), vocabulary)
+    readers = open_readers(config, run.data, report)
+    tokenizer, vocabulary = readers.tokenizer, readers.tokenizer.vocabulary
+    predicts_next = config.objective.pair == "nsp"
 
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(config.training.seed)
@@ -64,6 +55,9 @@ def pretrain(config, run, report=print):
             dataclasses.replace(config.model, vocab_size=len(vocabulary)),
             dtype="mixed_bfloat16" if config.training.precision == "bfloat16" else "float32",
         )
+        if not predicts_next:
+            # They get no gradient; weight decay would shrink them all the same.
+            model.encoder.pooler.trainable = model.nsp_head.trainable = False
         optimizer = make_optimizer(config.optimizer, config.training.steps)
         optimizer.build(model.trainable_variables)
     report(f"The model has {model.count_params():,} parameters.")
@@ -71,24 +65,16 @@ def pretrain(config, run, report=print):
     def distribute(dataset):
         return strategy.experimental_distribute_dataset(dataset)
 
-    def reader(shards, phase, seed, masking):
-        return PairReader(
-            shards, vocabulary, phase, config.objective, masking, seed,
-            files.join(run.data, "plans"), config.data.shards_per_group,
-        )  # fmt: skip
-
-    fixed = dataclasses.replace(config.masking, refresh="never")
-    training = [reader(train_shards, phase, config.training.seed, config.masking) for phase in config.phases]
-    validation = [reader(validation_shards, phase, VALIDATION_SEED, fixed) for phase in config.phases]
-    batches = PhasedBatches(training, [phase.share for phase in config.phases], config.training.steps, distribute)
-    objective = PretrainingObjective(vocabulary.mask_id)
-    measured = PretrainingObjective(vocabulary.mask_id, _unigram_nats(train_shards))
+    shares = [phase.share for phase in config.phases]
+    batches = PhasedBatches(readers.training, shares, config.training.steps, distribute)
+    objective = PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next)
+    measured = PretrainingObjective(vocabulary.mask_id, readers.unigram_nats, predicts_next)
     evaluation_step = Step(strategy, model, measured)
 
     def evaluate(done):
         phase = batches.phase(done - 1)
         wanted = -(-config.training.evaluation_examples // config.phases[phase].batch_size)
-        dataset = validation[phase].all_batches().take(wanted)
+        dataset = readers.validation[phase].all_batches().take(wanted)
         sums = MetricSums(objective.terms)
         for batch in distribute(dataset):
             sums.add(evaluation_step.evaluate(batch))
@@ -123,9 +109,3 @@ def pretrain(config, run, report=print):
     }
     run.write_results(results)
     return run.results()
-
-
-def _unigram_nats(shards):
-    """[vocab] float32: -log p of each token in the training text, every count one higher so that none is infinite."""
-    counts = shards.token_counts().astype("float64") + 1.0
-    return np.float32(np.log(counts.sum()) - np.log(counts))

@@ -9,9 +9,9 @@ from keras_bert.data.prepare import VOCABULARY_FILE, is_prepared, prepare
 from keras_bert.data.python_documentation import python_documentation
 from keras_bert.data.shards import ShardSet
 from keras_bert.errors import UserError
+from keras_bert.tasks.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.vocabulary_learning import learn_vocabulary
 
 
 def prepare_run_data(config, folder, report):
@@ -30,12 +30,13 @@ def prepare_run_data(config, folder, report):
     Raises:
         UserError: the prepared folder, or what is in the run's, was made with another tokenizer than the recipe's.
     """
-    files.make_folder(folder)
-    vocabulary_file = files.join(folder, VOCABULARY_FILE)
     prepared = _prepared_folder(config)
-    if not files.exists(vocabulary_file):
-        _make_vocabulary(config, prepared, report).to_file(vocabulary_file)
-    vocabulary = Vocabulary.from_file(vocabulary_file)
+
+    def training_texts():
+        return training_documents(_corpus(config).documents(), config.data.validation_share)
+
+    given = _prepared_vocabulary(config, prepared) if prepared else None
+    vocabulary = run_vocabulary(config, folder, training_texts, report, given)
     lower_case = config.vocabulary.lower_case
     shards = prepared or files.join(folder, "shards")
     if prepared:
@@ -75,37 +76,15 @@ def _prepared_folder(config):
     return prepared
 
 
-def _make_vocabulary(config, prepared, report):
-    wanted = config.model.vocab_size
-    given = config.vocabulary.file
-    if prepared:
-        vocabulary_file = files.join(prepared, VOCABULARY_FILE)
-        vocabulary = _of_size(vocabulary_file, wanted)
-        if given and Vocabulary.from_file(given).fingerprint != vocabulary.fingerprint:
-            raise UserError(
-                f"{prepared}: made with the vocabulary in {vocabulary_file}. Received: {given}, which is another. "
-                "Leave vocabulary.file out, or run `prepare` again with it."
-            )
-        return vocabulary
-    if given:
-        return _of_size(given, wanted)
-    report(f"Learning a vocabulary of {wanted:,} pieces.")
-    # Only from the training side: a piece that occurs in held-out text alone must not be known.
-    texts = training_documents(_corpus(config).documents(), config.data.validation_share)
-    vocabulary = learn_vocabulary(texts, wanted, config.vocabulary.lower_case)
-    if len(vocabulary) < wanted:
-        report(f"The text gives {len(vocabulary):,} pieces and no more; the model's vocabulary is that large.")
-    return vocabulary
-
-
-def _of_size(vocabulary_file, wanted):
-    vocabulary = Vocabulary.from_file(vocabulary_file)
-    if len(vocabulary) != wanted:
+def _prepared_vocabulary(config, prepared):
+    """The vocabulary file in a prepared folder; one that the recipe names must be the same."""
+    path, given = files.join(prepared, VOCABULARY_FILE), config.vocabulary.file
+    if given and Vocabulary.from_file(given).fingerprint != Vocabulary.from_file(path).fingerprint:
         raise UserError(
-            f"{vocabulary_file}: needs model.vocab_size ({wanted}) rows. Received: {len(vocabulary)}. "
-            f"Set model.vocab_size={len(vocabulary)}, or give the model's own vocabulary."
+            f"{prepared}: made with the vocabulary in {path}. Received: {given}, which is another. "
+            "Leave vocabulary.file out, or run `prepare` again with it."
         )
-    return vocabulary
+    return path
 
 
 def _corpus(config):

@@ -1,15 +1,9 @@
-"""Planned segment pairs: labels, spans, shares and the plan files."""
-
-import os
-import random
+"""Planned segment pairs: labels, spans and shares."""
 
 import numpy as np
 import pytest
 
-from keras_bert.config import ObjectiveConfig
-from keras_bert.data.pairs import PairPlans, _truncate, plan_pairs, repeat_to_count
-from keras_bert.data.shards import ShardSet, ShardWriter
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.data.pairs import _truncate, plan_pairs, repeat_to_count
 
 SHAPES = {  # documents, sentences a document, tokens a sentence
     "ordinary": (1000, (1, 30), (3, 50)),
@@ -180,79 +174,3 @@ def test_repeat_to_count_goes_round_evenly():
     assert len(set(fewer)) == 7
     assert set(np.unique(more, return_counts=True)[1]) == {2, 3}
     assert list(fewer) != sorted(fewer)
-
-
-@pytest.fixture
-def shards(tmp_path):
-    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"])
-    generator = random.Random(0)
-    with ShardWriter(tmp_path / "shards", vocabulary, True, 0.01) as writer:
-        for _ in range(200):
-            writer.add([generator.choices(range(5, 13), k=generator.randint(1, 30)) for _ in range(10)])
-    return ShardSet.open(tmp_path / "shards", vocabulary)
-
-
-def _plans(folder, shards, **objective):
-    return PairPlans(folder, shards, 29, ObjectiveConfig(**objective), 7)
-
-
-def test_every_epoch_has_as_many_examples_as_the_first(shards, tmp_path):
-    plans = _plans(tmp_path / "plans", shards)
-    assert len(plans.counts) > 1
-    plans.prepare(3)
-    files = [np.load(plans.path(shard, 3), allow_pickle=False) for shard in range(len(plans.counts))]
-    assert [len(plan) for plan in files] == plans.counts
-    first = np.load(plans.path(0, 0), allow_pickle=False)
-    assert len(set(map(tuple, first)) & set(map(tuple, files[0]))) < len(first) / 5, "the epochs have the same pairs"
-
-
-def test_a_plan_of_another_count_is_made_again(shards, tmp_path):
-    plans = _plans(tmp_path / "plans", shards)
-    plans.prepare(1)
-    plan = np.load(plans.path(0, 1), allow_pickle=False)
-    np.save(plans.path(0, 1), plan[:-1])
-    plans.prepare(1)
-    assert np.array_equal(np.load(plans.path(0, 1), allow_pickle=False), plan)
-
-
-def test_plan_files_are_kept_and_damaged_ones_made_again(shards, tmp_path):
-    plans = _plans(tmp_path / "plans", shards)
-    kept, damaged = plans.path(0, 0), plans.path(1, 0)
-    with open(damaged, "rb") as stream:
-        content = stream.read()
-    marked = np.load(kept, allow_pickle=False)
-    marked[0, 4] ^= 1
-    np.save(kept, marked)
-    beyond_a, beyond_b, too_long, no_label = (np.load(damaged, allow_pickle=False) for _ in range(4))
-    beyond_a[0, :2] += 10**6
-    beyond_b[0, 2:4] += 10**6
-    too_long[0, 1] = too_long[0, 0] + 29
-    no_label[0, 4] = 2
-    header = content[:-beyond_a.nbytes]
-    refused = [header + plan.tobytes() for plan in (beyond_a, beyond_b, too_long, no_label)]
-    for damage in (b"", content[:-4], b"not a plan", *refused):
-        with open(damaged, "wb") as stream:
-            stream.write(damage)
-        assert _plans(tmp_path / "plans", shards).counts == plans.counts
-        with open(damaged, "rb") as stream:
-            assert stream.read() == content
-    assert np.array_equal(np.load(kept, allow_pickle=False), marked), "a sound plan was made again"
-
-
-def test_another_objective_has_other_files(shards, tmp_path):
-    folder = tmp_path / "plans"
-    paths = {
-        _plans(folder, shards, **objective).path(0, 0)
-        for objective in ({}, {"random_next_share": 0.0}, {"short_sequence_share": 0.0})
-    }
-    assert len(paths) == 3
-
-
-def test_removed_plans_are_made_again_with_the_same_content(shards, tmp_path):
-    plans = _plans(tmp_path / "plans", shards)
-    plans.prepare(2)
-    before = np.load(plans.path(0, 2), allow_pickle=False)
-    plans.remove(2)
-    assert not any(os.path.exists(plans.path(shard, 2)) for shard in range(len(plans.counts)))
-    plans.prepare(2)
-    assert np.array_equal(np.load(plans.path(0, 2), allow_pickle=False), before)

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.config import MaskingConfig, ObjectiveConfig, PhaseConfig
-from keras_bert.data.pairs import PairPlans
-from keras_bert.data.reader import PairReader
+from keras_bert.data.plans import Plans
+from keras_bert.data.reader import ShardReader
 from keras_bert.data.shards import ShardSet, ShardWriter
 from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
@@ -57,10 +57,11 @@ def make_reader(shards, vocabulary, plans_folder):
     return make
 
 
-def _reader(shards, vocabulary, folder, batch_size=8, seed=3, shards_per_group=3, random_next_share=0.5, **masking):
+def _reader(
+    shards, vocabulary, folder, batch_size=8, seed=3, shards_per_group=3, objective=ObjectiveConfig(), **masking
+):
     phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=PREDICTIONS)
-    objective = ObjectiveConfig(random_next_share=random_next_share)
-    return PairReader(shards, vocabulary, phase, objective, MaskingConfig(**masking), seed, folder, shards_per_group)
+    return ShardReader(shards, vocabulary, phase, objective, MaskingConfig(**masking), seed, folder, shards_per_group)
 
 
 def _take(dataset):
@@ -89,7 +90,7 @@ def _examples(batches, masked=False):
 
 def _planned_examples(shards, vocabulary, plans_folder, epoch=0, seed=3):
     """The same rows, put together in plain Python from the plan files and the shards."""
-    plans = PairPlans(plans_folder, shards, LENGTH - 3, ObjectiveConfig(), seed)
+    plans = Plans(plans_folder, shards, LENGTH, ObjectiveConfig(), seed)
     plans.prepare(epoch)
     rows = []
     for number, name in enumerate(shards.names):
@@ -123,6 +124,35 @@ def test_rows_are_the_planned_pairs(make_reader, shards, vocabulary, plans_folde
     planned = _planned_examples(shards, vocabulary, plans_folder)
     assert reader.examples_per_epoch == len(planned)
     assert sorted(_examples(reader.all_batches())) == sorted(planned)
+
+
+@pytest.mark.parametrize("packing", ["document", "full"])
+def test_packed_rows_are_the_planned_spans_each_with_its_separator(
+    make_reader, shards, vocabulary, plans_folder, packing
+):
+    objective = ObjectiveConfig(pair="none", packing=packing)
+    reader = make_reader(objective=objective)
+    plans = Plans(plans_folder, shards, LENGTH, objective, 3)
+    planned = []
+    for number, name in enumerate(shards.names):
+        tokens, _, _ = shards.read(name)
+        for row in np.load(plans.path(number, 0), allow_pickle=False)[:, :-1]:
+            ids = [vocabulary.cls_id]
+            for start, end in row.reshape(-1, 2):
+                if end > start:
+                    ids += [*tokens[start:end].tolist(), vocabulary.sep_id]
+            planned.append(tuple(ids + [vocabulary.pad_id] * (LENGTH - len(ids))))
+    batches = _take(reader.all_batches())
+    assert all("next_sentence_labels" not in batch and not batch["input_type_ids"].any() for batch in batches)
+    rows = [
+        tuple(row) for batch in batches for row in _restored(batch)[batch["example_weights"] > 0].tolist()
+    ]  # fmt: skip
+    assert sorted(rows) == sorted(planned)
+    filled = sum(batch["input_mask"][batch["example_weights"] > 0].sum() for batch in batches)
+    assert reader.padding_share == pytest.approx(1 - filled / (LENGTH * len(rows)))
+    assert reader.next_share is None
+    separators = max(row.count(vocabulary.sep_id) for row in rows)
+    assert separators == 1 if packing == "document" else separators > 1
 
 
 @pytest.mark.parametrize("epoch", [0, 1])
@@ -196,7 +226,7 @@ def test_masks_are_keyed_by_the_epoch_and_the_place_of_the_example(
 ):
     reader = make_reader(refresh=refresh)
 
-    def keep_keys(input_word_ids, lengths, example_ids, epoch):
+    def keep_keys(input_word_ids, lengths, example_ids, epoch, continuation):
         return {"input_word_ids": input_word_ids, "example_ids": example_ids, "mask_epoch": tf.constant(epoch)}
 
     reader._masking = keep_keys
@@ -209,7 +239,7 @@ def test_masks_are_keyed_by_the_epoch_and_the_place_of_the_example(
 
 def test_epochs_order_groups_and_the_rows_in_them_anew(make_reader, shards, vocabulary, plans_folder):
     planned = _planned_examples(shards, vocabulary, plans_folder)
-    plans = PairPlans(plans_folder, shards, LENGTH - 3, ObjectiveConfig(), 3)
+    plans = Plans(plans_folder, shards, LENGTH, ObjectiveConfig(), 3)
     shard_of = dict(zip(planned, np.repeat(np.arange(len(plans.counts)), plans.counts)))
     reader = make_reader(refresh="never", batch_size=1, shards_per_group=1)
     orders = [_examples(reader.epoch(epoch)) for epoch in (0, 1)]
@@ -261,7 +291,33 @@ def test_fewer_examples_than_a_batch(make_reader):
     assert batch["masked_lm_weights"][~padding].any(axis=1).all()
     assert batch["input_mask"][padding].any(axis=1).all(), "attention over nothing is not a number"
     ids = [set(row) for row in batch["input_word_ids"][padding]]
-    assert all(row == {0, 2, 3} for row in ids)
+    assert all(row == {0, 2} for row in ids)
+
+
+def test_whole_words_are_those_that_the_shards_mark(tmp_path, vocabulary):
+    """Words of two tokens from each even place on, which nothing in the vocabulary tells."""
+    with ShardWriter(tmp_path / "shards", vocabulary, True) as writer:
+        for first in range(5, 2000, 100):
+            writer.add([range(first, first + 100)])
+    shards = ShardSet.open(tmp_path / "shards", vocabulary)
+    shards.meta["word_marks"] = True
+    for name in shards.names:
+        marks = np.arange(shards.read(name)[0].size, dtype=np.uint8) % 2
+        marks.tofile(tmp_path / "shards" / f"{name}.continuations")
+    objective = ObjectiveConfig(pair="none", packing="document")
+    reader = _reader(shards, vocabulary, tmp_path / "plans", objective=objective, whole_word=True)
+    pairs = 0
+    for batch in _take(reader.epoch(0)):
+        for row, positions, ids, weights in zip(
+            _restored(batch), batch["masked_lm_positions"], batch["masked_lm_ids"], batch["masked_lm_weights"]
+        ):
+            chosen = set(positions[weights > 0].tolist())
+            # Sentences are cut at an even number of tokens; heads are at odd ids because the first id is 5.
+            for position, token in zip(positions[weights > 0], ids[weights > 0]):
+                other = position + 1 if token % 2 else position - 1
+                assert other in chosen and row[other] == token + (1 if token % 2 else -1)
+                pairs += 1
+    assert pairs > 100
 
 
 def test_ids_of_more_than_16_bits(tmp_path):
@@ -294,7 +350,7 @@ def test_one_document_needs_next_sentences_only(tmp_path, vocabulary):
     shards = _write_shards(tmp_path / "shards", vocabulary, 1)
     with pytest.raises(UserError, match="two documents.*objective.random_next_share=0"):
         _reader(shards, vocabulary, tmp_path / "plans")
-    reader = _reader(shards, vocabulary, tmp_path / "plans", random_next_share=0.0)
+    reader = _reader(shards, vocabulary, tmp_path / "plans", objective=ObjectiveConfig(random_next_share=0.0))
     assert not any(batch["next_sentence_labels"].any() for batch in reader.all_batches().as_numpy_iterator())
 
 

@@ -1,8 +1,10 @@
 """Pretraining end to end on generated text: it learns, it can be stopped, and it says what is wrong."""
 
 import json
+import operator
 import os
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,6 +13,7 @@ from corpus import write_corpus
 from keras_bert.config import PretrainConfig
 from keras_bert.errors import UserError
 from keras_bert.models.loading import load
+from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining import pretrain
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
@@ -193,3 +196,61 @@ def test_a_batch_that_does_not_divide_is_refused(corpus, tmp_path, monkeypatch, 
     monkeypatch.setattr("keras_bert.tasks.pretraining.make_strategy", lambda name: mirrored_strategy)
     with pytest.raises(UserError, match=r"phases.0.batch_size: needs a multiple of 2 .*Received: 7.*6 and 8"):
         pretrain(recipe(corpus, **{"phases.0.batch_size": 7}), RunFolder(str(tmp_path / "run")), lambda line: None)
+
+
+PACKED = {"objective.pair": "none", "training.steps": 6, "training.checkpoint_every": 2}
+
+
+@pytest.mark.parametrize("source", ["files", "text"])
+def test_the_masked_lm_alone(corpus, tmp_path, source):
+    """Packed rows from shards and from raw text: no figure of the next sentence, and the heads stay as they began."""
+    run = RunFolder(str(tmp_path / "run"))
+    said = []
+    results = pretrain(recipe(corpus, **PACKED, **{"data.source": source}), run, said.append)
+    lines = metrics(run)
+    assert lines and not any("nsp" in name for line in lines for name in line)
+    assert all(line["loss"] == line["mlm_loss"] for line in lines if "loss" in line)
+    assert ("eval_mask_token_unigram_loss" in results) == (source == "files")
+    (described,) = [line for line in said if line.startswith("Training examples:")]
+    assert "% padding" in described and "next" not in described
+    trained = load(run.path).model
+    keras.utils.set_random_seed(1)
+    fresh = BertForPreTraining(trained.config)
+    for part in ("nsp_head", "encoder.pooler"):
+        kept, began = (operator.attrgetter(part)(model).get_weights() for model in (trained, fresh))
+        assert all(np.array_equal(one, other) for one, other in zip(kept, began, strict=True))
+    assert not np.array_equal(trained.mlm_head.get_weights()[0], fresh.mlm_head.get_weights()[0])
+
+
+def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corpus, tmp_path, monkeypatch):
+    config = recipe(corpus, **PACKED, **{"data.source": "text"})
+    straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
+    expected = pretrain(config, straight, lambda line: None)
+    record = Loop._record
+
+    def stop(loop, done, figures):
+        record(loop, done, figures)
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Loop, "_record", stop)
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(config, stopped, lambda line: None)
+    said = []
+    results = pretrain(config, stopped, said.append)
+    assert "Going on from step 2." in said
+    assert metrics(stopped) == metrics(straight)
+    assert {**results, "seconds": 0} == {**expected, "seconds": 0}
+
+
+def test_what_the_examples_are_is_said_once(corpus, tmp_path):
+    said = []
+    pretrain(recipe(corpus, **{"training.steps": 1}), RunFolder(str(tmp_path / "run")), said.append)
+    (described,) = [line for line in said if line.startswith("Training examples:")]
+    assert "an epoch, at most 32 tokens, " in described and "with the next sentence" in described
+
+
+def test_raw_text_gives_no_pairs(corpus):
+    with pytest.raises(UserError, match="objective.pair: needs none where data.source is text"):
+        recipe(corpus, **{"data.source": "text"})

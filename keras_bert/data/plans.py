@@ -1,0 +1,137 @@
+"""The plans of a shard set, in files: which spans of tokens make up each example.
+
+A plan is an int32 array [examples, 2 * spans + 1]: start and end of each span, half-open, and the next sentence label.
+An example is [CLS] and its spans, each followed by [SEP]; a span of no token has no [SEP] either.
+"""
+
+import hashlib
+import io
+import json
+
+import numpy as np
+
+from keras_bert.data.packing import most_documents, plan_packed
+from keras_bert.data.pairs import plan_pairs, repeat_to_count
+from keras_bert.files import atomic_write, exists, join, make_folder, open_file, remove_file
+
+SPECIAL_TOKENS_OF_A_PAIR = 3  # [CLS] A [SEP] B [SEP]
+_PAIRS_STREAM, _REPEAT_STREAM = 1, 2
+
+
+class Plans:
+    """The plans of a shard set for one sequence length and seed, each in a file made when first asked for.
+
+    Pairs are planned anew for every epoch, with as many examples of a shard as epoch 0; packed rows are the same in
+    every epoch. The files can be removed at any time; they are made again with the same content.
+
+    Attributes:
+        columns: int, of every plan.
+        counts: list of int, the examples of each shard.
+        padding_share: share of the places of all examples of epoch 0 that hold padding.
+        next_share: share of the examples of epoch 0 with label 0, "next".
+
+    Args:
+        folder: path where the files are kept.
+        shards: a `ShardSet`.
+        sequence_length: int.
+        objective: an `ObjectiveConfig`.
+        seed: int, at least 0.
+    """
+
+    def __init__(self, folder, shards, sequence_length, objective, seed):
+        self._folder = folder
+        self._shards = shards
+        self._sequence_length = sequence_length
+        self._objective = objective
+        self._seed = seed
+        self._has_pairs = objective.pair == "nsp"
+        self._spans = 2 if self._has_pairs else most_documents(objective.packing, sequence_length)
+        self.columns = 2 * self._spans + 1
+        make_folder(folder)
+        self.counts, filled, labels = [], 0, 0
+        for shard in range(len(shards.names)):
+            plan = self._prepare(shard, 0, None)
+            self.counts.append(len(plan))
+            filled += int(_places(plan).sum())
+            labels += int(plan[:, -1].sum())
+        examples = max(sum(self.counts), 1)
+        self.padding_share = 1.0 - filled / (examples * sequence_length)
+        self.next_share = 1.0 - labels / examples
+
+    def path(self, shard, epoch):
+        """The file of shard number `shard`; its name changes with everything that the plan is made from."""
+        description = self._shards.meta["shards"][shard]
+        objective = self._objective
+        made_from = [description["sha256"]["sentences"], description["sha256"]["documents"]]
+        if self._has_pairs:
+            kind = f"pairs-seed{self._seed}-epoch{epoch}"
+            made_from += [objective.random_next_share, objective.short_sequence_share]
+        else:
+            kind = f"packed-{objective.packing}"
+        fingerprint = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:12]
+        return join(
+            self._folder, f"{description['name']}-{kind}-length{self._sequence_length}-{fingerprint}.npy"
+        )  # fmt: skip
+
+    def prepare(self, epoch):
+        """Makes the files of an epoch that are absent or damaged."""
+        for shard, count in enumerate(self.counts):
+            self._prepare(shard, epoch, count)
+
+    def remove(self, epoch):
+        """Removes the files of an epoch; `prepare` makes them again. Those of epoch 0 stay: every start needs them."""
+        for shard in range(len(self.counts)):
+            if self.path(shard, epoch) != self.path(shard, 0):
+                remove_file(self.path(shard, epoch))
+
+    def _prepare(self, shard, epoch, count):
+        path = self.path(shard, epoch)
+        plan = self._read(path, count, self._shards.meta["shards"][shard]["tokens"])
+        if plan is not None:
+            return plan
+        _, sentences, documents = self._shards.read(self._shards.names[shard])
+        if self._has_pairs:
+            plan = self._plan_pairs(sentences, documents, shard, epoch, count)
+        else:
+            plan = plan_packed(sentences, documents, self._sequence_length, self._spans)
+        with atomic_write(path, "wb") as stream:
+            np.save(stream, plan, allow_pickle=False)
+        return plan
+
+    def _plan_pairs(self, sentences, documents, shard, epoch, count):
+        max_tokens = self._sequence_length - SPECIAL_TOKENS_OF_A_PAIR
+        entropy = (self._seed, _PAIRS_STREAM, epoch, shard, max_tokens)
+        shares = (self._objective.random_next_share, self._objective.short_sequence_share)
+        plan = plan_pairs(sentences, documents, max_tokens, entropy, *shares)
+        if epoch > 0 and count > 0:
+            repeat_entropy = (self._seed, _REPEAT_STREAM, epoch, shard, max_tokens)
+            plan = repeat_to_count(plan, count, np.random.default_rng(np.random.SeedSequence(repeat_entropy)))
+        return plan
+
+    def _read(self, path, count, tokens):
+        """The plan in a file, or None where it is absent or not one for a shard of that many tokens."""
+        if not exists(path):
+            return None
+        try:
+            with open_file(path) as stream:
+                plan = np.lib.format.read_array(io.BytesIO(stream.read()), allow_pickle=False)
+        except ValueError:
+            return None
+        if plan.dtype != np.dtype("<i4") or plan.ndim != 2 or plan.shape[1] != self.columns:
+            return None
+        starts, ends, labels = plan[:, :-1:2], plan[:, 1:-1:2], plan[:, -1]
+        is_plan = (
+            plan.flags.c_contiguous
+            and (count is None or len(plan) == count)
+            and np.all((0 <= starts) & (starts <= ends) & (ends <= tokens))
+            and np.all(starts[:, 0] < ends[:, 0])
+            and np.all(_places(plan) <= self._sequence_length)
+            and np.all((labels == 0) | (labels == 1))
+        )
+        return plan if is_plan else None
+
+
+def _places(plan):
+    """How many places of a row each example fills, [CLS] and every [SEP] included: int64 [examples]."""
+    lengths = plan[:, 1:-1:2].astype(np.int64) - plan[:, :-1:2]
+    return 1 + (lengths + (lengths > 0)).sum(axis=1)

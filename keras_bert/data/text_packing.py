@@ -1,0 +1,78 @@
+"""Sentences and packed rows in the graph: what `packing.plan_packed` plans, for text that comes as it goes."""
+
+import tensorflow as tf
+
+from keras_bert.text.basic_tokenizer import row_ids
+
+# A shorter rule than `text.sentences`, which is Python: without pairs a sentence is only where a row may end.
+_STOP_BEFORE_CAPITAL = r"""([.!?…]["'”’»)\]]*)[ \t]+(["'“‘«(\[]*[\p{Lu}\p{N}])"""
+_IDEOGRAPHIC_STOP = r"""([。！？｡]["'”’」』）】》〉)\]]*)"""
+
+
+def split_lines(lines):
+    """Lines [n] to sentences: strings [sentences], and the line of each, int32 [sentences]."""
+    marked = tf.strings.regex_replace(lines, _STOP_BEFORE_CAPITAL, "\\1\n\\2")
+    marked = tf.strings.regex_replace(marked, _IDEOGRAPHIC_STOP, "\\1\n")
+    sentences = tf.strings.split(marked, "\n")
+    return sentences.values, row_ids(sentences.row_splits, tf.size(sentences.values))
+
+
+def pack_sentences(lengths, documents, sequence_length, documents_in_row):
+    """Spans of packed rows, equal to those of `packing.plan_packed`.
+
+    Args:
+        lengths: int64 [sentences], tokens of each; those of none are passed over.
+        documents: int32 [sentences], ascending: sentences with one number are of one document.
+        sequence_length, documents_in_row: as in `plan_packed`.
+
+    Returns: int64 [rows, 2 * documents_in_row].
+    """
+    lengths, documents, first_tokens = _divide_long(lengths, documents, sequence_length - 2)
+    count = tf.size(lengths)
+    begins = tf.concat([tf.ones_like(documents[:1], tf.bool), documents[1:] != documents[:-1]], axis=0)
+    document_of = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+    first_sentences = tf.concat([tf.cast(tf.where(begins)[:, 0], tf.int32), [count]], axis=0)
+    document_count = tf.size(first_sentences) - 1
+    # Places in a text that has a [SEP] after each document.
+    starts = first_tokens + tf.cast(document_of, tf.int64)
+    following = tf.searchsorted(starts + lengths, starts + sequence_length - 2, side="right")
+    beyond = tf.gather(first_sentences, tf.minimum(document_of + documents_in_row, document_count))
+    first = _chain(tf.minimum(following, beyond))
+    after = tf.concat([first[1:], [count]], axis=0)[: tf.size(first)]
+
+    number = tf.gather(document_of, first)[:, None] + tf.range(documents_in_row)
+    is_used = number <= tf.gather(document_of, after - 1)[:, None]
+    number = tf.minimum(number, tf.maximum(document_count - 1, 0))
+    bounds = tf.concat([first_tokens, [tf.reduce_sum(lengths)]], axis=0)
+    span_starts = tf.maximum(tf.gather(bounds, first)[:, None], _gather_twice(bounds, first_sentences, number))
+    span_ends = tf.minimum(tf.gather(bounds, after)[:, None], _gather_twice(bounds, first_sentences, number + 1))
+    spans = tf.where(is_used[:, :, None], tf.stack([span_starts, span_ends], axis=2), 0)
+    return tf.reshape(spans, [-1, 2 * documents_in_row])
+
+
+def _divide_long(lengths, documents, max_tokens):
+    """Lengths and documents of the sentences' pieces of at most `max_tokens`, and where each begins in the tokens."""
+    pieces = -(-lengths // max_tokens)
+    ends = tf.concat([[0], tf.cumsum(pieces)], axis=0)
+    sentence = row_ids(ends, tf.cast(ends[-1], tf.int32))
+    into = (tf.range(ends[-1]) - tf.gather(ends, sentence)) * max_tokens
+    lengths = tf.minimum(tf.gather(lengths, sentence) - into, max_tokens)
+    return lengths, tf.gather(documents, sentence), tf.cumsum(lengths, exclusive=True)
+
+
+def _chain(following):
+    """0, what follows it, what follows that, … below [n], int32: doubled in every round, because rounds are slow."""
+    count = tf.size(following)
+    jumps = tf.concat([following, [count]], axis=0)  # Behind the last comes nothing.
+    chain = tf.zeros([1], tf.int32)
+
+    def double(chain, jumps):
+        return tf.concat([chain, tf.gather(jumps, chain)], axis=0), tf.gather(jumps, jumps)
+
+    shapes = (tf.TensorShape([None]), tf.TensorShape([None]))
+    chain, _ = tf.while_loop(lambda chain, jumps: chain[-1] < count, double, (chain, jumps), shapes)
+    return tf.boolean_mask(chain, chain < count)
+
+
+def _gather_twice(bounds, first_sentences, documents):
+    return tf.gather(bounds, tf.gather(first_sentences, tf.minimum(documents, tf.size(first_sentences) - 1)))

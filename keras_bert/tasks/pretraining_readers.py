@@ -1,0 +1,102 @@
+"""Where the batches of a pretraining run come from: shards, or text as it is."""
+
+import dataclasses
+
+import numpy as np
+
+from keras_bert import files
+from keras_bert.data.held_out import TRAIN, VALIDATION
+from keras_bert.data.raw_lines import RawLines
+from keras_bert.data.reader import ShardReader
+from keras_bert.data.shards import ShardSet
+from keras_bert.data.text_reader import TextReader
+from keras_bert.tasks.pretraining_data import prepare_run_data, shards_folder
+from keras_bert.tasks.run_vocabulary import run_vocabulary
+from keras_bert.text.tokenizer import WordPieceTokenizer
+
+# Of the validation masks and pairs: fixed, so that runs with different seeds are measured on the same questions.
+VALIDATION_SEED = 20181011
+
+
+@dataclasses.dataclass
+class PretrainingReaders:
+    """What a run reads.
+
+    Attributes:
+        tokenizer: the run's `WordPieceTokenizer`.
+        training, validation: lists of readers, one a phase.
+        unigram_nats: float32 [vocab], -log p of each token in the training text; None where it was not counted.
+    """
+
+    tokenizer: WordPieceTokenizer
+    training: list
+    validation: list
+    unigram_nats: np.ndarray | None
+
+
+def open_readers(config, folder, report):
+    """The `PretrainingReaders` of a `PretrainConfig`; vocabulary and shards are made in `folder` if absent.
+
+    `report` takes one line of text at a time, the last of them on the training examples.
+    """
+    if config.data.source == "text":
+        readers = _text_readers(config, folder, report)
+    else:
+        readers = _shard_readers(config, folder, report)
+    described = "; ".join(_describe(reader, phase) for reader, phase in zip(readers.training, config.phases))
+    report(f"Training examples: {described}.")
+    return readers
+
+
+def _shard_readers(config, folder, report):
+    tokenizer = prepare_run_data(config, folder, report)
+    vocabulary = tokenizer.vocabulary
+    training, validation = (ShardSet.open(shards_folder(config, folder, side), vocabulary) for side in (TRAIN, VALIDATION))
+
+    def reader(shards, phase, seed, masking):
+        return ShardReader(
+            shards, vocabulary, phase, config.objective, masking, seed,
+            files.join(folder, "plans"), config.data.shards_per_group,
+        )  # fmt: skip
+
+    return PretrainingReaders(
+        tokenizer,
+        [reader(training, phase, config.training.seed, config.masking) for phase in config.phases],
+        [reader(validation, phase, VALIDATION_SEED, _fixed(config.masking)) for phase in config.phases],
+        _unigram_nats(training),
+    )
+
+
+def _text_readers(config, folder, report):
+    config.require_text()
+    lines = RawLines(config.data.files, config.data.validation_share)
+    vocabulary = run_vocabulary(config, folder, lines.training_texts, report)
+    tokenizer = WordPieceTokenizer(vocabulary, config.vocabulary.lower_case)
+
+    def reader(phase, seed, masking, validation):
+        return TextReader(lines, tokenizer, phase, config.objective, masking, seed, validation)
+
+    return PretrainingReaders(
+        tokenizer,
+        [reader(phase, config.training.seed, config.masking, False) for phase in config.phases],
+        [reader(phase, VALIDATION_SEED, _fixed(config.masking), True) for phase in config.phases],
+        None,
+    )
+
+
+def _fixed(masking):
+    return dataclasses.replace(masking, refresh="never")
+
+
+def _describe(reader, phase):
+    parts = [] if reader.examples_per_epoch is None else [f"{reader.examples_per_epoch:,} an epoch"]
+    parts += [f"at most {phase.sequence_length} tokens", f"{reader.padding_share:.1%} padding"]
+    if reader.next_share is not None:
+        parts.append(f"{reader.next_share:.1%} with the next sentence")
+    return ", ".join(parts)
+
+
+def _unigram_nats(shards):
+    """[vocab] float32: every count is one higher so that none is infinite."""
+    counts = shards.token_counts().astype("float64") + 1.0
+    return np.float32(np.log(counts.sum()) - np.log(counts))
