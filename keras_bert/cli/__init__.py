@@ -65,6 +65,7 @@ def main(debug):
     \b
     python run.py pretrain                                  the demo: no download, a few minutes
     python run.py pretrain --config wiki_mini --data 'wiki/*'
+    python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
     python run.py fill --model runs/demo "The file [MASK] be opened."
     python run.py inspect base
     """

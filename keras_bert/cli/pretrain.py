@@ -11,7 +11,12 @@ from keras_bert.config import STRATEGIES, PretrainConfig, find_config
 
 @click.command()
 @click.option("--config", metavar="FILE", help="A recipe: a file, or a name in configs/pretrain.")
-@click.option("--data", multiple=True, metavar="GLOB", help="Text: files, folders or quoted globs. Repeatable.")
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="GLOB",
+    help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT], repeatable; or a folder of `prepare`.",
+)
 @click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<recipe>.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="The devices to train on.")
 @click.option("--steps", type=click.IntRange(min=1), help="Steps in all; a run that goes on may be given more.")

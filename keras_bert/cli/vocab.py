@@ -6,7 +6,7 @@ import click
 
 from keras_bert.quiet import import_tensorflow
 from keras_bert.errors import UserError
-from keras_bert.files import exists
+from keras_bert.files import exists, make_folder
 
 
 @click.command()
@@ -62,12 +62,13 @@ def vocab(context, inputs, size, extend, unused, cased, output):
         if len(vocabulary) < size:
             summary += f": fewer than {size:,}, because the text holds no more that occur {SMALLEST_COUNT} times"
         summary += "."
+    make_folder(os.path.dirname(output) or ".")
     vocabulary.to_file(output)
     if str(corpus.report):
         click.echo(str(corpus.report))
     click.echo(summary)
     options = " --cased" if cased else ""
     click.echo(
-        f"Written: {os.path.relpath(output)}. "
+        f"Written: {output}. "
         f"Next: python run.py prepare --input '{inputs[0]}' --vocab {output}{options} --output prepared"
     )

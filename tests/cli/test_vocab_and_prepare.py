@@ -26,11 +26,11 @@ def run(*arguments, status=0):
 
 
 def test_a_vocabulary_of_the_size_asked_for(text):
-    output = run("vocab", "--input", "*.txt", "--size", "90", "--unused", "4", "--output", "vocab")
-    vocabulary = Vocabulary.from_file("vocab")
+    output = run("vocab", "--input", "*.txt", "--size", "90", "--unused", "4", "--output", "new/vocab")
+    vocabulary = Vocabulary.from_file("new/vocab")
     assert len(vocabulary) == 90 and vocabulary.tokens[:6] == [*SPECIAL_TOKENS, "[unused0]"]
     assert "90 pieces, rows 5 to 8 unused." in output and "skipped: empty.txt (empty)" in output
-    assert "Next: python run.py prepare --input '*.txt' --vocab vocab" in output
+    assert "Next: python run.py prepare --input '*.txt' --vocab new/vocab" in output
 
 
 def test_fewer_rows_are_explained(text):

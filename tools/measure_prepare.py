@@ -1,0 +1,109 @@
+"""Speed and memory of `prepare` at two sizes of text: memory must not grow with the text.
+
+    python tools/measure_prepare.py --vocab vocab.txt wiki_00 wiki_01.gz
+
+The text is that of the files, over and over until it is large enough, every tenth word exchanged for another one of
+the same document, so that no document stands there twice. Memory is that of all processes together, shared pages
+counted in each, at its peak. The time is the command's own, from start to end; the processor's seconds, of all
+processes together, tell what it takes where other work runs on the machine too.
+"""
+
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+import click
+import psutil
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ROOT)
+
+from keras_bert.data.corpus import Corpus  # noqa: E402
+
+CHANGED_SHARE = 0.1
+SECONDS_BETWEEN_LOOKS = 0.1
+
+
+def write_text(path, documents, megabytes):
+    """Writes documents, their words varied, until there are `megabytes` million bytes; returns the bytes written."""
+    generator = random.Random(0)
+    written = 0
+    with open(path, "wb") as stream:
+        while True:
+            for document in documents:
+                words = document.split(" ")
+                for _ in range(max(1, int(CHANGED_SHARE * len(words)))):
+                    words[generator.randrange(len(words))] = generator.choice(words)
+                # A paragraph's blank line would end the document in a plain file.
+                block = " ".join(words).replace("\n\n", "\n").encode("utf-8") + b"\n\n"
+                stream.write(block)
+                written += len(block)
+                if written >= megabytes * 1e6:
+                    return written
+
+
+def tree_memory(process):
+    """Bytes of a process and all that it started."""
+    total = 0
+    for member in [process, *process.children(recursive=True)]:
+        try:
+            total += member.memory_info().rss
+        except psutil.NoSuchProcess:
+            pass
+    return total
+
+
+def processor_seconds():
+    """Of all processes that have ended, their own ended children included."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def measure(arguments):
+    """(seconds, seconds of the processor, peak bytes) of `run.py prepare`."""
+    began, used = time.perf_counter(), processor_seconds()
+    command = [sys.executable, os.path.join(ROOT, "run.py"), "prepare", *arguments]
+    with tempfile.TemporaryFile("w+") as output:
+        running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        process, peak = psutil.Process(running.pid), 0
+        while running.poll() is None:
+            try:
+                peak = max(peak, tree_memory(process))
+            except psutil.NoSuchProcess:
+                break
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        running.wait()
+        seconds = time.perf_counter() - began
+        output.seek(0)
+        if running.returncode:
+            raise click.ClickException(output.read())
+        return seconds, processor_seconds() - used, peak
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True)
+@click.option("--vocab", required=True, help="The vocab.txt.")
+@click.option("--workers", default=0, show_default=True, help="As for prepare.")
+@click.option("--megabytes", multiple=True, default=[10, 200], show_default=True, help="Sizes of text. Repeatable.")
+def main(files, vocab, workers, megabytes):
+    documents = list(Corpus(files).documents())
+    with tempfile.TemporaryDirectory() as folder:
+        for size in megabytes:
+            text = os.path.join(folder, f"{size}.txt")
+            written = write_text(text, documents, size)
+            shards = os.path.join(folder, f"shards-{size}")
+            seconds, processor, peak = measure(
+                ["--input", text, "--vocab", vocab, "--output", shards, "--workers", str(workers)]
+            )
+            click.echo(
+                f"{written / 1e6:6.0f} MB: {seconds:6.1f} s, {written / 1e6 / seconds:5.1f} MB/s; {processor:6.1f} s "
+                f"of the processor, {written / 1e6 / processor:5.1f} MB each; at most {peak / 1e6:,.0f} MB of memory"
+            )
+
+
+if __name__ == "__main__":
+    main()
