@@ -258,9 +258,14 @@ class TrainingConfig:
 
 @dataclass
 class PretrainConfig:
-    """One pretraining experiment, whole. `examples` are sentences with [MASK] that the trained model fills in."""
+    """One pretraining experiment, whole.
+
+    `init` is a model whose weights are gone on from (its architecture is then `model`, its vocabulary the default);
+    `examples` are sentences with [MASK] that the trained model fills in.
+    """
 
     name: str = "pretrain"
+    init: str | None = None
     model: BertConfig = field(default_factory=BertConfig)
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     data: DataConfig = field(default_factory=DataConfig)

@@ -6,6 +6,7 @@ import click
 
 from keras_bert import settings
 from keras_bert.quiet import import_tensorflow
+from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config import STRATEGIES, PretrainConfig, find_config
 
 
@@ -17,6 +18,7 @@ from keras_bert.config import STRATEGIES, PretrainConfig, find_config
     metavar="GLOB",
     help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT], repeatable; or a folder of `prepare`.",
 )
+@click.option("--init", metavar="MODEL", help="Go on from a model's weights, with its vocabulary or an extended one.")
 @click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<recipe>.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="The devices to train on.")
 @click.option("--steps", type=click.IntRange(min=1), help="Steps in all; a run that goes on may be given more.")
@@ -25,7 +27,7 @@ from keras_bert.config import STRATEGIES, PretrainConfig, find_config
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any setting: optimizer.learning_rate=1e-3")
 @click.option("--fresh", is_flag=True, help="Start over in a new folder.")
 @click.pass_context
-def pretrain(context, config, data, output, strategy, steps, max_minutes, seed, overrides, fresh):
+def pretrain(context, config, data, init, output, strategy, steps, max_minutes, seed, overrides, fresh):
     """Pretrain a BERT: masked LM, and next sentence prediction unless the recipe says objective.pair: none.
 
     Without a config, data or strategy it is the demo: a small model on the documentation that every Python
@@ -36,21 +38,20 @@ def pretrain(context, config, data, output, strategy, steps, max_minutes, seed, 
     Example:
       python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
     """
-    recipe_file = find_config("pretrain", config or ("bert_base" if data or strategy else "demo"))
-    chosen = {
+    recipe_file = find_config("pretrain", config or ("bert_base" if data or strategy or init else "demo"))
+    flags = {
         "data.files": list(data) or None,
         "training.strategy": strategy,
         "training.steps": steps,
         "training.max_minutes": max_minutes,
         "training.seed": seed,
     }
-    recipe = PretrainConfig.from_file(
-        recipe_file,
-        {
-            **dict(settings.parse_override(text) for text in overrides),
-            **{key: value for key, value in chosen.items() if value is not None},
-        },
-    )
+    chosen = {
+        **_of_model(init),
+        **dict(settings.parse_override(text) for text in overrides),
+        **{key: value for key, value in flags.items() if value is not None},
+    }
+    recipe = PretrainConfig.from_file(recipe_file, chosen)
     recipe.require_text()
     output = output or os.path.join("runs", recipe.name)
 
@@ -64,6 +65,14 @@ def pretrain(context, config, data, output, strategy, steps, max_minutes, seed, 
     results = run_pretraining(recipe, run, click.echo)
     _show(results)
     click.echo(f'Written: {run.path}. Next: python run.py fill --model {run.path} "…[MASK]…"   |   tensorboard --logdir {run.path}')
+
+
+def _of_model(init):
+    """The settings that come from a model whose weights are gone on from."""
+    if not init:
+        return {}
+    folder = open_model_folder(init)
+    return {"init": init, "model": settings.to_mapping(folder.config), "vocabulary.lower_case": folder.lower_case}
 
 
 def _show(results):

@@ -6,7 +6,7 @@ import time
 import keras
 import tensorflow as tf
 
-from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.models.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
@@ -88,6 +88,9 @@ def pretrain(config, run, report=print):
     first_step = checkpoints.restore_newest(report)
     if first_step:
         report(f"Going on from step {first_step}.")
+    elif config.init:
+        open_model_folder(config.init).load_into(model)
+        report(f"Going on from the weights of {config.init}.")
     step = Step(
         strategy, model, objective, optimizer, config.optimizer.clip_norm,
         settings.seed, settings.jit_compile, settings.accumulation,

@@ -1,6 +1,7 @@
 """The vocabulary of a run: given, or learned once from the training text."""
 
 from keras_bert import files
+from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
@@ -15,7 +16,7 @@ def run_vocabulary(config, folder, texts, report, given=None):
         texts: function that gives the texts of the training side, from which alone a vocabulary is learned: a piece
             that occurs in held-out text only must not be known.
         report: takes one line of text at a time.
-        given: a vocabulary file to be taken; `vocabulary.file` where None.
+        given: a vocabulary file to be taken; where None, `vocabulary.file` or that of the model gone on from.
 
     Returns: the `Vocabulary` of the run.
 
@@ -26,6 +27,8 @@ def run_vocabulary(config, folder, texts, report, given=None):
     if not files.exists(path):
         files.make_folder(folder)
         given = given or config.vocabulary.file
+        if not given and config.init:
+            given = open_model_folder(config.init).vocabulary_file
         vocabulary = _of_size(given, config.model.vocab_size) if given else _learn(config, texts, report)
         vocabulary.to_file(path)
     return Vocabulary.from_file(path)

@@ -127,6 +127,24 @@ def test_no_document_is_on_both_sides(straight):
     assert train and validation and not train & validation
 
 
+def test_going_on_from_a_model_with_an_extended_vocabulary(corpus, straight, tmp_path):
+    """The weights are the model's and the ids too, but for the rows that new words took."""
+    before = load(straight[0].path)
+    vocabulary = tmp_path / "extended.txt"
+    tokens = list(before.tokenizer.vocabulary.tokens)
+    tokens[-1] = "newword"
+    vocabulary.write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    run = RunFolder(str(tmp_path / "run"))
+    settings = {"init": straight[0].path, "vocabulary.file": str(vocabulary), "model.vocab_size": len(tokens)}
+    said = []
+    pretrain(recipe(corpus, **settings, **{"training.steps": 1, "optimizer.learning_rate": 1e-9}), run, said.append)
+    assert any("Going on from the weights of" in line for line in said)
+    after = load(run.path)
+    assert after.tokenizer.vocabulary.tokens == tokens
+    for ours, theirs in zip(after.model.get_weights(), before.model.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
 def test_two_phases_in_one_run(corpus, tmp_path):
     values = {
         "phases": [
