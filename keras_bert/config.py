@@ -17,7 +17,7 @@ ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
 SOURCES = ("files", "python_documentation", "text")
 PAIRS = ("nsp", "none")
 PACKINGS = ("document", "full")
-STRATEGIES = ("one", "mirrored")
+STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
 SCHEDULES = ("linear", "cosine", "polynomial", "constant")
 PRECISIONS = ("float32", "bfloat16")
 
@@ -233,7 +233,9 @@ class TrainingConfig:
 
     steps: int = 1_000_000
     seed: int = 1
-    strategy: str = "one"
+    strategy: str = "auto"
+    devices: list[str] = field(default_factory=list)
+    tpu: str = "local"
     precision: str = "float32"
     jit_compile: bool = False
     accumulation: int = 1

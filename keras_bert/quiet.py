@@ -19,7 +19,8 @@ def import_tensorflow(debug=False):
     with stderr_kept_back():
         import tensorflow as tf
 
-        tf.config.list_logical_devices()
+        # Physical ones: several workers must not start TensorFlow before their strategy is made.
+        tf.config.list_physical_devices()
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import click
 
 from keras_bert.cli.fill import fill
 from keras_bert.cli.inspect import inspect
+from keras_bert.cli.launch import launch
 from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
 from keras_bert.cli.vocab import vocab
@@ -71,5 +72,5 @@ def main(debug):
     """
 
 
-for command in (pretrain, vocab, prepare, fill, inspect):
+for command in (pretrain, vocab, prepare, fill, inspect, launch):
     main.add_command(command)

@@ -21,13 +21,15 @@ from keras_bert.config import STRATEGIES, PretrainConfig, find_config
 @click.option("--init", metavar="MODEL", help="Go on from a model's weights, with its vocabulary or an extended one.")
 @click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<recipe>.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="The devices to train on.")
+@click.option("--devices", metavar="GPU:0,GPU:1", help="For one and mirrored: which devices.")
+@click.option("--tpu", metavar="NAME", help="For tpu: its name or address; local on a TPU VM.")
 @click.option("--steps", type=click.IntRange(min=1), help="Steps in all; a run that goes on may be given more.")
 @click.option("--max-minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after so long, with a checkpoint.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of weights, masks, pairs, order and dropout.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any setting: optimizer.learning_rate=1e-3")
 @click.option("--fresh", is_flag=True, help="Start over in a new folder.")
 @click.pass_context
-def pretrain(context, config, data, init, output, strategy, steps, max_minutes, seed, overrides, fresh):
+def pretrain(context, config, data, init, output, strategy, devices, tpu, steps, max_minutes, seed, overrides, fresh):
     """Pretrain a BERT: masked LM, and next sentence prediction unless the recipe says objective.pair: none.
 
     Without a config, data or strategy it is the demo: a small model on the documentation that every Python
@@ -42,6 +44,8 @@ def pretrain(context, config, data, init, output, strategy, steps, max_minutes, 
     flags = {
         "data.files": list(data) or None,
         "training.strategy": strategy,
+        "training.devices": devices.split(",") if devices else None,
+        "training.tpu": tpu,
         "training.steps": steps,
         "training.max_minutes": max_minutes,
         "training.seed": seed,
@@ -63,6 +67,8 @@ def pretrain(context, config, data, init, output, strategy, steps, max_minutes, 
     context.meta["keras_bert.run_folder"] = run.path
     click.echo(f"{os.path.relpath(recipe_file)} → {run.path}")
     results = run_pretraining(recipe, run, click.echo)
+    if results is None:  # One of several workers, and not the one that writes.
+        return
     _show(results)
     click.echo(f'Written: {run.path}. Next: python run.py fill --model {run.path} "…[MASK]…"   |   tensorboard --logdir {run.path}')
 

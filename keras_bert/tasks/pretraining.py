@@ -15,16 +15,18 @@ from keras_bert.tasks.pretraining_readers import open_readers
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics import MetricSums, perplexity
-from keras_bert.training.metrics_log import MetricsLog
+from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.progress import Progress
 from keras_bert.training.step import Step
 from keras_bert.training.stop_request import StopRequest
-from keras_bert.training.strategy import check_divisible, make_strategy
+from keras_bert.training.strategy import agreement, check_divisible, describe, is_chief, make_strategy, wait_for_all
 
 
 def pretrain(config, run, report=print):
-    """Trains by the recipe in `run`, going on from its newest checkpoint; returns the results written there.
+    """Trains by the recipe in `run`, going on from its newest checkpoint.
+
+    Returns the results written there; None in a worker that is not the one that writes.
 
     Args:
         config: a `PretrainConfig`.
@@ -35,16 +37,25 @@ def pretrain(config, run, report=print):
         UserError: for whatever in the recipe, the data or the folder cannot be used.
     """
     began = time.perf_counter()
-    strategy = make_strategy(config.training.strategy)
+    strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
+    chief = is_chief(strategy)
+    report = report if chief else _say_nothing
+    report(describe(strategy))
     for index, phase in enumerate(config.phases):
         check_divisible(phase.batch_size, strategy, config.training.accumulation, f"phases.{index}.batch_size")
-    run.settle(config)
+    if chief:
+        run.settle(config)
+    wait_for_all(strategy)
     finished = run.results()
     if finished and finished["steps"] == config.training.steps:
         report(f"{run.path} is finished: {finished['steps']} steps. --steps N goes on, --fresh starts over.")
         return finished
 
+    if not chief:  # The chief makes what is not there yet; the others then find it.
+        wait_for_all(strategy)
     readers = open_readers(config, run.data, report)
+    if chief:
+        wait_for_all(strategy)
     tokenizer, vocabulary = readers.tokenizer, readers.tokenizer.vocabulary
     predicts_next = config.objective.pair == "nsp"
 
@@ -83,7 +94,7 @@ def pretrain(config, run, report=print):
 
     settings = config.training
     checkpoints = Checkpoints(
-        run.checkpoints, settings.keep_checkpoints, settings.keep_every, model=model, optimizer=optimizer
+        run.checkpoints, settings.keep_checkpoints, settings.keep_every, chief, model=model, optimizer=optimizer
     )
     first_step = checkpoints.restore_newest(report)
     if first_step:
@@ -95,14 +106,17 @@ def pretrain(config, run, report=print):
         strategy, model, objective, optimizer, config.optimizer.clip_norm,
         settings.seed, settings.jit_compile, settings.accumulation,
     )  # fmt: skip
-    log, progress = MetricsLog(run, first_step), Progress(settings.steps, first_step)
+    log = MetricsLog(run, first_step) if chief else NoMetricsLog()
+    progress = Progress(settings.steps, first_step, chief)
     try:
-        with StopRequest(settings.max_minutes) as stop:
+        with StopRequest(settings.max_minutes, agreement(strategy)) as stop:
             loop = Loop(step, batches, evaluate, settings, checkpoints, log, progress, stop)
             evaluation = loop.run(first_step) or evaluate(settings.steps)
     finally:
         progress.close()
         log.close()
+    if not chief:
+        return None
     write_model_folder(run.model, model, vocabulary, tokenizer.lower_case)
     results = {
         "steps": settings.steps,
@@ -112,3 +126,7 @@ def pretrain(config, run, report=print):
     }
     run.write_results(results)
     return run.results()
+
+
+def _say_nothing(line):
+    pass

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import tempfile
 
 import tensorflow as tf
 
@@ -23,13 +24,15 @@ class Checkpoints:
         folder: where they lie.
         keep: how many of the newest stay; the best by score stays as well.
         keep_every: those of every so many steps stay for good; 0 for none.
+        is_writer: False for the workers whose copy is not kept; they write too, because TensorFlow wants all to.
         **objects: what is saved (`model=…`, `optimizer=…`).
     """
 
-    def __init__(self, folder, keep, keep_every=0, **objects):
+    def __init__(self, folder, keep, keep_every=0, is_writer=True, **objects):
         self.folder = folder
         self.keep = keep
         self.keep_every = keep_every
+        self.is_writer = is_writer
         self._checkpoint = tf.train.Checkpoint(**objects)
 
     def save(self, step, score=None):
@@ -41,6 +44,10 @@ class Checkpoints:
         Raises:
             UserError: it cannot be written (a full disk, …); the older ones are untouched.
         """
+        if not self.is_writer:
+            with tempfile.TemporaryDirectory() as scratch:
+                self._checkpoint.write(files.join(scratch, "checkpoint"))
+            return
         name = f"step-{step:09d}"
         aside = files.join(self.folder, f".partial-{name}")
         try:

@@ -48,7 +48,7 @@ class Loop:
             sums.add(result)
             throughput.add(result)
             self.progress.advance()
-            last, stop_reason, score = done == settings.steps, self.stop.reason, None
+            last, stop_reason, score = done == settings.steps, self.stop.reason(), None
             logs = done % settings.log_every == 0 or last
             saves = done % settings.checkpoint_every == 0 or last or stop_reason
             if logs or saves:

@@ -45,6 +45,16 @@ class MetricsLog:
             writer.close()
 
 
+class NoMetricsLog:
+    """For the workers that write nothing."""
+
+    def write(self, step, figures):
+        pass
+
+    def close(self):
+        pass
+
+
 def read_metrics(path):
     """The objects of a metrics.jsonl; a last line cut off by a kill is left out."""
     if not files.exists(path):

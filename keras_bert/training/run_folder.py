@@ -7,7 +7,7 @@ from keras_bert import files, settings
 from keras_bert.errors import UserError
 
 # What changes how a run is carried out, but not what comes out of it.
-MAY_DIFFER = ("training.steps", "training.strategy", "training.max_minutes")
+MAY_DIFFER = ("training.steps", "training.strategy", "training.devices", "training.tpu", "training.max_minutes")
 
 
 class RunFolder:
@@ -39,7 +39,7 @@ class RunFolder:
     def settle(self, config):
         """Writes the resolved settings, or checks them against those of the run that is going on here.
 
-        Raises `UserError` showing every difference. More steps, another strategy and another time limit are taken.
+        Raises `UserError` showing every difference. More steps, other devices and another time limit are taken.
         """
         if not files.exists(self.config_file):
             if files.list_folder(self.path):

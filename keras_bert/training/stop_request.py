@@ -15,10 +15,13 @@ class StopRequest:
 
     Args:
         max_minutes: minutes after which a stop is requested; 0 for no limit.
+        agree: for several processes, function (number) -> its sum over all of them, so that all stop after the same
+            step when one is asked to.
     """
 
-    def __init__(self, max_minutes=0.0):
+    def __init__(self, max_minutes=0.0, agree=None):
         self._deadline = time.monotonic() + 60 * max_minutes if max_minutes else float("inf")
+        self._agree = agree
         self._signal = None
         self._previous = {}
 
@@ -36,12 +39,16 @@ class StopRequest:
             os._exit(128 + number)
         self._signal = number
 
-    @property
     def reason(self):
-        """Why to stop, in words, or None."""
+        """Why to stop, in words, or None. Every process of the run asks after every step."""
+        own = None
         if self._signal is not None:
-            return signal.Signals(self._signal).name
-        return "the time limit" if time.monotonic() >= self._deadline else None
+            own = signal.Signals(self._signal).name
+        elif time.monotonic() >= self._deadline:
+            own = "the time limit"
+        if self._agree and self._agree(float(own is not None)) > 0:
+            return own or "another worker"
+        return own
 
     @property
     def status(self):

@@ -55,10 +55,13 @@ def wait_for_all(strategy):
         add_over_processes(strategy, 1.0)
 
 
+def agreement(strategy):
+    """For several processes, function (number) -> its sum over all of them; else None."""
+    return (lambda value: add_over_processes(strategy, value)) if _is_multiworker(strategy) else None
+
+
 def add_over_processes(strategy, value):
-    """The sum of a number over all processes of the run."""
-    if not _is_multiworker(strategy):
-        return value
+    """The sum of a number over all processes of a `multiworker` strategy."""
     per_replica = strategy.run(lambda: tf.constant(value, tf.float32))
     local = strategy.num_replicas_in_sync / len(tf_config_workers())
     return float(strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)) / local

@@ -1,0 +1,83 @@
+"""`run.py launch`."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import click
+
+GRACE_SECONDS = 20  # How long workers that are asked to stop may take to save.
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.option("--workers", type=click.IntRange(min=1), required=True, help="Processes to start.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
+@click.pass_context
+def launch(context, workers, command):
+    """Start several workers of one run on this machine, and stop them all when one fails.
+
+    Each gets its place by TF_CONFIG and a part of the GPUs that CUDA_VISIBLE_DEVICES names. On several machines
+    start the command itself, with TF_CONFIG, on each.
+
+    \b
+    Example:
+      python run.py launch --workers 2 -- pretrain --config wiki_mini --data 'wiki/*'
+    """
+    addresses = [f"127.0.0.1:{port}" for port in _free_ports(workers)]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, os.path.abspath(sys.argv[0]), *command], env=_environment(addresses, index)
+        )
+        for index in range(workers)
+    ]
+
+    def pass_on(number, frame):
+        for process in processes:
+            process.send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    statuses = _wait(processes)
+    failed = [index for index, status in enumerate(statuses) if status]
+    if failed:
+        click.echo(f"Worker {failed[0]} ended with status {statuses[failed[0]]}; all are stopped.", err=True)
+    context.exit(statuses[failed[0]] if failed else 0)
+
+
+def _wait(processes):
+    """The exit statuses when all have ended; the others are stopped when one fails."""
+    first_failure = None
+    while any(process.poll() is None for process in processes):
+        if first_failure is None and any(process.poll() for process in processes):
+            first_failure = time.monotonic()
+            for process in processes:
+                if process.poll() is None:
+                    process.terminate()
+        if first_failure is not None and time.monotonic() > first_failure + GRACE_SECONDS:
+            for process in processes:
+                process.kill()
+        time.sleep(0.1)
+    return [process.returncode for process in processes]
+
+
+def _free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for opened in sockets:
+        opened.bind(("127.0.0.1", 0))
+    ports = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return ports
+
+
+def _environment(addresses, index):
+    task = {"type": "worker", "index": index}
+    environment = {**os.environ, "TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": task})}
+    gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
+    if gpus:
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[index :: len(addresses)])
+    return environment
