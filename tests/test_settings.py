@@ -47,7 +47,7 @@ def test_another_model_by_name_and_changes_to_it():
         ({"training": {"steps": True}}, "training.steps: needs a whole number"),
         ({"training": {"jit_compile": "yes please"}}, "training.jit_compile: needs true or false"),
         ({"training": {"steps": 0}}, "training.steps: needs a value above 0"),
-        ({"training": {"strategy": "tpus"}}, "training.strategy: needs one of one, mirrored"),
+        ({"training": {"strategy": "tpus"}}, "training.strategy: needs one of auto, one, mirrored"),
         ({"training": 3}, "training: needs a section of settings. Received: 3"),
         ({"model": {"hidden_size": 100}}, "model.hidden_size: needs a multiple of num_attention_heads"),
         ({"model": "hug"}, "hug: no such config. .*base"),

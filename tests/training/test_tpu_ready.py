@@ -1,0 +1,80 @@
+"""What can be proved of a TPU without one: the whole step compiles, in bfloat16, with static shapes and no strings."""
+
+import pytest
+import tensorflow as tf
+from tiny import pretraining_batch, tiny_config
+
+from keras_bert.config import BertConfig, OptimizerConfig, find_config
+from keras_bert.errors import UserError
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.step import Step
+from keras_bert.training.strategy import describe, make_strategy
+
+# Ops that TPUs do not have, or that give shapes known only when they run. XLA on the CPU takes some of them.
+FORBIDDEN = ("String", "Ragged", "Sparse", "Where", "Unique", "BooleanMask", "PyFunc", "DecodeRaw", "ReadFile", "NonMaxSuppression")
+
+
+def whole_step(config, accumulation=1):
+    """(the compiled function of forward, backward, reduction, clip and update, its arguments)."""
+    model = BertForPreTraining(config, dtype="mixed_bfloat16")
+    optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-3, warmup_steps=2), 10)
+    optimizer.build(model.trainable_variables)
+    strategy = tf.distribute.get_strategy()
+    step = Step(strategy, model, PretrainingObjective(4), optimizer, jit_compile=True, accumulation=accumulation)
+    batch = {name: tf.constant(value) for name, value in pretraining_batch(config).items()}
+    return tf.function(step._train_replica, jit_compile=True, autograph=False), (batch, tf.constant(0, tf.int64))
+
+
+def all_operations(graph):
+    yield from graph.get_operations()
+    for function in graph._functions.values():
+        yield from function.graph.get_operations() if hasattr(function, "graph") else ()
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_the_whole_step_compiles_in_bfloat16(accumulation):
+    function, arguments = whole_step(tiny_config(), accumulation)
+    first = function(*arguments)
+    second = function(arguments[0], tf.constant(1, tf.int64))
+    assert float(second["sums"]["mlm"]["loss"]) != float(first["sums"]["mlm"]["loss"])
+    assert float(first["grad_norm"]) > 0
+
+
+@pytest.mark.parametrize("name", ["tiny", pytest.param("base", marks=pytest.mark.slow)])
+def test_the_graph_has_static_shapes_and_no_foreign_op(name):
+    config = BertConfig.from_file(find_config("models", name))
+    function, arguments = whole_step(config)
+    operations = list(all_operations(function.get_concrete_function(*arguments).graph))
+    assert len(operations) > 200
+    for operation in operations:
+        assert not operation.type.startswith(FORBIDDEN), operation.type
+        for output in operation.outputs:
+            assert output.dtype != tf.string, operation.name
+            # BroadcastGradientArgs is worked out when XLA compiles, from shapes that are static.
+            if output.dtype not in (tf.resource, tf.variant) and operation.type != "BroadcastGradientArgs":
+                assert output.shape.is_fully_defined(), f"{operation.name}: {output.shape}"
+
+
+def test_no_tpu_is_one_clear_line():
+    with pytest.raises(UserError, match=r"no TPU was found on this machine \(--tpu local\).*docs/tpu.md"):
+        make_strategy("tpu")
+
+
+def test_no_workers_and_no_such_device_are_named(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(UserError, match="needs TF_CONFIG.*run.py launch"):
+        make_strategy("multiworker")
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {}}')
+    with pytest.raises(UserError, match="TF_CONFIG: needs"):
+        make_strategy("multiworker")
+    with pytest.raises(UserError, match="GPU:7 is not on this machine. It has .*CPU:0"):
+        make_strategy("mirrored", ["GPU:7"])
+
+
+def test_auto_takes_what_is_here_and_says_so(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.delenv("TPU_NAME", raising=False)
+    if len(tf.config.list_physical_devices("GPU")) < 2:
+        assert "OneDeviceStrategy" in describe(make_strategy("auto"))
