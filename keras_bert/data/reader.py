@@ -12,6 +12,7 @@ from keras_bert.data.plans import Plans
 from keras_bert.errors import UserError
 from keras_bert.files import join
 
+_ROWS_AT_ONCE = 512
 _SHARDS_STREAM, _GROUPS_STREAM, _ROWS_STREAM = 11, 12, 13
 
 
@@ -136,11 +137,12 @@ class ShardReader:
             return self._load(visit, content_epoch)
 
         def batches_of_group(group, start, stop):
-            def batch(number):
-                return self._batch(number, group, content_epoch)
+            def batches_at(numbers):
+                return self._batches(numbers, group, content_epoch)
 
-            numbers = tf.data.Dataset.range(start, stop)
-            return numbers.map(batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+            # Several batches are made at once: for the rows of one alone, starting the operations costs more than they.
+            numbers = tf.data.Dataset.range(start, stop).batch(-(-_ROWS_AT_ONCE // self._phase.batch_size))
+            return numbers.map(batches_at, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).unbatch()
 
         dataset = tf.data.Dataset.from_tensor_slices(visits).map(load).prefetch(1).flat_map(batches_of_group)
         options = tf.data.Options()
@@ -154,7 +156,7 @@ class ShardReader:
         return np.random.default_rng(np.random.SeedSequence((self._seed, *stream)))
 
     def _load(self, visit, epoch):
-        """Reads a group, its examples shuffled: `_Group`, and the first batch wanted of it and the one behind the last."""
+        """Reads a group, its examples shuffled: `_Group`, and its first batch that is wanted and the one behind the last."""
         group, row_seed, start, stop = visit[0], visit[1:3], visit[3], visit[4]
         shards = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)[group]
         counts = tf.gather(self._counts, shards)
@@ -198,9 +200,11 @@ class ShardReader:
         first_tokens = tf.cumsum(tf.gather(token_counts, shards), exclusive=True)
         return tf.concat([plan[:, :-1] + tf.repeat(first_tokens, counts)[:, None], plan[:, -1:]], axis=1)
 
-    def _batch(self, number, group, epoch):
+    def _batches(self, numbers, group, epoch):
+        """The batches of numbers [n]: tensors [n, batch, ...]."""
         batch_size, sequence_length = self._phase.batch_size, self._phase.sequence_length
-        places = number * batch_size + tf.range(batch_size, dtype=tf.int64)
+        places = numbers[:, None] * batch_size + tf.range(batch_size, dtype=tf.int64)
+        places = tf.reshape(places, [-1])
         is_example = places < tf.shape(group.plan, tf.int64)[0]
         places = tf.where(is_example, places, 0)
         # A row that fills is [CLS] alone: nothing to predict, and no attention over nothing.
@@ -208,19 +212,19 @@ class ShardReader:
         rows = assemble_rows(group.tokens, plan[:, :-1], sequence_length, self._vocabulary)
         continuation = tf.gather(group.word_marks, rows.sources) if self._uses_word_marks else None
         example_ids = tf.gather(group.example_ids, places)
-        batch = {
+        batches = {
             **self._masking(rows.word_ids, rows.lengths, example_ids, epoch, continuation),
             "input_mask": tf.sequence_mask(rows.lengths, sequence_length, tf.int32),
             "input_type_ids": rows.span_numbers if self._has_pairs else tf.zeros_like(rows.span_numbers),
             "example_weights": tf.cast(is_example, tf.float32),
         }
         if self._has_pairs:
-            batch["next_sentence_labels"] = tf.cast(plan[:, -1], tf.int32)
-        return batch
+            batches["next_sentence_labels"] = tf.cast(plan[:, -1], tf.int32)
+        return {name: tf.reshape(value, [-1, batch_size, *value.shape[1:]]) for name, value in batches.items()}
 
 
 class _Group(NamedTuple):
-    """Shards in memory: tokens [tokens], marks of words bool [tokens or 0], plan [examples, columns], ids [examples]."""
+    """Shards in memory: tokens [tokens], word marks bool [tokens or 0], plan [examples, columns], ids [examples]."""
 
     tokens: tf.Tensor
     word_marks: tf.Tensor

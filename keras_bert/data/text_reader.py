@@ -10,7 +10,7 @@ from keras_bert.data.packing import most_documents
 from keras_bert.data.text_packing import pack_sentences, split_lines
 from keras_bert.errors import UserError
 
-_ROWS_SHUFFLED_AT_ONCE = 8192
+_ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512
 # Numbers of an example's random sequence that its mask does not use.
 _ROW_ORDER, _FILE_ORDER = 2**20, 2**21
 
@@ -129,16 +129,16 @@ class TextReader:
         options.deterministic = True
         # The first batches are made when an iterator is opened, not when it is first asked.
         options.experimental_warm_start = True
-        batches = batches.map(self._batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        rows = batches.rebatch(_ROWS_MASKED_AT_ONCE)
+        rows = rows.map(self._mask, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        batches = rows.rebatch(self._phase.batch_size, drop_remainder=True)
         return batches.with_options(options).prefetch(tf.data.AUTOTUNE)
 
-    def _batch(self, word_ids, lengths, ids, epochs):
-        batch_size, sequence_length = self._phase.batch_size, self._phase.sequence_length
-        word_ids = tf.ensure_shape(word_ids, [batch_size, sequence_length])
-        lengths, ids, epochs = (tf.ensure_shape(values, [batch_size]) for values in (lengths, ids, epochs))
-        epochs = epochs if self._refreshes else 0
+    def _mask(self, word_ids, lengths, ids, epochs):
+        sequence_length = self._phase.sequence_length
+        word_ids = tf.ensure_shape(word_ids, [None, sequence_length])
         return {
-            **self._masking(word_ids, lengths, ids, epochs),
+            **self._masking(word_ids, lengths, ids, epochs if self._refreshes else 0),
             "input_mask": tf.sequence_mask(lengths, sequence_length, tf.int32),
             "input_type_ids": tf.zeros_like(word_ids),
             "example_weights": tf.cast(lengths > 1, tf.float32),

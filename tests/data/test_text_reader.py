@@ -66,7 +66,8 @@ def _rows_of_an_epoch(reader):
 
 
 def test_batches_are_those_of_packed_shards(make_reader):
-    assert {key: (tuple(value.shape), value.dtype.name) for key, value in make_reader().epoch(0).element_spec.items()} == {
+    spec = make_reader().epoch(0).element_spec
+    assert {key: (tuple(value.shape), value.dtype.name) for key, value in spec.items()} == {
         "input_word_ids": ((8, LENGTH), "int32"),
         "input_mask": ((8, LENGTH), "int32"),
         "input_type_ids": ((8, LENGTH), "int32"),
