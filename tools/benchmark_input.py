@@ -4,10 +4,11 @@
     python tools/benchmark_input.py --vocab vocab.txt 'wiki/*'
 
 The text is prepared once into shards. Then, at each length, these run in turns, and medians are printed: batches from
-shards (segment pairs and packed rows, masks on single tokens and on whole words), batches from raw text in one graph, and a PyTorch
-DataLoader over rows tokenised beforehand with `DataCollatorForLanguageModeling`, plain and with whole words. At length
-128 the training step of BERT-mini takes its turn too, on batches that are there already. A pipeline is opened for its
-turn, before the clock, and closed after it, so that none works in another's turn; planning the next epoch counts.
+shards (segment pairs and packed rows, masks on single tokens and on whole words), batches from raw text in one graph,
+and a PyTorch DataLoader over rows tokenised beforehand with `DataCollatorForLanguageModeling`, plain and with whole
+words. At length 128 the training step of BERT-mini takes its turn too, on batches that are there already. A pipeline is
+opened for its turn, before the clock, and closed after it, so that none works in another's turn. From shards one epoch
+is read over and over: to open one takes the same half a second for a small text as for a large one.
 
 Rates are per CPU second of the process, so that other work on the machine weighs on all alike. With `--workers` the
 DataLoader has processes of its own, and rates are per second of the clock on the wall.
@@ -78,7 +79,8 @@ def from_shards(corpus, length, batch_size, whole_word, pair):
     plans = os.path.join(corpus.folder, "plans")
     masking, vocabulary = MaskingConfig(whole_word=whole_word), corpus.tokenizer.vocabulary
     phase = _phase(length, batch_size)
-    return _endless(ShardReader(corpus.shards, vocabulary, phase, ObjectiveConfig(pair=pair), masking, 1, plans))
+    reader = ShardReader(corpus.shards, vocabulary, phase, ObjectiveConfig(pair=pair), masking, 1, plans)
+    return lambda: (batch for batch in reader.epoch(0).repeat())
 
 
 def from_text(corpus, length, batch_size, whole_word):
@@ -88,7 +90,8 @@ def from_text(corpus, length, batch_size, whole_word):
 
     lines = RawLines([os.path.join(corpus.folder, "text")], 0.01)
     masking, objective = MaskingConfig(whole_word=whole_word), ObjectiveConfig(pair="none")
-    return _endless(TextReader(lines, corpus.tokenizer, _phase(length, batch_size), objective, masking, 1))
+    reader = TextReader(lines, corpus.tokenizer, _phase(length, batch_size), objective, masking, 1)
+    return lambda: (batch for batch in reader.epoch(0))
 
 
 def from_collator(corpus, length, batch_size, whole_word, vocab, lower_case, rows, workers):
@@ -152,12 +155,6 @@ def _phase(length, batch_size):
     from keras_bert.config import PhaseConfig
 
     return PhaseConfig(sequence_length=length, batch_size=batch_size, max_predictions_per_seq=LENGTHS[length])
-
-
-def _endless(reader):
-    from keras_bert.tasks.phased_batches import PhasedBatches
-
-    return lambda: PhasedBatches([reader], [1.0], 10**9, lambda dataset: dataset)(0)
 
 
 def _rate(open_batches, batch_size, seconds, clock):
