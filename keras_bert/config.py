@@ -126,7 +126,9 @@ class DataConfig:
 
     def __post_init__(self):
         _require(self.source in SOURCES, "source", f"one of {', '.join(SOURCES)}", self.source)
-        _require(0.0 < self.validation_share < 1.0, "validation_share", "a share between 0 and 1", self.validation_share)
+        _require(
+            0.0 < self.validation_share < 1.0, "validation_share", "a share between 0 and 1", self.validation_share
+        )
         _require_positive(self, "shard_megabytes", "shards_per_group")
 
 
@@ -249,7 +251,14 @@ class TrainingConfig:
 
     def __post_init__(self):
         _require_positive(
-            self, "steps", "accumulation", "log_every", "evaluate_every", "evaluation_examples", "checkpoint_every", "keep_checkpoints"
+            self,
+            "steps",
+            "accumulation",
+            "log_every",
+            "evaluate_every",
+            "evaluation_examples",
+            "checkpoint_every",
+            "keep_checkpoints",
         )
         for key in ("keep_every", "max_minutes"):
             _require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))

@@ -93,9 +93,7 @@ def expand(patterns):
         if is_remote(pattern):
             matches = sorted(_gfile().glob(pattern))
         elif os.path.isdir(pattern):
-            matches = sorted(
-                os.path.join(folder, name) for folder, _, names in os.walk(pattern) for name in names
-            )
+            matches = sorted(os.path.join(folder, name) for folder, _, names in os.walk(pattern) for name in names)
         else:
             matches = sorted(local_glob.glob(pattern, recursive=True))
         matches = [match for match in matches if is_remote(match) or os.path.isfile(match)]

@@ -121,9 +121,7 @@ def apply_overrides(cls, values, overrides):
 def differences(old, new):
     """`[(key, old value, new value)]` of two mappings, nested keys dotted."""
     old, new = _flatten(old), _flatten(new)
-    return [
-        (key, old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)
-    ]
+    return [(key, old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)]
 
 
 def known_keys(cls, where=""):

@@ -207,7 +207,9 @@ def main(vocab, cased, megabytes, batch_size, seconds, turns, rows, workers, fil
     clock, second = (time.perf_counter, "second") if workers else (time.process_time, "CPU second")
     with tempfile.TemporaryDirectory() as folder:
         corpus = Corpus(folder, files, vocab, not cased, megabytes)
-        click.echo(f"{corpus.shards.meta['tokens']:,} tokens in {len(corpus.shards.names)} shards; sequences a {second}:")
+        click.echo(
+            f"{corpus.shards.meta['tokens']:,} tokens in {len(corpus.shards.names)} shards; sequences a {second}:"
+        )
         for length in LENGTHS:
             click.echo(f"length {length}, batches of {batch_size}")
             contenders = {}

@@ -1,6 +1,6 @@
 """Ids and offsets of the tokenizer against the plain-Python original, line by line over files.
 
-    python tools/check_tokenizer.py --vocab vocab.txt corpus.txt more.txt.gz
+python tools/check_tokenizer.py --vocab vocab.txt corpus.txt more.txt.gz
 """
 
 import itertools

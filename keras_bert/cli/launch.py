@@ -29,9 +29,7 @@ def launch(context, workers, command):
     """
     addresses = [f"127.0.0.1:{port}" for port in _free_ports(workers)]
     processes = [
-        subprocess.Popen(
-            [sys.executable, os.path.abspath(sys.argv[0]), *command], env=_environment(addresses, index)
-        )
+        subprocess.Popen([sys.executable, os.path.abspath(sys.argv[0]), *command], env=_environment(addresses, index))
         for index in range(workers)
     ]
 

@@ -9,14 +9,21 @@ _DEFAULTS = DataConfig()
 
 @click.command()
 @click.option(
-    "--input", "inputs", multiple=True, required=True, metavar="GLOB",
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    metavar="GLOB",
     help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
 )
 @click.option("--vocab", required=True, metavar="FILE", help="The vocab.txt.")
 @click.option("--output", required=True, metavar="DIR", help="A new folder, for `pretrain --data DIR`.")
 @click.option("--cased", is_flag=True, help="Keep upper case and accents; as the vocabulary was made.")
 @click.option(
-    "--workers", type=click.IntRange(min=0), default=0, show_default=True,
+    "--workers",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
     help="Processes that tokenise; 0: one a core.",
 )
 @click.option(

@@ -5,9 +5,9 @@ import os
 import click
 
 from keras_bert import settings
-from keras_bert.quiet import import_tensorflow
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config import STRATEGIES, PretrainConfig, find_config
+from keras_bert.quiet import import_tensorflow
 
 
 @click.command()
@@ -24,9 +24,13 @@ from keras_bert.config import STRATEGIES, PretrainConfig, find_config
 @click.option("--devices", metavar="GPU:0,GPU:1", help="For one and mirrored: which devices.")
 @click.option("--tpu", metavar="NAME", help="For tpu: its name or address; local on a TPU VM.")
 @click.option("--steps", type=click.IntRange(min=1), help="Steps in all; a run that goes on may be given more.")
-@click.option("--max-minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after so long, with a checkpoint.")
+@click.option(
+    "--max-minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after so long, with a checkpoint."
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Of weights, masks, pairs, order and dropout.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any setting: optimizer.learning_rate=1e-3")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any setting: optimizer.learning_rate=1e-3"
+)
 @click.option("--fresh", is_flag=True, help="Start over in a new folder.")
 @click.pass_context
 def pretrain(context, config, data, init, output, strategy, devices, tpu, steps, max_minutes, seed, overrides, fresh):
@@ -70,7 +74,10 @@ def pretrain(context, config, data, init, output, strategy, devices, tpu, steps,
     if results is None:  # One of several workers, and not the one that writes.
         return
     _show(results)
-    click.echo(f'Written: {run.path}. Next: python run.py fill --model {run.path} "…[MASK]…"   |   tensorboard --logdir {run.path}')
+    click.echo(
+        f'Written: {run.path}. Next: python run.py fill --model {run.path} "…[MASK]…"   |   '
+        f"tensorboard --logdir {run.path}"
+    )
 
 
 def _of_model(init):

@@ -4,23 +4,30 @@ import os
 
 import click
 
-from keras_bert.quiet import import_tensorflow
 from keras_bert.errors import UserError
 from keras_bert.files import exists, make_folder
+from keras_bert.quiet import import_tensorflow
 
 
 @click.command()
 @click.option(
-    "--input", "inputs", multiple=True, required=True, metavar="GLOB",
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    metavar="GLOB",
     help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
 )
 @click.option("--size", type=click.IntRange(min=1), help="Rows to learn, special tokens included.")
 @click.option(
-    "--extend", metavar="VOCAB",
+    "--extend",
+    metavar="VOCAB",
     help="Put the new words of the text in this vocabulary's [unused] rows instead.",
 )
 @click.option(
-    "--unused", type=click.IntRange(min=0), default=0,
+    "--unused",
+    type=click.IntRange(min=0),
+    default=0,
     help="Rows [unused0] … to keep free, behind the special tokens.",
 )
 @click.option("--cased", is_flag=True, help="Keep upper case and accents.")

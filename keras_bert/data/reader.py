@@ -10,7 +10,6 @@ from keras_bert.data.assembly import assemble_rows
 from keras_bert.data.masking import DynamicMasking
 from keras_bert.data.plans import Plans
 from keras_bert.errors import UserError
-from keras_bert.files import join
 
 _ROWS_AT_ONCE = 512
 _SHARDS_STREAM, _GROUPS_STREAM, _ROWS_STREAM = 11, 12, 13
@@ -156,7 +155,7 @@ class ShardReader:
         return np.random.default_rng(np.random.SeedSequence((self._seed, *stream)))
 
     def _load(self, visit, epoch):
-        """Reads a group, its examples shuffled: `_Group`, and its first batch that is wanted and the one behind the last."""
+        """Reads a group, its examples shuffled: `_Group`, its first batch that is wanted, the one behind the last."""
         group, row_seed, start, stop = visit[0], visit[1:3], visit[3], visit[4]
         shards = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)[group]
         counts = tf.gather(self._counts, shards)
@@ -185,7 +184,7 @@ class ShardReader:
         """bool [tokens], true for a token that continues a word; empty where they are not wanted."""
         if not self._uses_word_marks:
             return tf.zeros([0], tf.bool)
-        paths = [_word_marks_path(self._shards, name) for name in self._shards.names]
+        paths = [self._shards.path(name, "continuations") for name in self._shards.names]
         return tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), tf.uint8) > 0
 
     def _read_plan(self, shards, counts, epoch):
@@ -230,11 +229,6 @@ class _Group(NamedTuple):
     word_marks: tf.Tensor
     plan: tf.Tensor
     example_ids: tf.Tensor
-
-
-def _word_marks_path(shards, name):
-    """The file of a shard that marks with 1 each token that continues the word that the token before began."""
-    return join(shards.folder, f"{name}.continuations")
 
 
 def _group_shards(counts, shards_per_group, batch_size, seed):

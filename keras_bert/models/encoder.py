@@ -84,7 +84,8 @@ class BertEncoder(keras.Model):
         missing = {"input_word_ids", "input_mask", "input_type_ids"} - set(inputs)
         if missing:
             raise ValueError(
-                f"BertEncoder needs input_word_ids, input_mask and input_type_ids. Missing: {', '.join(sorted(missing))}."
+                "BertEncoder needs input_word_ids, input_mask and input_type_ids. "
+                f"Missing: {', '.join(sorted(missing))}."
             )
         hidden = self.embeddings(inputs["input_word_ids"], inputs["input_type_ids"], training=training)
         padding = 1.0 - ops.cast(inputs["input_mask"], "float32")

@@ -49,7 +49,7 @@ def pretrain(config, run, report=print):
     finished = run.results()
     if finished and finished["steps"] == config.training.steps:
         report(f"{run.path} is finished: {finished['steps']} steps. --steps N goes on, --fresh starts over.")
-        return finished
+        return finished if chief else None
 
     if not chief:  # The chief makes what is not there yet; the others then find it.
         wait_for_all(strategy)

@@ -51,7 +51,9 @@ def open_readers(config, folder, report):
 def _shard_readers(config, folder, report):
     tokenizer = prepare_run_data(config, folder, report)
     vocabulary = tokenizer.vocabulary
-    training, validation = (ShardSet.open(shards_folder(config, folder, side), vocabulary) for side in (TRAIN, VALIDATION))
+    training, validation = (
+        ShardSet.open(shards_folder(config, folder, side), vocabulary) for side in (TRAIN, VALIDATION)
+    )
 
     def reader(shards, phase, seed, masking):
         return ShardReader(

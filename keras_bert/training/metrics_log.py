@@ -26,7 +26,8 @@ class MetricsLog:
             stream.writelines(json.dumps(line) + "\n" for line in lines)
         self._stream = open(self._path, "a", encoding="utf-8", buffering=1)
         self._writers = {
-            name: tf.summary.create_file_writer(files.join(run.tensorboard, name)) for name in ("training", "validation")
+            name: tf.summary.create_file_writer(files.join(run.tensorboard, name))
+            for name in ("training", "validation")
         }
 
     def write(self, step, figures):

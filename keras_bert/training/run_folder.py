@@ -78,4 +78,6 @@ def newest_run(root="runs"):
     """The run below `root` whose model was written last, or None."""
     folders = [os.path.join(root, name) for name in files.list_folder(root)]
     with_model = [folder for folder in folders if os.path.isfile(os.path.join(folder, "model", "config.json"))]
-    return max(with_model, key=lambda folder: os.path.getmtime(os.path.join(folder, "model", "config.json")), default=None)
+    return max(
+        with_model, key=lambda folder: os.path.getmtime(os.path.join(folder, "model", "config.json")), default=None
+    )

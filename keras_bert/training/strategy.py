@@ -40,7 +40,8 @@ def describe(strategy):
     replicas = strategy.num_replicas_in_sync
     names = ", ".join(device.split("device:")[-1] for device in strategy.extended.worker_devices)
     if _is_multiworker(strategy):
-        return f"Training in process {_task_id(strategy)} of {len(tf_config_workers())} ({names}), {replicas} replicas in all."
+        place = f"process {_task_id(strategy)} of {len(tf_config_workers())}"
+        return f"Training in {place} ({names}), {replicas} replicas in all."
     return f"Training by {type(strategy).__name__} on {names}, {replicas} replica(s)."
 
 

@@ -38,7 +38,9 @@ def run(*arguments, **options):
 )
 def test_help_and_bad_arguments_never_import_tensorflow(arguments, status):
     """A broken `tensorflow` first on the path shows any import of it; that is what keeps the answer under a second."""
-    code = f"import sys; sys.modules['tensorflow'] = None; sys.argv = ['run.py', *{arguments!r}]; import run; run.main()"
+    code = (
+        f"import sys; sys.modules['tensorflow'] = None; sys.argv = ['run.py', *{arguments!r}]; import run; run.main()"
+    )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
     assert result.returncode == status, result.stderr
     assert "Traceback" not in result.stderr

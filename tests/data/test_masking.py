@@ -40,9 +40,7 @@ def _mask(ids, lengths, example_ids=None, epoch=0, seed=1, predictions=6, **conf
 
 
 def _chosen(batch):
-    return [
-        tuple(row[weights > 0]) for row, weights in zip(batch["masked_lm_positions"], batch["masked_lm_weights"])
-    ]
+    return [tuple(row[weights > 0]) for row, weights in zip(batch["masked_lm_positions"], batch["masked_lm_weights"])]
 
 
 def _oracle(row, length, scores, predictions, whole_word, share=0.15):

@@ -58,7 +58,7 @@ def test_plan_files_are_kept_and_damaged_ones_made_again(shards, tmp_path):
     beyond_b[0, 2:4] += 10**6
     too_long[0, 1] = too_long[0, 0] + 29
     no_label[0, 4] = 2
-    header = content[:-beyond_a.nbytes]
+    header = content[: -beyond_a.nbytes]
     refused = [header + plan.tobytes() for plan in (beyond_a, beyond_b, too_long, no_label)]
     for damage in (b"", content[:-4], b"not a plan", *refused):
         with open(damaged, "wb") as stream:

@@ -227,7 +227,11 @@ def test_masks_are_keyed_by_the_epoch_and_the_place_of_the_example(
     reader = make_reader(refresh=refresh)
 
     def keep_keys(input_word_ids, lengths, example_ids, epoch, continuation):
-        return {"input_word_ids": input_word_ids, "example_ids": example_ids, "mask_epoch": tf.fill(tf.shape(lengths), epoch)}
+        return {
+            "input_word_ids": input_word_ids,
+            "example_ids": example_ids,
+            "mask_epoch": tf.fill(tf.shape(lengths), epoch),
+        }
 
     reader._masking = keep_keys
     planned = _planned_examples(shards, vocabulary, plans_folder, mask_epoch)

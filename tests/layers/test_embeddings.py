@@ -28,7 +28,11 @@ def test_sum_equals_one_dense_layer_over_concatenated_one_hots(layer):
 
 @pytest.mark.parametrize(
     ("ids", "types", "message"),
-    [([[1, 11]], [[0, 0]], "input_word_ids.*Received: 11"), ([[1, -1]], [[0, 0]], "Received: -1"), ([[1, 2]], [[0, 2]], "input_type_ids")],
+    [
+        ([[1, 11]], [[0, 0]], "input_word_ids.*Received: 11"),
+        ([[1, -1]], [[0, 0]], "Received: -1"),
+        ([[1, 2]], [[0, 2]], "input_type_ids"),
+    ],
 )
 def test_an_id_out_of_range_is_refused(layer, ids, types, message):
     with pytest.raises(ValueError, match=message):

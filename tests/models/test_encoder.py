@@ -36,7 +36,9 @@ def test_golden_arrays_of_transformers(model, batch):
         np.testing.assert_allclose(encoded["pooled_output"], golden["pooled_output"], rtol=1e-5, atol=1e-5)
         everywhere = {name: batch[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
         outputs = model(everywhere)
-        np.testing.assert_allclose(outputs["mlm_logits"].numpy()[real], golden["mlm_logits"][real], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(
+            outputs["mlm_logits"].numpy()[real], golden["mlm_logits"][real], rtol=1e-4, atol=1e-4
+        )
         np.testing.assert_allclose(outputs["nsp_logits"], golden["nsp_logits"], rtol=1e-4, atol=1e-4)
 
 
@@ -46,7 +48,9 @@ def test_padding_never_changes_a_real_token(model, batch):
     scribbled = {**batch, "input_word_ids": np.where(batch["input_mask"] == 1, batch["input_word_ids"], 7)}
     other = model.encoder(scribbled)
     for row, length in enumerate(batch["input_mask"].sum(axis=1)):
-        alone = model.encoder({name: batch[name][row : row + 1, :length] for name in batch if name.startswith("input_")})
+        alone = model.encoder(
+            {name: batch[name][row : row + 1, :length] for name in batch if name.startswith("input_")}
+        )
         for received in (other["sequence_output"][row, :length], alone["sequence_output"][0]):
             np.testing.assert_allclose(received, full["sequence_output"][row, :length], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(alone["pooled_output"][0], full["pooled_output"][row], rtol=1e-5, atol=1e-6)

@@ -27,7 +27,9 @@ def test_each_mask_is_predicted_where_it_stands(parts):
     (filling,) = fill_masks(model, tokenizer, ["The [MASK] sat on [MASK]."], top_k=3)
     ids = tokenizer.vocabulary.ids
     row = np.array([[ids[t] for t in ("[CLS]", "the", "[MASK]", "sat", "on", "[MASK]", ".", "[SEP]")]], "int32")
-    logits = model({"input_word_ids": row, "input_mask": row * 0 + 1, "input_type_ids": row * 0})["mlm_logits"][0].numpy()
+    logits = model({"input_word_ids": row, "input_mask": row * 0 + 1, "input_type_ids": row * 0})["mlm_logits"][
+        0
+    ].numpy()
     for position, candidates in zip((2, 5), filling.candidates, strict=True):
         best = np.argsort(-logits[position])[:3]
         assert [piece for piece, _ in candidates] == [tokenizer.vocabulary.tokens[index] for index in best]
@@ -43,7 +45,8 @@ def test_mask_at_the_ends_and_alone(parts):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("the cat", r"at least one \[MASK\]"), ("[MASK] " + "cat " * 30, "at most 24 tokens. Received: 33")]
+    ("text", "message"),
+    [("the cat", r"at least one \[MASK\]"), ("[MASK] " + "cat " * 30, "at most 24 tokens. Received: 33")],
 )
 def test_texts_that_cannot_be_filled_are_refused(parts, text, message):
     with pytest.raises(UserError, match=message):

@@ -31,7 +31,9 @@ def pretraining_batch(config, batch=4, seq=12, predictions=3, seed=0):
         "input_word_ids": rng.integers(1, config.vocab_size, (batch, seq)).astype("int32") * mask,
         "input_mask": mask,
         "input_type_ids": (np.arange(seq) >= 4).astype("int32") * mask,
-        "masked_lm_positions": np.stack([np.sort(rng.choice(6, predictions, False)) for _ in range(batch)]).astype("int32"),
+        "masked_lm_positions": np.stack([np.sort(rng.choice(6, predictions, False)) for _ in range(batch)]).astype(
+            "int32"
+        ),
         "masked_lm_ids": rng.integers(1, config.vocab_size, (batch, predictions)).astype("int32"),
         "masked_lm_weights": (np.arange(predictions) < rng.integers(1, predictions + 1, (batch, 1))).astype("float32"),
         "next_sentence_labels": rng.integers(0, 2, batch).astype("int32"),

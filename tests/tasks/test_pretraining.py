@@ -41,7 +41,13 @@ def recipe(corpus, **overrides):
         "data": {"files": [corpus], "validation_share": 0.1},
         "phases": [{"sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 5}],
         "optimizer": {"learning_rate": 1e-2, "warmup_steps": 5},
-        "training": {"steps": 12, "log_every": 2, "evaluate_every": 6, "checkpoint_every": 3, "evaluation_examples": 64},
+        "training": {
+            "steps": 12,
+            "log_every": 2,
+            "evaluate_every": 6,
+            "checkpoint_every": 3,
+            "evaluation_examples": 64,
+        },
         "examples": ["The [MASK] sees the dog."],
     }
     return PretrainConfig.from_mapping(values, overrides)
@@ -62,7 +68,9 @@ def test_a_run_writes_what_it_promises(straight):
     lines = read_metrics(run.metrics_file)
     assert [line["step"] for line in lines] == [2, 4, 6, 6, 8, 10, 12, 12]
     training, validation = lines[0], lines[3]
-    assert {"loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy", "learning_rate", "grad_norm"} <= set(training)
+    assert {"loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy", "learning_rate", "grad_norm"} <= set(
+        training
+    )
     assert CLOCKED <= set(training) and training["tokens_per_second"] < 32 * training["examples_per_second"]
     assert {"eval_loss", "eval_perplexity", "eval_mask_token_loss", "eval_mask_token_unigram_loss"} <= set(validation)
     np.testing.assert_allclose(validation["eval_perplexity"], np.exp(validation["eval_mlm_loss"]))

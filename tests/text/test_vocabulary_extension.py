@@ -7,7 +7,9 @@ from keras_bert.text.vocabulary_extension import extend_vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 
 # As in Google's files: the slots stand before and between the special tokens.
-BASE = Vocabulary(["[PAD]", "[unused0]", "[unused1]", *SPECIAL_TOKENS[1:], "the", "[unused7]", "co", "##rt", "##u", "."])
+BASE = Vocabulary(
+    ["[PAD]", "[unused0]", "[unused1]", *SPECIAL_TOKENS[1:], "the", "[unused7]", "co", "##rt", "##u", "."]
+)
 
 
 def test_the_most_frequent_new_words_fill_the_slots_in_order():

@@ -116,7 +116,9 @@ def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
     monkeypatch.setattr(checkpoints._checkpoint, "write", full)
-    with pytest.raises(UserError, match="step 2 cannot be written .No space left on device.. Those up to step 1 are whole"):
+    with pytest.raises(
+        UserError, match="step 2 cannot be written .No space left on device.. Those up to step 1 are whole"
+    ):
         checkpoints.save(2)
     assert os.listdir(tmp_path) == ["step-000000001"]
     assert checkpoints.restore_newest(pytest.fail) == 1

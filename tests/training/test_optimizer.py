@@ -69,7 +69,9 @@ def test_every_schedule_of_the_recipe_exists():
 
 
 def test_the_recipe_reaches_the_optimizer():
-    settings = OptimizerConfig(learning_rate=0.5, warmup_steps=2, weight_decay=0.3, beta_1=0.8, beta_2=0.9, epsilon=1e-4)
+    settings = OptimizerConfig(
+        learning_rate=0.5, warmup_steps=2, weight_decay=0.3, beta_1=0.8, beta_2=0.9, epsilon=1e-4
+    )
     optimizer = make_optimizer(settings, total_steps=10)
     assert (optimizer.decay, optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.3, 0.8, 0.9, 1e-4)
     assert float(optimizer.learning_rate) == 0.25

@@ -58,7 +58,9 @@ class Quiet:
 
 
 def make_loop(losses, stop, **settings):
-    settings = TrainingConfig(**{"steps": len(losses), "log_every": 4, "evaluate_every": 100, "checkpoint_every": 4, **settings})
+    settings = TrainingConfig(
+        **{"steps": len(losses), "log_every": 4, "evaluate_every": 100, "checkpoint_every": 4, **settings}
+    )
     checkpoints = FakeCheckpoints()
     loop = Loop(
         FakeStep(losses), lambda first: iter([None] * (len(losses) - first)), lambda done: {"eval_loss": 1.0},
@@ -115,6 +117,8 @@ def test_no_number_stops_the_run_and_never_reaches_a_checkpoint(bad, first_step)
     """Step 7 is wrong; the next look is at 8, where a checkpoint is due too."""
     loop, checkpoints = make_loop([1.0] * 6 + [bad] * 4, StopRequest())
     checkpoints.saved = [4] if first_step else []
-    with pytest.raises(UserError, match="Step 7: .*learning rate of about 0.25. The last good checkpoint is that of step 4"):
+    with pytest.raises(
+        UserError, match="Step 7: .*learning rate of about 0.25. The last good checkpoint is that of step 4"
+    ):
         loop.run(first_step)
     assert checkpoints.saved == [4]

@@ -13,7 +13,18 @@ from keras_bert.training.step import Step
 from keras_bert.training.strategy import describe, make_strategy
 
 # Ops that TPUs do not have, or that give shapes known only when they run. XLA on the CPU takes some of them.
-FORBIDDEN = ("String", "Ragged", "Sparse", "Where", "Unique", "BooleanMask", "PyFunc", "DecodeRaw", "ReadFile", "NonMaxSuppression")
+FORBIDDEN = (
+    "String",
+    "Ragged",
+    "Sparse",
+    "Where",
+    "Unique",
+    "BooleanMask",
+    "PyFunc",
+    "DecodeRaw",
+    "ReadFile",
+    "NonMaxSuppression",
+)
 
 
 def whole_step(config, accumulation=1):
