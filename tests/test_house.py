@@ -1,0 +1,49 @@
+"""The house's rule: imports point one way, and the network knows of keras.ops alone."""
+
+import ast
+import glob
+import os
+
+ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keras_bert")
+FLOORS = [
+    {"errors", "lazy"},
+    {"files", "quiet"},
+    {"settings"},
+    {"config"},
+    {"layers", "text", "checkpoints"},
+    {"models", "data"},
+    {"training"},
+    {"tasks"},
+    {"cli"},
+]
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def imports():
+    """(file, its room, imported module) of every import in the package."""
+    for path in glob.glob(os.path.join(ROOT, "**", "*.py"), recursive=True):
+        name = os.path.relpath(path, ROOT)
+        room = name.split(os.sep)[0].removesuffix(".py")
+        if room == "__init__":
+            continue
+        for node in ast.walk(ast.parse(open(path, encoding="utf-8").read())):
+            if isinstance(node, ast.Import):
+                yield from ((name, room, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module == "keras_bert":
+                yield from ((name, room, f"keras_bert.{alias.name}") for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield name, room, node.module
+
+
+def test_imports_point_one_way():
+    inside = [(name, room, module.split(".")[1]) for name, room, module in imports() if module.startswith("keras_bert.")]
+    assert len(inside) > 50
+    for name, room, target in inside:
+        if room != target:
+            assert FLOOR_OF[room] > FLOOR_OF[target], f"{name} imports {target}, which is not below it"
+
+
+def test_layers_and_models_know_of_keras_alone():
+    for name, room, module in imports():
+        if room in ("layers", "models"):
+            assert module.split(".")[0] not in ("tensorflow", "tensorflow_text", "click", "yaml"), name
