@@ -36,7 +36,9 @@ def imports():
 
 
 def test_imports_point_one_way():
-    inside = [(name, room, module.split(".")[1]) for name, room, module in imports() if module.startswith("keras_bert.")]
+    inside = [
+        (name, room, module.split(".")[1]) for name, room, module in imports() if module.startswith("keras_bert.")
+    ]
     assert len(inside) > 50
     for name, room, target in inside:
         if room != target:

@@ -44,7 +44,8 @@ def learn_vocabulary(texts, size, lower_case=True, unused=0):
     first_pieces = [*SPECIAL_TOKENS, *map(unused_token, range(unused)), *sorted(characters), *sorted(continuations)]
     if size < len(first_pieces):
         raise UserError(
-            f"size: needs at least {len(first_pieces)}, for special tokens, slots and the characters of these texts. "
+            f"The vocabulary's size: needs at least {len(first_pieces)}, for special tokens, slots and the characters "
+            "of these texts. "
             f"Received: {size}. Give a larger size."
         )
     tokenizer = Tokenizer(WordPiece(unk_token=UNK))

@@ -9,6 +9,9 @@ from keras_bert.errors import UserError
 # What changes how a run is carried out, but not what comes out of it.
 MAY_DIFFER = ("training.steps", "training.strategy", "training.devices", "training.tpu", "training.max_minutes")
 
+# What the vocabulary and the shards in a run's folder are made from.
+DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size", "init")
+
 
 class RunFolder:
     """Names every place in a run's folder and keeps two different runs from sharing one.
@@ -39,7 +42,7 @@ class RunFolder:
     def settle(self, config):
         """Writes the resolved settings, or checks them against those of the run that is going on here.
 
-        Raises `UserError` showing every difference. More steps, other devices and another time limit are taken.
+        Raises `UserError` showing every difference, once there is a checkpoint. More steps, other devices and another time limit are taken.
         """
         if not files.exists(self.config_file):
             if files.list_folder(self.path):
@@ -53,7 +56,11 @@ class RunFolder:
             refused = [item for item in different if item[0] not in MAY_DIFFER]
             if old["training"]["steps"] > config.training.steps:
                 refused.append(("training.steps", old["training"]["steps"], config.training.steps))
-            if refused:
+            if not files.list_folder(self.checkpoints):
+                # A start that failed before anything was learned binds nobody.
+                if any(key.startswith(DATA_SETTINGS) for key, _, _ in different):
+                    files.remove_folder(self.data)
+            elif refused:
                 shown = "; ".join(f"{key}: {before!r} there, {after!r} now" for key, before, after in refused)
                 raise UserError(
                     f"{self.path}: holds a run with other settings ({shown}). Give the same settings to go on, "

@@ -1,6 +1,7 @@
 """A run's folder: one run in it, its log in step with its checkpoints."""
 
 import json
+import os
 
 import pytest
 
@@ -14,20 +15,39 @@ def recipe(**overrides):
     return PretrainConfig.from_mapping({"training": {"steps": 10}}, overrides)
 
 
-def test_the_same_settings_go_on_and_others_are_shown(tmp_path):
-    run = RunFolder(str(tmp_path / "run"))
+def started(path):
+    """A run that has a checkpoint."""
+    run = RunFolder(str(path))
     run.settle(recipe())
+    os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
+    return run
+
+
+def test_the_same_settings_go_on_and_others_are_shown(tmp_path):
+    run = started(tmp_path / "run")
     run.settle(recipe())
     with pytest.raises(UserError, match="optimizer.learning_rate: 0.0001 there, 0.5 now.*--fresh"):
         run.settle(recipe(**{"optimizer.learning_rate": 0.5}))
 
 
 def test_steps_may_grow_and_not_shrink(tmp_path):
-    run = RunFolder(str(tmp_path / "run"))
-    run.settle(recipe())
+    run = started(tmp_path / "run")
     run.settle(recipe(**{"training.steps": 20}))
     with pytest.raises(UserError, match="training.steps: 20 there, 10 now"):
         run.settle(recipe())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "stays"), [("optimizer.learning_rate", 0.5, True), ("data.files", ["b"], False)]
+)
+def test_a_start_that_failed_before_any_checkpoint_binds_nobody(tmp_path, key, value, stays):
+    """The mended command must not be refused, and must not find shards made from what was mended."""
+    run = RunFolder(str(tmp_path / "run"))
+    run.settle(recipe())
+    os.makedirs(run.data)
+    run.settle(recipe(**{key: value}))
+    assert os.path.exists(run.data) == stays
+    assert str(value).strip("[]'") in open(run.config_file, encoding="utf-8").read()
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
