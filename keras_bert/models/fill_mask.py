@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from keras_bert.errors import UserError
+from keras_bert.models.encoder_inputs import encoder_inputs
 
 MASK = "[MASK]"
 
@@ -40,34 +41,29 @@ def fill_masks(model, tokenizer, texts, top_k=5):
         UserError: a text without [MASK], or longer than the model's positions.
     """
     vocabulary = tokenizer.vocabulary
-    return [_fill(model, vocabulary, text, _encode(tokenizer, text, model.config), top_k) for text in texts]
+    return [_fill(model, vocabulary, text, _pieces(tokenizer, text, model.config), top_k) for text in texts]
 
 
-def _encode(tokenizer, text, config):
-    """Ids [tokens] of [CLS] text [SEP]. The tokenizer, like BERT's, splits a literal [MASK], so it is put in here."""
+def _pieces(tokenizer, text, config):
+    """Ids of the text, [MASK] included. The tokenizer, like BERT's, splits a literal [MASK], so it is put in here."""
     parts = text.split(MASK)
     if len(parts) == 1:
         raise UserError(f"The text needs at least one {MASK}. Received: {text!r}.")
-    vocabulary = tokenizer.vocabulary
-    ids = [vocabulary.cls_id]
+    ids = []
     for index, pieces in enumerate(tokenizer.tokenize(parts).to_list()):
-        ids += [vocabulary.mask_id] * (index > 0) + pieces
-    ids.append(vocabulary.sep_id)
-    if len(ids) > config.max_position_embeddings:
+        ids += [tokenizer.vocabulary.mask_id] * (index > 0) + pieces
+    if len(ids) + 2 > config.max_position_embeddings:
         raise UserError(
-            f"The text needs at most {config.max_position_embeddings} tokens. Received: {len(ids)}. Shorten it."
+            f"The text needs at most {config.max_position_embeddings} tokens, [CLS] and [SEP] included. "
+            f"Received: {len(ids) + 2}. Shorten it."
         )
-    return np.asarray(ids, "int32")
+    return ids
 
 
 def _fill(model, vocabulary, text, ids, top_k):
-    positions = np.flatnonzero(ids == vocabulary.mask_id).astype("int32")
-    inputs = {
-        "input_word_ids": ids[None],
-        "input_mask": np.ones_like(ids)[None],
-        "input_type_ids": np.zeros_like(ids)[None],
-        "masked_lm_positions": positions[None],
-    }
+    inputs = encoder_inputs([ids], vocabulary)
+    positions = np.flatnonzero(inputs["input_word_ids"][0] == vocabulary.mask_id).astype("int32")
+    inputs["masked_lm_positions"] = positions[None]
     logits = np.asarray(model(inputs)["mlm_logits"][0], "float64")
     probabilities = np.exp(logits - logits.max(axis=-1, keepdims=True))
     probabilities /= probabilities.sum(axis=-1, keepdims=True)

@@ -2,9 +2,12 @@
 
 import dataclasses
 
+import numpy as np
+
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config import BertConfig
 from keras_bert.errors import UserError
+from keras_bert.models.encoder_inputs import encoder_inputs
 from keras_bert.models.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.tokenizer import WordPieceTokenizer
@@ -27,6 +30,23 @@ class LoadedModel:
     @property
     def encoder(self):
         return self.model.encoder
+
+    def encode(self, texts):
+        """One vector a text: the mean of its tokens' last hidden states, [CLS] and [SEP] included.
+
+        Raw [CLS] states are poor sentence vectors before fine-tuning. Texts are cut at the model's last position.
+
+        Args:
+            texts: list of str.
+
+        Returns: float32 array [batch, hidden].
+        """
+        longest = self.config.max_position_embeddings - 2
+        rows = [pieces[:longest] for pieces in self.tokenizer(texts).to_list()]
+        inputs = encoder_inputs(rows, self.tokenizer.vocabulary)
+        states = np.asarray(self.encoder(inputs)["sequence_output"], "float32")
+        mask = inputs["input_mask"][..., None]
+        return (states * mask).sum(axis=1) / mask.sum(axis=1).astype("float32")
 
     def predict(self, texts, top_k=5):
         """Fills the [MASK]s of each text; see `keras_bert.models.fill_mask.fill_masks`."""

@@ -1,7 +1,6 @@
 """The folder of one run: its settings, figures, checkpoints and result."""
 
 import json
-import os
 
 from keras_bert import files, settings
 from keras_bert.errors import UserError
@@ -42,7 +41,8 @@ class RunFolder:
     def settle(self, config):
         """Writes the resolved settings, or checks them against those of the run that is going on here.
 
-        Raises `UserError` showing every difference, once there is a checkpoint. More steps, other devices and another time limit are taken.
+        Raises `UserError` showing every difference, once there is a checkpoint. More steps, other devices and another
+        time limit are taken.
         """
         if not files.exists(self.config_file):
             if files.list_folder(self.path):
@@ -79,12 +79,3 @@ class RunFolder:
     def write_results(self, results):
         with files.atomic_write(self.results_file) as stream:
             stream.write(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
-
-
-def newest_run(root="runs"):
-    """The run below `root` whose model was written last, or None."""
-    folders = [os.path.join(root, name) for name in files.list_folder(root)]
-    with_model = [folder for folder in folders if os.path.isfile(os.path.join(folder, "model", "config.json"))]
-    return max(
-        with_model, key=lambda folder: os.path.getmtime(os.path.join(folder, "model", "config.json")), default=None
-    )

@@ -46,7 +46,7 @@ def test_mask_at_the_ends_and_alone(parts):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("the cat", r"at least one \[MASK\]"), ("[MASK] " + "cat " * 30, "at most 24 tokens. Received: 33")],
+    [("the cat", r"at least one \[MASK\]"), ("[MASK] " + "cat " * 30, "at most 24 tokens, .* Received: 33")],
 )
 def test_texts_that_cannot_be_filled_are_refused(parts, text, message):
     with pytest.raises(UserError, match=message):

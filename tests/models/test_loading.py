@@ -1,0 +1,42 @@
+"""What `keras_bert.load` gives."""
+
+import numpy as np
+import pytest
+from tiny import random_weights, without_dropout
+
+import keras_bert
+from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.text.vocabulary import Vocabulary
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "."])
+    model = BertForPreTraining(without_dropout(vocab_size=len(vocabulary)))
+    random_weights(model)
+    path = str(tmp_path_factory.mktemp("model") / "model")
+    write_model_folder(path, model, vocabulary, lower_case=True)
+    return keras_bert.load(path)
+
+
+def test_a_text_is_encoded_alone_as_in_company(bert):
+    """Padding must not enter the mean, and a text that is too long is cut."""
+    texts = ["The cat sat.", "cats", "", "the " * 50]
+    together = bert.encode(texts)
+    assert together.shape == (4, bert.config.hidden_size)
+    for row, text in zip(together, texts, strict=True):
+        np.testing.assert_allclose(bert.encode([text])[0], row, rtol=1e-4, atol=1e-5)
+
+
+def test_the_mean_is_over_the_tokens_of_the_text(bert):
+    ids = bert.tokenizer.vocabulary.ids
+    row = np.array([[ids[token] for token in ("[CLS]", "cat", "##s", "[SEP]")]], "int32")
+    states = bert.encoder({"input_word_ids": row, "input_mask": row * 0 + 1, "input_type_ids": row * 0})
+    expected = states["sequence_output"].numpy()[0].mean(axis=0)
+    np.testing.assert_allclose(bert.encode(["cats"])[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_public_names_are_there_without_tensorflow_being_asked_for():
+    assert set(keras_bert.__all__) <= set(dir(keras_bert))
+    assert all(hasattr(keras_bert, name) for name in keras_bert.__all__)
