@@ -40,7 +40,6 @@ def pretrain(config, run, report=print):
     strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
     chief = is_chief(strategy)
     report = report if chief else _say_nothing
-    report(describe(strategy))
     for index, phase in enumerate(config.phases):
         check_divisible(phase.batch_size, strategy, config.training.accumulation, f"phases.{index}.batch_size")
     if chief:
@@ -51,6 +50,7 @@ def pretrain(config, run, report=print):
         report(f"{run.path} is finished: {finished['steps']} steps. --steps N goes on, --fresh starts over.")
         return finished if chief else None
 
+    report(describe(strategy))
     if not chief:  # The chief makes what is not there yet; the others then find it.
         wait_for_all(strategy)
     readers = open_readers(config, run.data, report)

@@ -208,8 +208,8 @@ def test_an_altered_shard_is_refused_before_the_first_step(corpus, tmp_path):
 def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
     """The whole way, the reader's distribution over replicas included; dropout off."""
     off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "training.steps": 6}
-    strategies = {"one": tf.distribute.get_strategy(), "mirrored": mirrored_strategy}
-    monkeypatch.setattr("keras_bert.tasks.pretraining.make_strategy", strategies.get)
+    strategies = {"one": tf.distribute.OneDeviceStrategy("CPU:0"), "mirrored": mirrored_strategy}
+    monkeypatch.setattr("keras_bert.tasks.pretraining.make_strategy", lambda name, *where: strategies[name])
     losses = []
     for name in strategies:
         run = RunFolder(str(tmp_path / name))
@@ -219,7 +219,7 @@ def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, 
 
 
 def test_a_batch_that_does_not_divide_is_refused(corpus, tmp_path, monkeypatch, mirrored_strategy):
-    monkeypatch.setattr("keras_bert.tasks.pretraining.make_strategy", lambda name: mirrored_strategy)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.make_strategy", lambda name, *where: mirrored_strategy)
     with pytest.raises(UserError, match=r"phases.0.batch_size: needs a multiple of 2 .*Received: 7.*6 and 8"):
         pretrain(recipe(corpus, **{"phases.0.batch_size": 7}), RunFolder(str(tmp_path / "run")), lambda line: None)
 
