@@ -107,8 +107,7 @@ def expand(patterns):
 def atomic_write(path, mode="w"):
     """Opens a file beside `path` that takes its name only when the block ends without an error."""
     path = os.fspath(path)
-    # Each process has its own, so that two that write the same file do not write into each other's.
-    aside = f"{path}.{os.getpid()}.partial"
+    aside = f"{path}.partial"
     options = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
         with open_file(aside, mode, **options) as stream:

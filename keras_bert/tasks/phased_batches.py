@@ -37,8 +37,7 @@ class PhasedBatches:
                 visit = next(visits, None)
                 opened = ahead.submit(self._open, visit)
                 yield from itertools.islice(batches, count)
-                # Not this epoch's plans: another worker of the run may still be reading them.
-                reader.remove_epoch(epoch - 1)
+                reader.remove_epoch(epoch)
 
     def _visits(self, first_step):
         """(reader, epoch, first batch, number of batches) of every epoch from a step on."""

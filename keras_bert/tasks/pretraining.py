@@ -20,7 +20,14 @@ from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.progress import Progress
 from keras_bert.training.step import Step
 from keras_bert.training.stop_request import StopRequest
-from keras_bert.training.strategy import agreement, check_divisible, describe, is_chief, make_strategy, wait_for_all
+from keras_bert.training.strategy import (
+    agreement,
+    check_divisible,
+    describe,
+    make_strategy,
+    wait_for_all,
+    worker_number,
+)
 
 
 def pretrain(config, run, report=print):
@@ -38,7 +45,8 @@ def pretrain(config, run, report=print):
     """
     began = time.perf_counter()
     strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
-    chief = is_chief(strategy)
+    worker = worker_number(strategy)
+    chief = worker == 0
     report = report if chief else _say_nothing
     for index, phase in enumerate(config.phases):
         check_divisible(phase.batch_size, strategy, config.training.accumulation, f"phases.{index}.batch_size")
@@ -53,7 +61,7 @@ def pretrain(config, run, report=print):
     report(describe(strategy))
     if not chief:  # The chief makes what is not there yet; the others then find it.
         wait_for_all(strategy)
-    readers = open_readers(config, run.data, report)
+    readers = open_readers(config, run.data, report, worker)
     if chief:
         wait_for_all(strategy)
     tokenizer, vocabulary = readers.tokenizer, readers.tokenizer.vocabulary

@@ -34,21 +34,22 @@ class PretrainingReaders:
     unigram_nats: np.ndarray | None
 
 
-def open_readers(config, folder, report):
+def open_readers(config, folder, report, worker=0):
     """The `PretrainingReaders` of a `PretrainConfig`; vocabulary and shards are made in `folder` if absent.
 
-    `report` takes one line of text at a time, the last of them on the training examples.
+    `report` takes one line of text at a time, the last of them on the training examples. `worker` is the number of
+    this process among those of the run: each has its own plans, so that none reads or removes another's.
     """
     if config.data.source == "text":
         readers = _text_readers(config, folder, report)
     else:
-        readers = _shard_readers(config, folder, report)
+        readers = _shard_readers(config, folder, report, worker)
     described = "; ".join(_describe(reader, phase) for reader, phase in zip(readers.training, config.phases))
     report(f"Training examples: {described}.")
     return readers
 
 
-def _shard_readers(config, folder, report):
+def _shard_readers(config, folder, report, worker):
     tokenizer = prepare_run_data(config, folder, report)
     vocabulary = tokenizer.vocabulary
     training, validation = (
@@ -58,7 +59,7 @@ def _shard_readers(config, folder, report):
     def reader(shards, phase, seed, masking):
         return ShardReader(
             shards, vocabulary, phase, config.objective, masking, seed,
-            files.join(folder, "plans"), config.data.shards_per_group,
+            files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group,
         )  # fmt: skip
 
     return PretrainingReaders(

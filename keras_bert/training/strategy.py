@@ -45,9 +45,9 @@ def describe(strategy):
     return f"Training by {type(strategy).__name__} on {names}, {replicas} replica(s)."
 
 
-def is_chief(strategy):
-    """Whether this process writes the run's files; true for all but the other workers of `multiworker`."""
-    return not _is_multiworker(strategy) or _task_id(strategy) == 0
+def worker_number(strategy):
+    """This process's number among those of the run, from 0; number 0 writes the run's files."""
+    return _task_id(strategy) if _is_multiworker(strategy) else 0
 
 
 def wait_for_all(strategy):

@@ -39,7 +39,7 @@ def test_the_phase_of_each_step():
     assert [make_batches().phase(step) for step in (0, 44, 45, 49)] == [0, 0, 1, 1]
 
 
-def test_plans_are_removed_one_epoch_late():
+def test_plans_of_epochs_that_are_over_are_removed():
     batches = make_batches()
     list(batches(0))
-    assert [reader.removed for reader in batches._readers] == [list(range(-1, 11)), [-1, 0]]
+    assert [reader.removed for reader in batches._readers] == [list(range(12)), [0, 1]]
