@@ -26,6 +26,8 @@ class Plans:
 
     Attributes:
         columns: int, of every plan.
+        spans_used: int, the most spans that an example of epoch 0 has; those behind are empty in every plan, because
+            pairs have two and packed rows are the same in every epoch.
         counts: list of int, the examples of each shard.
         padding_share: share of the places of all examples of epoch 0 that hold padding.
         next_share: share of the examples of epoch 0 with label 0, "next".
@@ -48,10 +50,11 @@ class Plans:
         self._spans = 2 if self._has_pairs else most_documents(objective.packing, sequence_length)
         self.columns = 2 * self._spans + 1
         make_folder(folder)
-        self.counts, filled, labels = [], 0, 0
+        self.counts, self.spans_used, filled, labels = [], 1, 0, 0
         for shard in range(len(shards.names)):
             plan = self._prepare(shard, 0, None)
             self.counts.append(len(plan))
+            self.spans_used = max(self.spans_used, int(_spans_used(plan).max(initial=1)))
             filled += int(_places(plan).sum())
             labels += int(plan[:, -1].sum())
         examples = max(sum(self.counts), 1)
@@ -129,6 +132,11 @@ class Plans:
             and np.all((labels == 0) | (labels == 1))
         )
         return plan if is_plan else None
+
+
+def _spans_used(plan):
+    """How many spans each example has: int64 [examples]."""
+    return np.count_nonzero(plan[:, 1:-1:2] > plan[:, :-1:2], axis=1)
 
 
 def _places(plan):
