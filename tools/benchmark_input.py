@@ -59,7 +59,7 @@ class Corpus:
         for number in range(TEXT_FILES):
             with open(os.path.join(folder, "text", f"{number}.txt"), "w", encoding="utf-8") as stream:
                 stream.write("\n\n".join(plain[number::TEXT_FILES]))
-        prepare(documents, self.tokenizer, os.path.join(folder, "shards"), 0.01)
+        prepare(documents, self.tokenizer.vocabulary, self.tokenizer.lower_case, os.path.join(folder, "shards"), 0.01)
         self.shards = ShardSet.open(os.path.join(folder, "shards", "train"))
 
     def tokens(self, count):
