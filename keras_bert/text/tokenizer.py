@@ -60,9 +60,11 @@ class WordPieceTokenizer(tf.Module):
         pieces = self._pieces_of_words(words)
         ids = _by_text(pieces, words)
         # The pieces tile the characters of all words, so that their lengths, added up, are their places.
-        word_lengths = tf.gather(_lengths(words), row_ids(pieces.row_splits, tf.size(ids.values)))
-        is_unknown = ids.values == self.vocabulary.unk_id
-        lengths = tf.where(is_unknown, word_lengths, tf.gather(self._piece_lengths, ids.values))
+        lengths = tf.gather(self._piece_lengths, ids.values)
+        # An [UNK] stands for a whole word. There are few, so their words are searched for, not those of all pieces.
+        unknown = tf.where(ids.values == self.vocabulary.unk_id)
+        unknown_words = tf.searchsorted(pieces.row_splits, unknown[:, 0], side="right") - 1
+        lengths = tf.tensor_scatter_nd_update(lengths, unknown, tf.gather(_lengths(words), unknown_words))
         after = tf.cumsum(lengths)
         text_starts = tf.gather(tf.cast(words.source_splits, tf.int32), row_ids(ids.row_splits, tf.size(ids.values)))
         starts = tf.gather(words.sources, after - lengths) - text_starts
