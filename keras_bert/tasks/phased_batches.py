@@ -30,13 +30,15 @@ class PhasedBatches:
         # The next epoch is planned, and its first batches are made, while this one trains.
         with concurrent.futures.ThreadPoolExecutor(max_workers=1) as ahead:
             visit = next(visits, None)
-            opened = ahead.submit(self._open, visit)
+            opened, finished = ahead.submit(self._open, visit, []), []
             while visit:
                 reader, epoch, _, count = visit
                 batches = opened.result()
                 visit = next(visits, None)
-                opened = ahead.submit(self._open, visit)
+                # Dropping a finished tf.data iterator takes seconds, so the other thread holds the last reference.
+                opened, finished = ahead.submit(self._open, visit, finished), [batches]
                 yield from itertools.islice(batches, count)
+                del batches
                 reader.remove_epoch(epoch)
 
     def _visits(self, first_step):
@@ -49,8 +51,11 @@ class PhasedBatches:
                 yield reader, epoch, first_batch, count
                 done += count
 
-    def _open(self, visit):
-        if visit is None:
-            return None
-        reader, epoch, first_batch, _ = visit
-        return iter(self._distribute(reader.epoch(epoch, first_batch)))
+    def _open(self, visit, finished):
+        """The iterator of a visit, None for none; then lets the finished ones go."""
+        opened = None
+        if visit is not None:
+            reader, epoch, first_batch, _ = visit
+            opened = iter(self._distribute(reader.epoch(epoch, first_batch)))
+        finished.clear()
+        return opened
