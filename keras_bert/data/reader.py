@@ -60,7 +60,7 @@ class ShardReader:
         self._has_pairs = objective.pair == "nsp"
         self._refreshes = masking.refresh == "epoch"
         self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, vocabulary, seed)
-        self._uses_word_marks = masking.whole_word and shards.meta.get("word_marks", False)
+        self._uses_word_marks = masking.whole_word and shards.has_word_marks
         if shards.meta["vocabulary"] != vocabulary.fingerprint:
             raise UserError(
                 f"{shards.folder}: needs the vocabulary of fingerprint {shards.meta['vocabulary']}. "
