@@ -6,6 +6,7 @@ The mechanics only; what the settings are stands in `config.py`.
 import copy
 import dataclasses
 import difflib
+import json
 import types
 import typing
 
@@ -30,6 +31,22 @@ def read_yaml(path):
         raise UserError(f"{path}:{where} is not valid YAML ({getattr(error, 'problem', error)}).") from None
     if not isinstance(values, dict):
         raise UserError(f"{path}: needs settings as `key: value`. Received: {type(values).__name__}.")
+    return values
+
+
+def read_json(path):
+    """The object in a JSON file. Raises `UserError` naming the file and the line."""
+    try:
+        with open_file(path) as stream:
+            values = json.loads(stream.read().decode("utf-8-sig"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not UTF-8 text; a JSON file is needed.") from None
+    except ValueError as error:
+        raise UserError(f"{path}: is not valid JSON ({error}). Fetch or write it again.") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path}: needs a JSON object. Received: {type(values).__name__}.")
     return values
 
 

@@ -1,0 +1,103 @@
+"""The architecture of a BERT, in the field names of Google's bert_config.json and Hugging Face's config.json."""
+
+import dataclasses
+import json
+import os
+from dataclasses import dataclass
+
+from keras_bert import settings
+from keras_bert.config.checks import require, require_positive
+from keras_bert.errors import UserError
+from keras_bert.files import atomic_write
+
+ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
+
+
+@dataclass
+class BertConfig:
+    """The architecture of one BERT (paper, section 3). Defaults are BERT-base, uncased.
+
+    `hidden_size` H, `num_hidden_layers` L and `num_attention_heads` A are the paper's letters.
+    """
+
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+
+    def __post_init__(self):
+        require_positive(
+            self, "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+            "intermediate_size", "max_position_embeddings", "type_vocab_size",
+            "initializer_range", "layer_norm_eps",
+        )  # fmt: skip
+        require(
+            self.hidden_size % self.num_attention_heads == 0,
+            "hidden_size",
+            f"a multiple of num_attention_heads ({self.num_attention_heads})",
+            self.hidden_size,
+        )
+        require(self.hidden_act in ACTIVATIONS, "hidden_act", f"one of {', '.join(ACTIVATIONS)}", self.hidden_act)
+        for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            require(0.0 <= getattr(self, key) < 1.0, key, "a rate from 0 to below 1", getattr(self, key))
+
+    @classmethod
+    def from_mapping(cls, values, where=""):
+        return settings.from_mapping(cls, values, where)
+
+    @classmethod
+    def from_file(cls, path):
+        """Reads a YAML model config, Google's bert_config.json or Hugging Face's config.json.
+
+        Of a JSON file the fields that are not the architecture's are passed over; in YAML
+        they are refused, because there a person wrote them.
+
+        Raises:
+            UserError: it is another kind of model, or one of a BERT that computes otherwise.
+        """
+        if not os.fspath(path).endswith(".json"):
+            return settings.from_mapping(cls, settings.read_yaml(path), os.fspath(path))
+        values = settings.read_json(path)
+        _refuse_other_kinds(values, path)
+        names = {item.name for item in dataclasses.fields(cls)}
+        known = {key: value for key, value in values.items() if key in names}
+        return settings.from_mapping(cls, known, os.fspath(path))
+
+    def to_file(self, path):
+        with atomic_write(path) as stream:
+            if os.fspath(path).endswith(".json"):
+                stream.write(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
+            else:
+                stream.write(settings.to_yaml(self))
+
+
+# Fields of Hugging Face's config.json that change what is computed, with the values that are BERT's.
+_BERTS_OWN = {
+    "position_embedding_type": ("absolute",),
+    "is_decoder": (False,),
+    "add_cross_attention": (False,),
+    "is_encoder_decoder": (False,),
+    "quantization_config": (),
+    "pruned_heads": ({},),
+    "auto_map": (),
+}
+
+
+def _refuse_other_kinds(values, path):
+    kind = values.get("model_type", "bert")
+    if kind != "bert":
+        raise UserError(f"{path}: model_type {kind!r} is not supported; a BERT is needed.")
+    for architecture in values.get("architectures") or []:
+        if not str(architecture).startswith("Bert"):
+            raise UserError(f"{path}: the architecture {architecture!r} is not supported; a BERT is needed.")
+    for key, own in _BERTS_OWN.items():
+        if values.get(key) is not None and values[key] not in own:
+            raise UserError(f"{path}: {key} {values[key]!r} is not supported; BERT has {own[0] if own else 'none'}.")

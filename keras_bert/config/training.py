@@ -1,0 +1,83 @@
+"""How any model is trained: the optimiser, the devices, the length of a run."""
+
+from dataclasses import dataclass, field
+
+from keras_bert.config.checks import require, require_positive
+
+STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
+SCHEDULES = ("linear", "cosine", "polynomial", "constant")
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass
+class OptimizerConfig:
+    """Adam with decoupled weight decay, linear warm-up, and by default linear decay (paper, appendix A.2).
+
+    `clip_norm` bounds the norm over all gradients together, after their reduction over replicas.
+    """
+
+    learning_rate: float = 1e-4
+    warmup_steps: int = 10_000
+    schedule: str = "linear"
+    polynomial_power: float = 2.0
+    weight_decay: float = 0.01
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    epsilon: float = 1e-6
+    clip_norm: float = 1.0
+
+    def __post_init__(self):
+        require_positive(self, "learning_rate", "polynomial_power", "epsilon", "clip_norm")
+        require(self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}", self.schedule)
+        require(self.warmup_steps >= 0, "warmup_steps", "0 or more", self.warmup_steps)
+        require(self.weight_decay >= 0, "weight_decay", "0 or more", self.weight_decay)
+        for key in ("beta_1", "beta_2"):
+            require(0.0 <= getattr(self, key) < 1.0, key, "a value from 0 to below 1", getattr(self, key))
+
+
+@dataclass
+class TrainingConfig:
+    """How long, on what, and how often to look. Counts are optimiser steps unless the name says otherwise.
+
+    `accumulation` computes each replica's part of a batch in that many slices, one after the other, for batches
+    that do not fit in memory; the numbers stay the same. Of the checkpoints the newest `keep_checkpoints`, the best
+    by validation loss and those of every `keep_every` steps stay. `max_minutes` ends one start of the run, with a
+    checkpoint; 0 is no limit. `minutes` above 0 runs by the clock instead of `steps`: the learning rate's way down and
+    the shares of the phases are then of that time, over all starts of the run together. `profile_at` above 0 writes a
+    profiler's trace of the few steps after so many.
+    """
+
+    steps: int = 1_000_000
+    minutes: float = 0.0
+    seed: int = 1
+    strategy: str = "auto"
+    devices: list[str] = field(default_factory=list)
+    tpu: str = "local"
+    precision: str = "float32"
+    jit_compile: bool = False
+    accumulation: int = 1
+    log_every: int = 100
+    evaluate_every: int = 10_000
+    evaluation_examples: int = 2_048
+    checkpoint_every: int = 1_000
+    keep_checkpoints: int = 3
+    keep_every: int = 0
+    max_minutes: float = 0.0
+    profile_at: int = 0
+
+    def __post_init__(self):
+        require_positive(
+            self,
+            "steps",
+            "accumulation",
+            "log_every",
+            "evaluate_every",
+            "evaluation_examples",
+            "checkpoint_every",
+            "keep_checkpoints",
+        )
+        for key in ("minutes", "keep_every", "max_minutes", "profile_at"):
+            require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
+        require(self.seed >= 0, "seed", "0 or more", self.seed)
+        require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)
+        require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
