@@ -37,12 +37,14 @@ class BasicTokenizer(tf.Module):
     """Cleans, lower-cases and strips accents (uncased only), and splits at space, punctuation and ideographs.
 
     Equal to the BasicTokenizer of Google's tokenization.py for any bytes. Bytes that are not UTF-8 are skipped.
+    `strip_accents` and `split_chinese` are as for `WordPieceTokenizer`.
     """
 
-    def __init__(self, lower_case=True):
+    def __init__(self, lower_case=True, strip_accents=None, split_chinese=True):
         super().__init__()
         self.lower_case = lower_case
-        data = table.load_character_table(lower_case)
+        self._changes_characters = lower_case or bool(strip_accents)
+        data = table.load_character_table(lower_case, strip_accents, split_chinese)
         self._page_starts = tf.constant(data.page_starts)
         self._pages = tf.constant(data.pages)
         self._expansions = tf.constant(data.expansions)
@@ -54,7 +56,7 @@ class BasicTokenizer(tf.Module):
         code_points = decoded.values
         entries = self._look_up(code_points)
         characters = _Characters(entries, tf.range(tf.size(code_points)), decoded.row_splits)
-        if self.lower_case:
+        if self._changes_characters:
             needs_more = tf.reduce_any(_kind(entries) >= table.SIGMA)
             characters = tf.cond(needs_more, lambda: self._lower_rare(characters), lambda: characters)
         characters = _drop(characters, table.BOUNDARY_MARK)
@@ -99,12 +101,17 @@ class BasicTokenizer(tf.Module):
 
 
 def row_ids(splits, size):
-    """The row of each of `size` elements that row splits part: int32 `[size]`.
+    """The row of each of `size` elements that row splits part: int32 `[size]`."""
+    return row_offsets(tf.ones_like(splits[1:], tf.int32), splits, size)
+
+
+def row_offsets(lengths, splits, size):
+    """The lengths `[rows]` of all rows before its own, for each of `size` elements that row splits part: int32.
 
     `RaggedTensor.value_rowids` and `tf.repeat` build a mask of all rows by the longest, which one long text blows up.
     """
     ends = tf.cast(splits[1:, tf.newaxis], tf.int32)
-    return tf.cumsum(tf.scatter_nd(ends, tf.ones_like(splits[1:], tf.int32), [size + 1])[:-1])
+    return tf.cumsum(tf.scatter_nd(ends, lengths, [size + 1])[:-1])
 
 
 def _kind(entries):

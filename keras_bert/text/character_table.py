@@ -31,6 +31,9 @@ IDEOGRAPH = 5
 SIGMA = 6  # capital sigma, whose lower case depends on its neighbours
 EXPANDS = 7  # its character field is an index of `expansions`
 
+# (lower_case, strip_accents): BERT's own two, and what Hugging Face's tokenizer can be set to beside them.
+SETTINGS = ((False, False), (True, True), (True, False), (False, True))
+
 # What the rule of the final sigma sees in a character.
 UNCASED, CASED, CASE_IGNORABLE = 0, 1, 2
 
@@ -76,10 +79,20 @@ def pack(character, kind, order=0, casing=UNCASED):
     return character << CHARACTER_SHIFT | casing << CASING_SHIFT | order << ORDER_SHIFT | kind
 
 
-def load_character_table(lower_case):
-    prefix = _prefix(lower_case)
+def load_character_table(lower_case, strip_accents=None, split_chinese=True):
+    """The `CharacterTable` for these settings, which are `WordPieceTokenizer`'s."""
+    prefix = _prefix(lower_case, strip_accents)
     with np.load(FILE, allow_pickle=False) as arrays:
-        return CharacterTable(*(arrays[prefix + field.name] for field in dataclasses.fields(CharacterTable)))
+        table = CharacterTable(*(arrays[prefix + field.name] for field in dataclasses.fields(CharacterTable)))
+    if split_chinese:
+        return table
+    # A distance has the entry's own lowest bits, so both arrays are changed alike.
+    return dataclasses.replace(table, pages=_as_letters(table.pages), expansions=_as_letters(table.expansions))
+
+
+def _as_letters(packed):
+    """Ideographs as what makes up words."""
+    return np.where(packed & KIND_MASK == IDEOGRAPH, packed - (IDEOGRAPH - LETTER), packed)
 
 
 def recorded_unicode_version():
@@ -87,8 +100,9 @@ def recorded_unicode_version():
         return str(arrays["unicode_version"])
 
 
-def build_character_table(lower_case):
+def build_character_table(lower_case, strip_accents=None):
     """The table by this Python's `unicodedata` (some 3 seconds)."""
+    strips = _strips(lower_case, strip_accents)
     orders = sorted({unicodedata.combining(chr(code_point)) for code_point in range(CODE_POINTS)})
     order_of = {combining_class: order for order, combining_class in enumerate(orders)}
     assert len(order_of) <= ORDER_MASK + 1
@@ -97,16 +111,18 @@ def build_character_table(lower_case):
     for code_point in range(CODE_POINTS):
         character = chr(code_point)
         casing = _casing(character) if lower_case else UNCASED
-        outputs = _outputs(character, lower_case)
+        outputs = _outputs(character, lower_case, strips)
         if character == "Σ" and lower_case:
             entry = pack(ord("σ"), SIGMA, casing=casing)
         elif not outputs:
             entry = pack(0, DELETED, casing=casing)
-        elif len(outputs) == 1 and (not lower_case or unicodedata.combining(outputs[0][0]) == 0):
+        elif len(outputs) == 1 and (not strips or unicodedata.combining(outputs[0][0]) == 0):
             entry = pack(ord(outputs[0][0]), outputs[0][1], casing=casing)
         else:
             entry = pack(len(expansion_splits) - 1, EXPANDS, casing=casing)
-            expansions += [pack(ord(output), kind, order_of[unicodedata.combining(output)]) for output, kind in outputs]
+            # Marks are put in order where accents are taken off, and only there.
+            classes = [unicodedata.combining(output) if strips else 0 for output, _ in outputs]
+            expansions += [pack(ord(output), kind, order_of[c]) for (output, kind), c in zip(outputs, classes)]
             expansion_splits.append(len(expansions))
         entries[code_point] = entry
     distances = _int32(entries - (np.arange(CODE_POINTS) << CHARACTER_SHIFT)).reshape(-1, PAGE_SIZE)
@@ -116,11 +132,11 @@ def build_character_table(lower_case):
 
 
 def save_character_tables(path):
-    """Writes the cased and the uncased table; the same arrays give the same bytes."""
+    """Writes the tables of all settings; the same arrays give the same bytes."""
     arrays = {"unicode_version": np.array(unicodedata.unidata_version)}
-    for lower_case in (False, True):
-        for name, array in vars(build_character_table(lower_case)).items():
-            arrays[_prefix(lower_case) + name] = array
+    for lower_case, strip_accents in SETTINGS:
+        for name, array in vars(build_character_table(lower_case, strip_accents)).items():
+            arrays[_prefix(lower_case, strip_accents) + name] = array
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             content = io.BytesIO()
@@ -129,24 +145,31 @@ def save_character_tables(path):
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue(), zipfile.ZIP_DEFLATED)
 
 
-def _prefix(lower_case):
-    return "uncased_" if lower_case else "cased_"
+def _strips(lower_case, strip_accents):
+    return lower_case if strip_accents is None else strip_accents
+
+
+def _prefix(lower_case, strip_accents):
+    prefix = "uncased_" if lower_case else "cased_"
+    other = _strips(lower_case, strip_accents) != lower_case
+    return ("accented_" if lower_case else "stripped_") + prefix if other else prefix
 
 
 def _int32(values):
     return np.asarray(values, np.int64).astype(np.uint32).view(np.int32)
 
 
-def _outputs(character, lower_case):
+def _outputs(character, lower_case, strips):
     """The characters that `character` becomes, each with its kind, before combining marks are put in order."""
     if _is_deleted(character):
         return []
     if _is_space(character):
         return [(" ", SPACE)]
-    if not lower_case:
-        return [(character, _kind(character, character))]
+    lowered = character.lower() if lower_case else character
+    if not strips:
+        return [(output, _kind(character, output)) for output in lowered]
     outputs = []
-    for output in unicodedata.normalize("NFD", character.lower()):
+    for output in unicodedata.normalize("NFD", lowered):
         if unicodedata.category(output) != "Mn":
             outputs.append((output, _kind(character, output)))
         elif unicodedata.combining(output) == 0:

@@ -1,6 +1,7 @@
 """BERT's vocabulary: a piece of a word for every id, one a line."""
 
 import hashlib
+import os
 import re
 from collections import Counter
 
@@ -8,9 +9,9 @@ import numpy as np
 
 from keras_bert.errors import UserError
 from keras_bert.files import atomic_write, open_file
+from keras_bert.text.tokenizer_json import CONTINUATION, read_pieces
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-CONTINUATION = "##"
 MAX_PIECE_BYTES = 256  # what tensorflow_text's WordPiece takes
 
 
@@ -52,11 +53,15 @@ class Vocabulary:
 
     @classmethod
     def from_file(cls, path):
-        """Reads a `vocab.txt`. Only "\\n" ends a line: U+2028 and the like are pieces in BERT's own files.
+        """Reads a `vocab.txt`, or a `tokenizer.json`.
+
+        Only "\\n" ends a line of the former: U+2028 and the like are pieces in BERT's own files.
 
         Raises:
             UserError: the file cannot be read, is not UTF-8, or holds no vocabulary.
         """
+        if os.fspath(path).endswith(".json"):
+            return cls(read_pieces(path), source=path)
         try:
             with open_file(path) as stream:
                 content = stream.read()

@@ -19,10 +19,10 @@ IDEOGRAPHS = (
 MAX_CHARACTERS_PER_WORD = 200
 
 
-def encode(data, ids, lower_case):
+def encode(data, ids, lower_case, strip_accents=None, split_chinese=True):
     """`(ids, starts, ends)` of bytes; `ids` maps pieces to ids. Offsets count code points of the decoded text."""
     encoded = []
-    for word in basic_words(data.decode("utf-8", "ignore"), lower_case):
+    for word in basic_words(data.decode("utf-8", "ignore"), lower_case, strip_accents, split_chinese):
         pieces = word_pieces("".join(character for character, _ in word), ids)
         first = 0
         for piece in pieces:
@@ -32,10 +32,12 @@ def encode(data, ids, lower_case):
     return tuple(list(column) for column in zip(*encoded)) if encoded else ([], [], [])
 
 
-def basic_words(text, lower_case):
-    """Words as lists of (character, place)."""
-    for token in _split_at_space(_clean(text)):
-        yield from _split_at_punctuation(_strip_accents(token) if lower_case else token)
+def basic_words(text, lower_case, strip_accents=None, split_chinese=True):
+    """Words as lists of (character, place). The last two settings are of Hugging Face's BasicTokenizer."""
+    strips = lower_case if strip_accents is None else strip_accents
+    for token in _split_at_space(_clean(text, split_chinese)):
+        lowered = _lower(token) if lower_case else token
+        yield from _split_at_punctuation(_strip_accents(lowered) if strips else lowered)
 
 
 def word_pieces(word, ids):
@@ -53,12 +55,12 @@ def word_pieces(word, ids):
     return pieces
 
 
-def _clean(text):
+def _clean(text, split_chinese):
     for place, character in enumerate(text):
         category = unicodedata.category(character)
         if character in "\0\ufffd" or (category in ("Cc", "Cf") and character not in "\t\n\r"):
             continue
-        if any(first <= ord(character) <= last for first, last in IDEOGRAPHS):
+        if split_chinese and any(first <= ord(character) <= last for first, last in IDEOGRAPHS):
             yield from ((" ", place), (character, place), (" ", place))
         else:
             yield (" " if character in " \t\n\r" or category == "Zs" else character), place
@@ -77,16 +79,19 @@ def _split_at_space(characters):
         yield word
 
 
-def _strip_accents(word):
-    """lower(), NFD, and no nonspacing marks."""
-    lowered = "".join(character for character, _ in word).lower()
+def _lower(word):
     # lower() looks beyond a character for the final sigma only, which keeps the length.
+    lowered = "".join(character for character, _ in word).lower()
     places = [place for character, place in word for _ in character.lower()]
-    decomposed = [
-        (part, place) for character, place in zip(lowered, places) for part in unicodedata.normalize("NFD", character)
-    ]
+    return list(zip(lowered, places, strict=True))
+
+
+def _strip_accents(word):
+    """NFD, and no nonspacing marks."""
+    decomposed = [(part, place) for character, place in word for part in unicodedata.normalize("NFD", character)]
     ordered = _canonical_order(decomposed)
-    assert "".join(character for character, _ in ordered) == unicodedata.normalize("NFD", lowered)
+    whole = "".join(character for character, _ in word)
+    assert "".join(character for character, _ in ordered) == unicodedata.normalize("NFD", whole)
     return [(character, place) for character, place in ordered if unicodedata.category(character) != "Mn"]
 
 

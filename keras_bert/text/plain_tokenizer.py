@@ -1,0 +1,68 @@
+"""WordPiece of plain texts: a short cut past the characters, more than twice as fast, to the same pieces."""
+
+import tensorflow as tf
+import tensorflow_text as text
+
+from keras_bert.text.basic_tokenizer import row_offsets
+from keras_bert.text.vocabulary import CONTINUATION, UNK
+
+# Characters that come out of the original as they are, but for the case of ASCII, and of which the Unicode of every
+# tensorflow-text says alike whether they are punctuation. From U+0100 on only letters that have long been such.
+_PRINTABLE_ASCII, _PUNCTUATION = r"!-~", r"\x{2010}-\x{2027}"
+_LETTERS = r"\x{C0}-\x{24F}\x{391}-\x{3A1}\x{3A3}-\x{3CE}\x{400}-\x{481}"  # Latin, Greek, Cyrillic.
+_SPACES = r"\t\n\r "
+
+
+class PlainTokenizer(tf.Module):
+    """Splits plain texts into pieces; `accepts` says which texts these are.
+
+    Of such texts the original changes at most the case of ASCII letters, and tensorflow-text splits them at the same
+    places. Neither holds for all others: tensorflow-text knows nothing of what the original deletes or takes apart,
+    its Unicode is newer than the character table's, and it measures words in bytes.
+    """
+
+    def __init__(self, vocabulary, lower_case, keeps_letters, max_characters_per_word):
+        """`keeps_letters`: whether letters beyond ASCII come out as they are, accents and case."""
+        super().__init__()
+        self._lower_case = lower_case
+        characters = _PRINTABLE_ASCII + _PUNCTUATION + (_LETTERS if keeps_letters else "")
+        word = f"[{characters}]{{0,{max_characters_per_word}}}"
+        self._plain = f"(?:{word}[{_SPACES}])*{word}"
+        self._pieces = text.FastWordpieceTokenizer(
+            vocabulary.tokens,
+            suffix_indicator=CONTINUATION,
+            max_bytes_per_word=4 * max_characters_per_word,
+            token_out_type=tf.int32,
+            unknown_token=UNK,
+        )
+
+    def accepts(self, texts):
+        """bool `[batch]` of texts `[batch]`."""
+        return tf.strings.regex_full_match(texts, self._plain)
+
+    def tokenize(self, texts):
+        """Ids `[batch, (pieces)]` int32, ragged, of texts `[batch]`."""
+        return self._tokenize(texts)[0]
+
+    def tokenize_with_offsets(self, texts):
+        """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, ragged, of texts `[batch]`."""
+        ids, starts, ends = self._tokenize(texts)
+        text_bytes = tf.io.decode_raw(tf.strings.reduce_join(texts), tf.uint8)
+        spans = (tf.cast(starts.values, tf.int32), tf.cast(ends.values, tf.int32))
+        spans = tf.cond(
+            tf.reduce_all(text_bytes < 0x80), lambda: spans, lambda: _in_code_points(spans, texts, text_bytes, ids)
+        )
+        return ids, *(ids.with_values(values) for values in spans)
+
+    def _tokenize(self, texts):
+        return self._pieces.tokenize_with_offsets(tf.strings.lower(texts) if self._lower_case else texts)
+
+
+def _in_code_points(spans, texts, text_bytes, ids):
+    """Places given in bytes of each text, as its code points."""
+    begins_code_point = tf.cast(text_bytes & 0xC0 != 0x80, tf.int32)
+    code_points_before = tf.concat([[0], tf.cumsum(begins_code_point)], axis=0)
+    pieces = tf.size(ids.values)
+    in_bytes = row_offsets(tf.strings.length(texts), ids.row_splits, pieces)
+    in_code_points = row_offsets(tf.strings.length(texts, "UTF8_CHAR"), ids.row_splits, pieces)
+    return tuple(tf.gather(code_points_before, places + in_bytes) - in_code_points for places in spans)

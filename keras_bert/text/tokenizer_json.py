@@ -1,0 +1,31 @@
+"""The pieces in Hugging Face's tokenizer.json, the one file of the tokenizer in many newer folders."""
+
+from keras_bert import settings
+from keras_bert.errors import UserError
+
+CONTINUATION = "##"
+
+
+def read_pieces(path):
+    """The pieces in the order of their ids, tokens that were added later among them.
+
+    Raises:
+        UserError: the file is not JSON, its model is not WordPiece with "##", or ids are missing or stand twice.
+    """
+    content = settings.read_json(path)
+    model = content.get("model") or {}
+    pieces = model.get("vocab")
+    if model.get("type", "WordPiece") != "WordPiece" or not isinstance(pieces, dict):
+        raise UserError(f"{path}: needs a WordPiece vocabulary. Received: {model.get('type')}. Give a BERT's.")
+    prefix = model.get("continuing_subword_prefix", CONTINUATION)
+    if prefix != CONTINUATION:
+        raise UserError(f"{path}: needs the prefix {CONTINUATION!r} inside words. Received: {prefix!r}.")
+    added = {item["content"]: item["id"] for item in content.get("added_tokens") or []}
+    piece_of = {number: piece for piece, number in {**pieces, **added}.items()}
+    count = len({**pieces, **added})
+    if sorted(piece_of) != list(range(count)):
+        absent = next(number for number in range(count + 1) if number not in piece_of)
+        raise UserError(
+            f"{path}: needs one piece for every id. Received: {count} pieces, none of them with id {absent}."
+        )
+    return [piece_of[number] for number in range(count)]
