@@ -73,7 +73,7 @@ class Corpus:
 
 
 def from_shards(corpus, length, batch_size, whole_word, pair):
-    from keras_bert.config import MaskingConfig, ObjectiveConfig
+    from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig
     from keras_bert.data.reader import ShardReader
 
     plans = os.path.join(corpus.folder, "plans")
@@ -84,7 +84,7 @@ def from_shards(corpus, length, batch_size, whole_word, pair):
 
 
 def from_text(corpus, length, batch_size, whole_word):
-    from keras_bert.config import MaskingConfig, ObjectiveConfig
+    from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig
     from keras_bert.data.raw_lines import RawLines
     from keras_bert.data.text_reader import TextReader
 
@@ -134,7 +134,9 @@ def train_steps(corpus, length, batch_size):
 
     import tensorflow as tf
 
-    from keras_bert.config import BertConfig, OptimizerConfig, find_config
+    from keras_bert.config.bert import BertConfig
+    from keras_bert.config.recipes import find_config
+    from keras_bert.config.training import OptimizerConfig
     from keras_bert.models.pretraining import BertForPreTraining
     from keras_bert.models.pretraining_objective import PretrainingObjective
     from keras_bert.training.optimizer import make_optimizer
@@ -152,7 +154,7 @@ def train_steps(corpus, length, batch_size):
 
 
 def _phase(length, batch_size):
-    from keras_bert.config import PhaseConfig
+    from keras_bert.config.pretraining import PhaseConfig
 
     return PhaseConfig(sequence_length=length, batch_size=batch_size, max_predictions_per_seq=LENGTHS[length])
 

@@ -55,18 +55,14 @@ class DynamicMasking:
         # Of [CLS] and [SEP] the original predicts none, but counts them; a table has Python's rounding exactly.
         budgets = [self._budget(length) for length in range(sequence_length + 1)]
         budget = tf.gather(tf.constant(budgets, tf.int32), lengths)
-        scores = tf.cast(tf.bitwise.right_shift(random_bits(keys, places), _uint64(33)), tf.int32)
+        scores = tf.cast(tf.bitwise.right_shift(random_bits(keys, places), _uint64(1)), tf.int64)
         if self._masking.whole_word:
             if continuation is None:
                 continuation = tf.gather(tf.constant(self._is_continuation), input_word_ids)
             chosen = choose_words(candidate, continuation, budget, scores)
-            countdown = tf.where(chosen, sequence_length - places, 0)
         else:
             chosen = choose_tokens(candidate, budget, scores, self._max_predictions)
-            countdown = tf.where(chosen >= 0, sequence_length - chosen, 0)
-        countdown = tf.math.top_k(countdown, self._max_predictions).values
-        is_prediction = countdown > 0
-        positions = tf.where(is_prediction, sequence_length - countdown, 0)
+        positions, is_prediction = self._positions(chosen)
         original_ids = tf.where(is_prediction, tf.gather(input_word_ids, positions, batch_dims=1), 0)
         # Added, not put: the unused predictions all point at position 0 and must leave it alone.
         change = tf.where(is_prediction, self._replacements(keys, positions, original_ids) - original_ids, 0)
@@ -81,6 +77,16 @@ class DynamicMasking:
     def _budget(self, length):
         return min(self._max_predictions, max(1, int(round(length * self._masking.share))))
 
+    def _positions(self, chosen):
+        """Where rows of bool [batch, seq] are true, ascending, then 0; and which of these places are used."""
+        counts = tf.reduce_sum(tf.cast(chosen, tf.int32), axis=1)
+        ends = tf.cumsum(counts)
+        rows = tf.RaggedTensor.from_row_splits(
+            tf.cast(tf.where(chosen)[:, 1], tf.int32), tf.concat([[0], ends], axis=0), validate=False
+        )
+        is_prediction = tf.range(self._max_predictions)[None, :] < counts[:, None]
+        return rows.to_tensor(0, shape=[None, self._max_predictions]), is_prediction
+
     def _replacements(self, keys, positions, original_ids):
         """What stands at each position: [MASK], a token drawn from the whole vocabulary, or the token itself."""
         bits = random_bits(keys, positions + 2**16)  # Past every position, whose draws are the scores.
@@ -93,16 +99,19 @@ class DynamicMasking:
 
 
 def choose_tokens(candidate, budget, scores, max_predictions):
-    """Positions of the `budget` candidates with the highest scores: int32 [batch, max_predictions], -1 where unused.
+    """The `budget` candidates of the highest scores: bool [batch, seq].
 
     Args:
         candidate: bool [batch, seq].
         budget: int32 [batch], at most `max_predictions`.
-        scores: int32 [batch, seq], at least 0.
+        scores: int64 [batch, seq], at least 0, no two of a row alike.
     """
-    highest = tf.math.top_k(tf.where(candidate, scores, -1), max_predictions)
-    is_chosen = (highest.values >= 0) & (tf.range(max_predictions)[None, :] < budget[:, None])
-    return tf.where(is_chosen, highest.indices, -1)
+    # A selection takes a tenth of the time of a sort, but one rank for all rows. Scores above all others, where a row
+    # has less to choose, make its last choice the last of `max_predictions`.
+    above_all = tf.range(max_predictions)[None, :] < max_predictions - budget[:, None]
+    ranked = tf.concat([tf.where(candidate, scores, -1), tf.where(above_all, tf.int64.max, -1)], axis=1)
+    lowest_chosen = tf.raw_ops.NthElement(input=ranked, n=max_predictions - 1, reverse=True)
+    return candidate & (scores >= lowest_chosen[:, None])
 
 
 def choose_words(candidate, continuation, budget, scores):
@@ -114,7 +123,7 @@ def choose_words(candidate, continuation, budget, scores):
     Args:
         candidate, continuation: bool [batch, seq].
         budget: int32 [batch].
-        scores: int32 [batch, seq], at least 0; `scores[:, n]` is the n-th word's.
+        scores: int64 [batch, seq], at least 0; `scores[:, n]` is the n-th word's.
     """
     batch, sequence_length = tf.shape(candidate)[0], candidate.shape[1]
     row_starts = tf.range(batch)[:, None] * sequence_length

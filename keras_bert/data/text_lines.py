@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import lzma
+import sys
 import zlib
 from itertools import chain
 
@@ -19,7 +20,11 @@ _LONGEST_LINE = 1 << 26  # In characters. What is longer is cut, so that memory 
 
 
 class Unreadable(Exception):
-    """Why a file is not read further."""
+    """Why a file is not read further; `line` is the number of the bad line, from 1, or None where there is none."""
+
+    def __init__(self, reason, line=None):
+        super().__init__(reason)
+        self.line = line
 
 
 def read_lines(path):
@@ -28,17 +33,29 @@ def read_lines(path):
     Raises:
         Unreadable: at the place where the file turns out to be missing, damaged, binary or not UTF-8.
     """
+    return _decoded_lines(_chunks(path))
+
+
+def read_standard_input():
+    """Iterates over the lines of what comes in, as they come, like `read_lines`; it is not decompressed."""
+    return _decoded_lines(iter(lambda: sys.stdin.buffer.read1(_CHUNK_BYTES), b""))
+
+
+def _decoded_lines(chunks):
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")(), translate=True)
-    pending = ""
-    for chunk in chain(_chunks(path), [b""]):
+    pending, complete = "", 0
+    for chunk in chain(chunks, [b""]):
         if b"\0" in chunk:
             raise Unreadable("binary, not text")
         try:
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
-            raise Unreadable(f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})") from None
+            line = complete + len((error.object[: error.start] + b".").splitlines())
+            reason = f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
+            raise Unreadable(reason, line) from None
         *lines, pending = (pending + text).split("\n")
         yield from lines
+        complete += len(lines)
         if len(pending) > _LONGEST_LINE:
             yield pending
             pending = ""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.config import MaskingConfig
+from keras_bert.config.pretraining import MaskingConfig
 from keras_bert.data.masking import DynamicMasking, _take_what_fits, example_keys, random_bits
 from keras_bert.text.vocabulary import Vocabulary
 

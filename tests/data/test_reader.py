@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.config import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.plans import Plans
 from keras_bert.data.reader import ShardReader
 from keras_bert.data.shards import ShardSet, ShardWriter

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from corpus import documents
 
-from keras_bert.config import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.reader import ShardReader
 from keras_bert.data.shards import ShardSet, ShardWriter
 from keras_bert.text.sentences import split_sentences

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from corpus import documents
 
-from keras_bert.config import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.raw_lines import RawLines
 from keras_bert.data.text_reader import TextReader
 from keras_bert.errors import UserError

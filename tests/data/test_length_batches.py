@@ -1,0 +1,91 @@
+"""Batches by length: every row once an epoch, little padding, any start by arithmetic."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from keras_bert.data.length_batches import LengthBatches, TokenRows, choose_widths
+
+
+def make_rows(count=100, seed=0, longest=60):
+    random = np.random.default_rng(seed)
+    lengths = np.minimum(random.geometric(0.08, count) + 2, longest)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    return TokenRows(
+        random.integers(5, 99, starts[-1]).astype("int32"),
+        starts,
+        random.integers(1, lengths + 1).astype("int32"),
+        {"labels": random.integers(0, 3, count).astype("int32"), "row": np.arange(count)},
+    )
+
+
+def make_batches(rows, **changes):
+    settings = {"batch_size": 8, "seed": 1, "pad_id": 0, "widths": choose_widths(rows.lengths)}
+    return LengthBatches(rows, **{**settings, **changes})
+
+
+def as_numpy(dataset):
+    return list(dataset.as_numpy_iterator())
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_every_row_comes_once_and_whole(shuffle):
+    rows = make_rows()
+    seen = []
+    for batch in as_numpy(make_batches(rows, shuffle=shuffle).epoch(3)):
+        for index in np.flatnonzero(batch["example_weights"]):
+            number = batch["row"][index]
+            length = rows.lengths[number]
+            expected = rows.ids[rows.starts[number] : rows.starts[number + 1]]
+            np.testing.assert_array_equal(batch["input_word_ids"][index, :length], expected)
+            assert not batch["input_word_ids"][index, length:].any() and batch["input_mask"][index].sum() == length
+            assert batch["input_type_ids"][index].sum() == length - rows.second_starts[number]
+            assert batch["labels"][index] == rows.extra["labels"][number]
+            seen.append(number)
+    assert sorted(seen) == list(range(len(rows)))
+
+
+def test_at_most_so_many_shapes_and_one_batch_that_is_not_full():
+    rows = make_rows(1003)
+    batches = as_numpy(make_batches(rows).epoch(0))
+    assert len({batch["input_word_ids"].shape for batch in batches}) <= 8
+    assert sum(batch["example_weights"].min() == 0 for batch in batches) == 1
+    assert all(batch["input_mask"].sum(axis=1).min() > 0 for batch in batches)
+
+
+def test_starting_anywhere_gives_the_rest_of_the_epoch():
+    batches = make_batches(make_rows())
+    rest = as_numpy(batches.epoch(1, 4))
+    for one, other in zip(as_numpy(batches.epoch(1))[4:], rest, strict=True):
+        assert all(np.array_equal(one[name], other[name]) for name in one)
+    assert batches.batches_per_epoch == 4 + len(rest)
+
+
+def test_epochs_and_seeds_differ_in_order_alone():
+    rows = make_rows()
+    orders = [
+        np.concatenate([batch["row"][batch["example_weights"] > 0] for batch in as_numpy(batches.epoch(epoch))])
+        for batches, epoch in ((make_batches(rows), 0), (make_batches(rows), 1), (make_batches(rows, seed=2), 0))
+    ]
+    assert not any(np.array_equal(orders[0], other) for other in orders[1:])
+
+
+def test_the_widths_are_the_best_there_are():
+    """Against every choice of three widths on a small case, and far below one width on a large one."""
+    lengths = np.array([3, 4, 4, 9, 10, 17, 18, 30, 30, 31])
+    options = [4, 12, 20, 32]
+
+    def padded(widths):
+        return sum(min(width for width in widths if width >= length) for length in lengths)
+
+    best = min(padded(choice) for choice in combinations(options, 3) if choice[-1] == 32)
+    assert padded(choose_widths(lengths, most=3)) == best
+    rows = make_rows(2000)
+    assert make_batches(rows).padding_share < 0.15
+    assert make_batches(rows, widths=[60]).padding_share > 0.5
+
+
+def test_a_row_longer_than_every_width_is_a_fault():
+    with pytest.raises(ValueError, match="widths: need one of"):
+        make_batches(make_rows(), widths=[8])
