@@ -6,6 +6,7 @@ them; `gs://` and the like go through `tf.io.gfile`.
 
 import contextlib
 import glob as local_glob
+import json
 import os
 import shutil
 
@@ -123,3 +124,23 @@ def atomic_write(path, mode="w"):
         _gfile().rename(aside, path, overwrite=True)
     else:
         os.replace(aside, path)
+
+
+@contextlib.contextmanager
+def whole_folder(path):
+    """Makes a folder beside `path` that takes its name, and its place, only when the block ends without an error."""
+    aside = f"{os.fspath(path).rstrip('/')}.partial"
+    remove_folder(aside)
+    make_folder(aside)
+    try:
+        yield aside
+    except BaseException:
+        remove_folder(aside)
+        raise
+    remove_folder(path)
+    rename(aside, path)
+
+
+def write_json(path, values):
+    with atomic_write(path) as stream:
+        stream.write(json.dumps(values, indent=2) + "\n")

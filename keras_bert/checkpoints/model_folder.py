@@ -1,143 +1,215 @@
-"""The model folder: config.json, vocab.txt, tokenizer_config.json and model.safetensors.
+"""A folder that holds a BERT, of whatever kind: opened, read into a model, and written.
 
-Names and fields are Hugging Face's, so that `transformers` opens what is written here.
+The kinds are Hugging Face's folder, which is also the one written here, and Google's (`checkpoints.google`).
 """
 
 import dataclasses
-import json
+import functools
 import os
 
-import safetensors
-import safetensors.numpy
-
-from keras_bert import files, settings
-from keras_bert.checkpoints.names import huggingface_variables
-from keras_bert.config import BertConfig
+from keras_bert import settings
+from keras_bert.checkpoints import google, huggingface
+from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
+from keras_bert.checkpoints.load_report import LoadReport
+from keras_bert.checkpoints.names import CLASSIFIER, ENCODER, PARTS, model_parts, model_variables, part_names
+from keras_bert.checkpoints.stored_tensors import StoredTensors
+from keras_bert.checkpoints.tokenizer_settings import (
+    VOCABULARY,
+    TokenizerSettings,
+    judged_casing,
+    read_tokenizer_settings,
+    vocabulary_file,
+)
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.classification import ARCHITECTURE, ClassificationConfig
 from keras_bert.errors import UserError
 
-CONFIG, VOCABULARY, TOKENIZER, WEIGHTS = "config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"
+CONFIG = "config.json"
 
 
 @dataclasses.dataclass
 class ModelFolder:
-    """What a model folder holds; the tensors are read when asked for."""
+    """What a folder holds; the tensors are read when asked for.
+
+    Attributes:
+        path: the folder.
+        kind: "huggingface" or "google".
+        config: its `BertConfig`.
+        vocabulary_file: what `Vocabulary.from_file` takes: vocab.txt, or tokenizer.json where there is no other.
+        tokenizer: its `TokenizerSettings`.
+        other_fields: what else config.json says (`pad_token_id`, `id2label`, …).
+        notes: lines that a user should see, such as a casing that was judged.
+    """
 
     path: str
+    kind: str
     config: BertConfig
-    lower_case: bool
+    vocabulary_file: str
+    tokenizer: TokenizerSettings
+    other_fields: dict = dataclasses.field(default_factory=dict)
+    notes: list = dataclasses.field(default_factory=list)
 
     @property
-    def vocabulary_file(self):
-        return os.path.join(self.path, VOCABULARY)
+    def lower_case(self):
+        return self.tokenizer.lower_case
 
-    @property
-    def weights_file(self):
-        return os.path.join(self.path, WEIGHTS)
+    @functools.cached_property
+    def tensors(self) -> StoredTensors:
+        """The `StoredTensors`. Raises `UserError` where the file is not whole."""
+        return (huggingface.HuggingFaceTensors if self.kind == "huggingface" else google.GoogleTensors)(self.path)
+
+    @functools.cached_property
+    def classification(self):
+        """The `ClassificationConfig` of a folder that holds a classifier of sequences; else None.
+
+        Raises:
+            UserError: the weights are not whole, or config.json does not fit them.
+        """
+        # transformers calls the classifiers of tokens and of choices `classifier` as well.
+        if self.kind == "huggingface" and ARCHITECTURE not in (self.other_fields.get("architectures") or ()):
+            return None
+        _, bias = names = self.names(CLASSIFIER)
+        if not self._holds(CLASSIFIER, names):
+            return None
+        num_labels = len(self.tensors.read(bias))
+        config_file = os.path.join(self.path, google.CONFIG if self.kind == "google" else CONFIG)
+        return ClassificationConfig.from_fields(self.other_fields, num_labels, config_file)
+
+    def require_length(self, vocabulary_length):
+        """Raises `UserError` for a vocabulary that is not the model's."""
+        if vocabulary_length != self.config.vocab_size:
+            raise UserError(
+                f"{self.vocabulary_file}: needs {self.config.vocab_size} rows, as the config's vocab_size says. "
+                f"Received: {vocabulary_length}. Is it another model's vocabulary?"
+            )
+
+    def parts(self):
+        """The parts of `names.PARTS` that the folder holds.
+
+        Raises:
+            UserError: a part has some of its tensors and lacks others, or the encoder is not there.
+        """
+        return [part for part in PARTS if self._holds(part, self.names(part))]
 
     def tensor_shapes(self):
-        """`{Hugging Face name: shape}` from the file's header alone."""
-        with _open_weights(self.weights_file) as weights:
-            return {name: tuple(weights.get_slice(name).get_shape()) for name in weights.keys()}
+        """`{name in the file: shape}` of the tensors of a BERT and of those not known."""
+        return {name: tuple(self.tensors.shape(name)) for name in self.tensors.unused([])}
 
-    def load_into(self, model):
-        """Copies every tensor into a `BertForPreTraining`. Raises `UserError` for one absent or misshapen."""
-        with _open_weights(self.weights_file) as weights:
-            present = set(weights.keys())
-            for name, variable in huggingface_variables(model):
-                if name.huggingface not in present:
-                    raise UserError(f"{self.weights_file}: needs the tensor {name.huggingface} and lacks it.")
-                value = weights.get_tensor(name.huggingface)
-                needed = tuple(variable.shape)[::-1] if name.transposed else tuple(variable.shape)
-                if value.shape != needed:
-                    raise UserError(
-                        f"{self.weights_file}: {name.huggingface} needs shape {list(needed)} by {CONFIG}. "
-                        f"Received: {list(value.shape)}."
-                    )
-                variable.assign(value.T if name.transposed else value)
+    def read(self, part):
+        """`{TensorName: float32 array in our orientation}` of a part."""
+        return {name: self.tensors.read(name) for name in self.names(part)}
+
+    def load_into(self, model, new_parts=()):
+        """Copies into a model all that it and the folder have in common; returns the `LoadReport`.
+
+        Args:
+            model: a model with an `encoder`, such as `BertForPreTraining`, or a `BertEncoder`.
+            new_parts: parts of `names.PARTS` that keep their first values though the folder holds them, such as the
+                classifier of other labels.
+
+        Raises:
+            UserError: a part of the folder is incomplete, or a tensor has not the shape that the model needs.
+        """
+        used, made_new, replaced = [], [], []
+        for part, pairs in model_parts(model).items():
+            names = [name for name, _ in pairs]
+            if part in new_parts or not self._holds(part, names):
+                for name in names:
+                    (replaced if self.tensors.holds(name) else made_new).append(self.tensors.stored_name(name))
+                used += names
+                continue
+            for name, variable in pairs:
+                variable.assign(self.tensors.read(name, tuple(variable.shape)))
+            used += names
+        return LoadReport(self.tensors.path, made_new, self.tensors.unused(used), replaced)
+
+    def names(self, part):
+        """The `TensorName`s of a part of this model."""
+        return part_names(part, self.config.num_hidden_layers)
+
+    def _holds(self, part, names):
+        present = [name for name in names if self.tensors.holds(name)]
+        if present and len(present) < len(names) or part == ENCODER and not present:
+            absent = next(name for name in names if name not in present)
+            raise UserError(f"{self.tensors.path}: needs the tensor {self.tensors.stored_name(absent)} and lacks it.")
+        return bool(present)
 
 
 def find_model_folder(path):
-    """The model folder that `path` names: itself, or the `model/` of a run folder."""
+    """`(folder, kind)` of the folder that `path` names: itself, or the `model/` of a run folder."""
     for folder in (path, os.path.join(path, "model")):
-        if os.path.isfile(os.path.join(folder, CONFIG)):
-            return folder
+        has_config = os.path.isfile(os.path.join(folder, CONFIG))
+        # Some folders hold both kinds; the one that can be read is taken.
+        if google.is_google_folder(folder) and not (has_config and huggingface.has_weights(folder)):
+            return folder, "google"
+        if has_config:
+            return folder, "huggingface"
     raise UserError(
-        f"{path}: needs a model folder (with {CONFIG}) or a run folder that holds model/. "
+        f"{path}: needs a model folder (with {CONFIG} or {google.CONFIG}) or a run folder that holds model/. "
         "Train one with: python run.py pretrain"
     )
 
 
-def open_model_folder(path):
-    """Reads the small files of the folder that `path` names and checks them against each other."""
-    folder = find_model_folder(path)
-    for name in (VOCABULARY, WEIGHTS):
-        if not os.path.isfile(os.path.join(folder, name)):
-            raise UserError(f"{folder}: needs {name} and lacks it.")
-    config = BertConfig.from_file(os.path.join(folder, CONFIG))
-    tokenizer_file = os.path.join(folder, TOKENIZER)
-    lower_case = True
-    if os.path.isfile(tokenizer_file):
-        lower_case = bool(settings.read_yaml(tokenizer_file).get("do_lower_case", True))
-    return ModelFolder(folder, config, lower_case)
+def open_model_folder(path, lower_case=None):
+    """Reads the small files of the folder that `path` names.
+
+    Args:
+        path: a run folder, a model folder, a Hugging Face folder or Google's.
+        lower_case: whether its tokenizer lower-cases; where None, as the folder says, or as its vocabulary looks.
+
+    Raises:
+        UserError: no model there, one that is not supported, or a file is missing or broken.
+    """
+    folder, kind = find_model_folder(path)
+    if kind == "google":
+        return _open_google(folder, lower_case)
+    config_file = os.path.join(folder, CONFIG)
+    config = BertConfig.from_file(config_file)
+    huggingface.require_weights(folder)
+    vocabulary = vocabulary_file(folder)
+    tokenizer = read_tokenizer_settings(folder)
+    if lower_case is not None:
+        tokenizer = dataclasses.replace(tokenizer, lower_case=lower_case)
+    return ModelFolder(folder, kind, config, vocabulary, tokenizer, _other_fields(config_file))
 
 
-def write_model_folder(path, model, vocabulary, lower_case):
-    """Writes a `BertForPreTraining` to `path`, whole or not at all.
+def _open_google(folder, lower_case):
+    config_file = os.path.join(folder, google.CONFIG)
+    config = BertConfig.from_file(config_file)
+    google.find_checkpoint(folder)
+    vocabulary = os.path.join(folder, VOCABULARY)
+    if not os.path.isfile(vocabulary):
+        raise UserError(f"{folder}: needs {VOCABULARY} and lacks it.")
+    notes = []
+    if lower_case is None:
+        lower_case, reason = judged_casing(vocabulary)
+        notes.append(reason)
+    tokenizer = TokenizerSettings(lower_case)
+    return ModelFolder(folder, "google", config, vocabulary, tokenizer, _other_fields(config_file), notes)
+
+
+def _other_fields(config_file):
+    fields = {item.name for item in dataclasses.fields(BertConfig)}
+    return {key: value for key, value in settings.read_json(config_file).items() if key not in fields}
+
+
+def write_model_folder(
+    path, model, vocabulary, lower_case, strip_accents=None, split_chinese=True, classification=None
+):
+    """Writes a model to `path`, whole or not at all, in Hugging Face's format.
 
     Args:
         path: the folder; replaced if there.
-        model: the model; its weights are written in float32.
+        model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
         vocabulary: a `text.Vocabulary`.
-        lower_case: whether its tokenizer lower-cases.
+        lower_case, strip_accents, split_chinese: its tokenizer's, as for `WordPieceTokenizer`.
+        classification: the `ClassificationConfig` of a `BertForSequenceClassification`.
     """
-    aside = f"{path}.partial"
-    files.remove_folder(aside)
-    files.make_folder(aside)
-    # safetensors writes a buffer as it lies in memory, so a transpose must be a copy.
-    tensors = {
-        name.huggingface: variable.numpy().T.copy() if name.transposed else variable.numpy()
-        for name, variable in huggingface_variables(model)
-    }
-    safetensors.numpy.save_file(tensors, os.path.join(aside, WEIGHTS), metadata={"format": "pt"})
-    _write_json(os.path.join(aside, CONFIG), _huggingface_config(model.config))
-    _write_json(os.path.join(aside, TOKENIZER), _tokenizer_config(model.config, lower_case))
-    vocabulary.to_file(os.path.join(aside, VOCABULARY))
-    files.remove_folder(path)
-    files.rename(aside, path)
-
-
-def _huggingface_config(config):
-    return {
-        "architectures": ["BertForPreTraining"],
-        "model_type": "bert",
-        **dataclasses.asdict(config),
-        "pad_token_id": 0,
-        "position_embedding_type": "absolute",
-    }
-
-
-def _tokenizer_config(config, lower_case):
-    return {
-        "do_lower_case": lower_case,
-        "tokenize_chinese_chars": True,
-        "strip_accents": None,
-        "tokenizer_class": "BertTokenizer",
-        "model_max_length": config.max_position_embeddings,
-        "unk_token": "[UNK]",
-        "sep_token": "[SEP]",
-        "pad_token": "[PAD]",
-        "cls_token": "[CLS]",
-        "mask_token": "[MASK]",
-    }
-
-
-def _write_json(path, values):
-    with files.atomic_write(path) as stream:
-        stream.write(json.dumps(values, indent=2) + "\n")
-
-
-def _open_weights(path):
-    try:
-        return safetensors.safe_open(path, framework="np")
-    except (safetensors.SafetensorError, OSError) as error:
-        raise UserError(f"{path}: is not a whole safetensors file ({error}). Fetch or write it again.") from None
+    if classification and classification.num_labels != model.num_labels:
+        raise ValueError(
+            f"classification: needs {model.num_labels} labels, as the model. Received: {classification.num_labels}."
+        )
+    tensors = {name: variable.numpy() for name, variable in model_variables(model)}
+    tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese)
+    fields = classification.to_fields() if classification else None
+    write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields)

@@ -1,9 +1,27 @@
-"""One table of names: where each tensor of BERT lives in Keras, Hugging Face's files and Google's.
+"""One table of names: where each tensor of BERT lives in Keras, in Hugging Face's files and in Google's.
 
 A dense kernel is [in, out] here and in Google's files, [out, in] in Hugging Face's.
+
+A new head is a part more in `PARTS`: the attribute of the models that have it, and its tensors' three names.
 """
 
 import dataclasses
+import types
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredName:
+    """A tensor in a file.
+
+    Attributes:
+        name: its name there.
+        transposed: whether the file's copy is the transpose of ours.
+        also: names under which a file may hold the same tensor again.
+    """
+
+    name: str
+    transposed: bool = False
+    also: tuple = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -11,78 +29,133 @@ class TensorName:
     """One tensor. `{i}` in a name stands for the layer's index.
 
     Attributes:
-        attribute: the path of attributes from a `BertForPreTraining` to the Keras variable.
-        huggingface: its name in model.safetensors.
-        transposed: whether Hugging Face's copy is the transpose of ours.
+        attribute: the path of attributes from a model such as `BertForPreTraining` to the Keras variable.
+        huggingface: its `StoredName` in model.safetensors.
+        google: its `StoredName` in bert_model.ckpt.
     """
 
     attribute: str
-    huggingface: str
-    transposed: bool = False
+    huggingface: StoredName
+    google: StoredName
+
+    def of_layer(self, index):
+        def written_out(stored):
+            return dataclasses.replace(stored, name=stored.name.format(i=index))
+
+        return TensorName(self.attribute.format(i=index), written_out(self.huggingface), written_out(self.google))
 
 
-def _dense(attribute, huggingface):
-    return [
-        TensorName(f"{attribute}.kernel", f"{huggingface}.weight", transposed=True),
-        TensorName(f"{attribute}.bias", f"{huggingface}.bias"),
-    ]
+def _dense(attribute, huggingface, google):
+    return (
+        TensorName(
+            f"{attribute}.kernel", StoredName(f"{huggingface}.weight", transposed=True), StoredName(f"{google}/kernel")
+        ),
+        TensorName(f"{attribute}.bias", StoredName(f"{huggingface}.bias"), StoredName(f"{google}/bias")),
+    )
 
 
-def _layer_norm(attribute, huggingface):
-    return [
-        TensorName(f"{attribute}.gamma", f"{huggingface}.weight"),
-        TensorName(f"{attribute}.beta", f"{huggingface}.bias"),
-    ]
+def _output_layer(attribute, huggingface, google):
+    """A last layer, which Google's code writes out by hand, with weights [out, in]."""
+    return (
+        TensorName(
+            f"{attribute}.kernel",
+            StoredName(f"{huggingface}.weight", transposed=True),
+            StoredName(f"{google}output_weights", transposed=True),
+        ),
+        TensorName(f"{attribute}.bias", StoredName(f"{huggingface}.bias"), StoredName(f"{google}output_bias")),
+    )
 
 
-_EMBEDDINGS = [
-    TensorName("encoder.embeddings.word_embeddings", "bert.embeddings.word_embeddings.weight"),
-    TensorName("encoder.embeddings.position_embeddings", "bert.embeddings.position_embeddings.weight"),
-    TensorName("encoder.embeddings.token_type_embeddings", "bert.embeddings.token_type_embeddings.weight"),
-    *_layer_norm("encoder.embeddings.layer_norm", "bert.embeddings.LayerNorm"),
-]
-
-_BLOCK = [
-    *_dense("encoder.blocks.{i}.attention.query", "bert.encoder.layer.{i}.attention.self.query"),
-    *_dense("encoder.blocks.{i}.attention.key", "bert.encoder.layer.{i}.attention.self.key"),
-    *_dense("encoder.blocks.{i}.attention.value", "bert.encoder.layer.{i}.attention.self.value"),
-    *_dense("encoder.blocks.{i}.attention.output_projection", "bert.encoder.layer.{i}.attention.output.dense"),
-    *_layer_norm("encoder.blocks.{i}.attention_layer_norm", "bert.encoder.layer.{i}.attention.output.LayerNorm"),
-    *_dense("encoder.blocks.{i}.intermediate", "bert.encoder.layer.{i}.intermediate.dense"),
-    *_dense("encoder.blocks.{i}.output_dense", "bert.encoder.layer.{i}.output.dense"),
-    *_layer_norm("encoder.blocks.{i}.output_layer_norm", "bert.encoder.layer.{i}.output.LayerNorm"),
-]
-
-_POOLER = _dense("encoder.pooler.dense", "bert.pooler.dense")
-
-_MASKED_LM_HEAD = [
-    *_dense("mlm_head.transform", "cls.predictions.transform.dense"),
-    *_layer_norm("mlm_head.layer_norm", "cls.predictions.transform.LayerNorm"),
-    TensorName("mlm_head.bias", "cls.predictions.bias"),
-]
-
-_NEXT_SENTENCE_HEAD = _dense("nsp_head.classifier", "cls.seq_relationship")
+def _layer_norm(attribute, huggingface, google):
+    return (
+        TensorName(f"{attribute}.gamma", StoredName(f"{huggingface}.weight"), StoredName(f"{google}/gamma")),
+        TensorName(f"{attribute}.beta", StoredName(f"{huggingface}.bias"), StoredName(f"{google}/beta")),
+    )
 
 
-def pretraining_names(num_hidden_layers):
-    """The `TensorName` of every tensor of a `BertForPreTraining`, layers written out."""
-    blocks = [
-        TensorName(name.attribute.format(i=i), name.huggingface.format(i=i), name.transposed)
-        for i in range(num_hidden_layers)
-        for name in _BLOCK
-    ]
-    return [*_EMBEDDINGS, *blocks, *_POOLER, *_MASKED_LM_HEAD, *_NEXT_SENTENCE_HEAD]
+def _embedding(name, also=()):
+    return TensorName(
+        f"encoder.embeddings.{name}",
+        StoredName(f"bert.embeddings.{name}.weight", also=also),
+        StoredName(f"bert/embeddings/{name}"),
+    )
 
 
-def huggingface_variables(model):
-    """`[(TensorName, Keras variable)]` of a `BertForPreTraining`."""
-    names = pretraining_names(model.config.num_hidden_layers)
-    return [(name, _variable(model, name.attribute)) for name in names]
+def _in_block(tensors, attribute, huggingface, google):
+    return tensors(
+        f"encoder.blocks.{{i}}.{attribute}", f"bert.encoder.layer.{{i}}.{huggingface}",
+        f"bert/encoder/layer_{{i}}/{google}",
+    )  # fmt: skip
 
 
-def _variable(model, attribute):
-    """The variable at a path of attributes in which a number is a list's index."""
-    target = model
+_EMBEDDINGS = (
+    # The masked LM's decoder is this table again.
+    _embedding("word_embeddings", also=("cls.predictions.decoder.weight",)),
+    _embedding("position_embeddings"),
+    _embedding("token_type_embeddings"),
+    *_layer_norm("encoder.embeddings.layer_norm", "bert.embeddings.LayerNorm", "bert/embeddings/LayerNorm"),
+)
+
+_BLOCK = (
+    *_in_block(_dense, "attention.query", "attention.self.query", "attention/self/query"),
+    *_in_block(_dense, "attention.key", "attention.self.key", "attention/self/key"),
+    *_in_block(_dense, "attention.value", "attention.self.value", "attention/self/value"),
+    *_in_block(_dense, "attention.output_projection", "attention.output.dense", "attention/output/dense"),
+    *_in_block(_layer_norm, "attention_layer_norm", "attention.output.LayerNorm", "attention/output/LayerNorm"),
+    *_in_block(_dense, "intermediate", "intermediate.dense", "intermediate/dense"),
+    *_in_block(_dense, "output_dense", "output.dense", "output/dense"),
+    *_in_block(_layer_norm, "output_layer_norm", "output.LayerNorm", "output/LayerNorm"),
+)
+
+_MASKED_LM_HEAD = (
+    *_dense("mlm_head.transform", "cls.predictions.transform.dense", "cls/predictions/transform/dense"),
+    *_layer_norm("mlm_head.layer_norm", "cls.predictions.transform.LayerNorm", "cls/predictions/transform/LayerNorm"),
+    TensorName(
+        "mlm_head.bias",
+        StoredName("cls.predictions.bias", also=("cls.predictions.decoder.bias",)),
+        StoredName("cls/predictions/output_bias"),
+    ),
+)
+
+ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
+CLASSIFIER = "classifier"
+
+# By the attribute of a model that has the part. A part is in a file whole or not at all.
+PARTS = {
+    ENCODER: (*_EMBEDDINGS, *_BLOCK),
+    POOLER: _dense("encoder.pooler.dense", "bert.pooler.dense", "bert/pooler/dense"),
+    MASKED_LM_HEAD: _MASKED_LM_HEAD,
+    NEXT_SENTENCE_HEAD: _output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/"),
+    # In Hugging Face's files of sequences, of tokens or of choices, as config.json says; in Google's of sequences.
+    CLASSIFIER: _output_layer("classifier.dense", "classifier", ""),
+}
+
+
+def part_names(part, num_hidden_layers):
+    """The `TensorName` of every tensor of a part of `PARTS`, layers written out."""
+    rows = PARTS[part]
+    of_all_layers = [row for row in rows if "{i}" not in row.attribute]
+    of_each_layer = [row for row in rows if "{i}" in row.attribute]
+    return [*of_all_layers, *(row.of_layer(index) for index in range(num_hidden_layers) for row in of_each_layer)]
+
+
+def model_parts(model):
+    """`{part: [(TensorName, Keras variable)]}` of a model with an `encoder`, or of a `BertEncoder` itself."""
+    root = model if hasattr(model, "encoder") else types.SimpleNamespace(encoder=model)
+    return {
+        part: [(name, _follow(root, name.attribute)) for name in part_names(part, model.config.num_hidden_layers)]
+        for part in PARTS
+        if _follow(root, part) is not None
+    }
+
+
+def model_variables(model):
+    """`[(TensorName, Keras variable)]` of all that a model has of the table."""
+    return [pair for pairs in model_parts(model).values() for pair in pairs]
+
+
+def _follow(target, attribute):
+    """What lies at a path of attributes in which a number is a list's index; None where it ends."""
     for step in attribute.split("."):
-        target = target[int(step)] if step.isdigit() else getattr(target, step)
+        target = target[int(step)] if step.isdigit() else getattr(target, step, None)
     return target

@@ -5,7 +5,7 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_bert.config import BertConfig
+from keras_bert.config.bert import BertConfig
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.pooler import Pooler

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+from scipy.special import softmax
 
 from keras_bert.errors import UserError
 from keras_bert.models.encoder_inputs import encoder_inputs
@@ -64,17 +65,19 @@ def _fill(model, vocabulary, text, ids, top_k):
     inputs = encoder_inputs([ids], vocabulary)
     positions = np.flatnonzero(inputs["input_word_ids"][0] == vocabulary.mask_id).astype("int32")
     inputs["masked_lm_positions"] = positions[None]
-    logits = np.asarray(model(inputs)["mlm_logits"][0], "float64")
-    probabilities = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    probabilities /= probabilities.sum(axis=-1, keepdims=True)
-    candidates = [
-        [(vocabulary.tokens[index], float(row[index])) for index in np.argsort(-row, kind="stable")[:top_k]]
-        for row in probabilities
-    ]
+    candidates = best_pieces(model(inputs)["mlm_logits"][0], vocabulary, top_k)
     filled = text
     for best in candidates:
         filled = _replace_mask(filled, best[0][0])
     return Filling(text, candidates, filled)
+
+
+def best_pieces(logits, vocabulary, top_k):
+    """For each row of logits [rows, vocab] a list of the `top_k` best `(piece, probability)`, best first."""
+    return [
+        [(vocabulary.tokens[index], float(row[index])) for index in np.argsort(-row, kind="stable")[:top_k]]
+        for row in softmax(np.asarray(logits, "float64"), axis=-1)
+    ]
 
 
 def _replace_mask(text, piece):

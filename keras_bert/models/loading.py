@@ -1,71 +1,147 @@
 """Opening any BERT for use from Python: `keras_bert.load(MODEL)`."""
 
 import dataclasses
+import functools
+import logging
 
-import numpy as np
+import keras
 
+from keras_bert.checkpoints.load_report import LoadReport
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.config import BertConfig
+from keras_bert.checkpoints.names import MASKED_LM_HEAD
+from keras_bert.checkpoints.unwritten import unwritten
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.classification import ClassificationConfig
 from keras_bert.errors import UserError
-from keras_bert.models.encoder_inputs import encoder_inputs
+from keras_bert.layers.initializers import normal_replaced_by
+from keras_bert.models.classify import classify
+from keras_bert.models.encoder import BertEncoder
 from keras_bert.models.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.models.text_embedding import BATCH_TOKENS, TextEmbedder
 from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.vocabulary import Vocabulary
 
 
 @dataclasses.dataclass
 class LoadedModel:
-    """A pretrained BERT with its tokenizer.
+    """A BERT, pretrained or fine-tuned, with its tokenizer.
 
     Attributes:
+        path: the folder that it came from.
         config: its `BertConfig`.
         tokenizer: the `WordPieceTokenizer` of its vocabulary.
-        model: the `BertForPreTraining`.
+        model: a `BertForSequenceClassification` where the folder holds a classifier of sequences; else a
+            `BertForPreTraining`; where it holds no masked LM head either, the `BertEncoder` alone.
+        report: the `LoadReport`: what the folder lacked and was made new, and what in it was not used.
+        classification: the `ClassificationConfig` of a classifier; else None.
     """
 
+    path: str
     config: BertConfig
     tokenizer: WordPieceTokenizer
-    model: BertForPreTraining
+    model: keras.Model
+    report: LoadReport
+    classification: ClassificationConfig | None = None
+    _embedders: dict = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     @property
     def encoder(self):
-        return self.model.encoder
+        return getattr(self.model, "encoder", self.model)
 
-    def encode(self, texts):
-        """One vector a text: the mean of its tokens' last hidden states, [CLS] and [SEP] included.
-
-        Raw [CLS] states are poor sentence vectors before fine-tuning. Texts are cut at the model's last position.
+    def encode(self, texts, pooling="mean"):
+        """Vectors of texts; raw [CLS] states are poor ones before fine-tuning.
 
         Args:
-            texts: list of str.
+            texts: list of str; those longer than the model's positions are cut.
+            pooling: `mean`, `cls`, `last4` or `tokens`; see `keras_bert.models.pooling.PooledEncoder`.
 
-        Returns: float32 array [batch, hidden].
+        Returns: float32 array [texts, hidden], for `last4` [texts, 4 * hidden]; for `tokens` a list with an array
+            [pieces, hidden] for each text, none for [CLS] and [SEP].
+
+        Raises:
+            UserError: no such pooling, or `last4` of a model with fewer layers.
         """
-        longest = self.config.max_position_embeddings - 2
-        rows = [pieces[:longest] for pieces in self.tokenizer(texts).to_list()]
-        inputs = encoder_inputs(rows, self.tokenizer.vocabulary)
-        states = np.asarray(self.encoder(inputs)["sequence_output"], "float32")
-        mask = inputs["input_mask"][..., None]
-        return (states * mask).sum(axis=1) / mask.sum(axis=1).astype("float32")
+        if pooling not in self._embedders:
+            self._embedders[pooling] = self.embedder(pooling)
+        embedded = self._embedders[pooling](texts)
+        return embedded.by_text() if pooling == "tokens" else embedded.vectors
+
+    def embedder(self, pooling="mean", max_length=None, batch_tokens=BATCH_TOKENS):
+        """A `TextEmbedder` of this model, which also says how texts were cut and where pieces are."""
+        return TextEmbedder(self.encoder, self.tokenizer, pooling, max_length, batch_tokens)
 
     def predict(self, texts, top_k=5):
-        """Fills the [MASK]s of each text; see `keras_bert.models.fill_mask.fill_masks`."""
+        """What the model's head says of each text.
+
+        Args:
+            texts: list of str; a classifier of pairs takes pairs of str.
+            top_k: how many candidates a [MASK].
+
+        Returns: a classifier's answers, see `keras_bert.models.classify.classify`; else those of `fill`.
+
+        Raises:
+            UserError: the folder held no head, or a text cannot be filled.
+        """
+        if self.classification:
+            return classify(self.model, self.tokenizer, self.classification, texts)
+        return self.fill(texts, top_k)
+
+    def fill(self, texts, top_k=5):
+        """Fills the [MASK]s of each text; see `keras_bert.models.fill_mask.fill_masks`.
+
+        Raises:
+            UserError: the folder held no masked LM head, or a text cannot be filled.
+        """
+        if not isinstance(self.model, BertForPreTraining):
+            held = "a classifier" if self.classification else "the encoder alone"
+            raise UserError(
+                f"{self.path}: needs a masked LM head to fill [MASK]s, and holds {held}. "
+                "Train one on it with: python run.py pretrain --init MODEL"
+            )
         return fill_masks(self.model, self.tokenizer, texts, top_k)
 
 
-def load(path):
-    """Opens a model folder, or a run folder that holds one.
+def load(path, lower_case=None):
+    """Opens a BERT: a run folder, a model folder, a Hugging Face folder or Google's.
+
+    Args:
+        path: the folder.
+        lower_case: whether texts are lower-cased; where None, as the folder says, or, as Google's does not say, as its
+            vocabulary looks.
 
     Raises:
         UserError: no model there, or its files do not fit together; the file and the tensor are named.
     """
-    folder = open_model_folder(path)
-    tokenizer = WordPieceTokenizer(folder.vocabulary_file, lower_case=folder.lower_case)
-    if len(tokenizer.vocabulary) != folder.config.vocab_size:
-        raise UserError(
-            f"{folder.vocabulary_file}: needs {folder.config.vocab_size} rows, as config.json's vocab_size says. "
-            f"Received: {len(tokenizer.vocabulary)}. Is it another model's vocabulary?"
-        )
-    model = BertForPreTraining(folder.config)
-    folder.load_into(model)
-    return LoadedModel(folder.config, tokenizer, model)
+    folder = open_model_folder(path, lower_case)
+    tokenizer = model_tokenizer(folder)
+    model, report = _loaded(_kind(folder), folder)
+    for line in (*folder.notes, *report.lines()):
+        logging.getLogger("keras_bert").warning(line)
+    return LoadedModel(folder.path, folder.config, tokenizer, model, report, folder.classification)
+
+
+def _kind(folder):
+    """The class of model that the folder's heads ask for, to be called with a `BertConfig`."""
+    if folder.classification:
+        return functools.partial(BertForSequenceClassification, num_labels=folder.classification.num_labels)
+    return BertForPreTraining if MASKED_LM_HEAD in folder.parts() else BertEncoder
+
+
+def _loaded(kind, folder):
+    """`(model, LoadReport)` of what `_kind` gives and a folder."""
+    with normal_replaced_by(unwritten):
+        model = kind(folder.config)
+    report = folder.load_into(model)
+    if report.made_new:  # They must begin as in any new model.
+        model = kind(folder.config)
+        report = folder.load_into(model)
+    return model, report
+
+
+def model_tokenizer(folder):
+    """The `WordPieceTokenizer` of a `ModelFolder`. Raises `UserError` for a vocabulary that is not the model's."""
+    vocabulary = Vocabulary.from_file(folder.vocabulary_file)
+    folder.require_length(len(vocabulary))
+    return WordPieceTokenizer(vocabulary, **vars(folder.tokenizer))

@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_bert.config import BertConfig
+from keras_bert.config.bert import BertConfig
 from keras_bert.layers.masked_lm_head import MaskedLMHead
 from keras_bert.layers.next_sentence_head import NextSentenceHead
 from keras_bert.models.encoder import BertEncoder

@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from keras_bert.models.cross_entropy import cross_entropy
+
 _LABELS = {"mlm": "masked_lm_ids", "nsp": "next_sentence_labels"}
 _WEIGHTS = {"mlm": "masked_lm_weights", "nsp": "example_weights"}
 
@@ -39,7 +41,7 @@ class PretrainingObjective:
         `mask_token` holds the loss at [MASK]ed positions alone: a kept or replaced token shows through or
         misleads, so the mixed masked LM loss says less of what was learned.
         """
-        metrics = {term: _classification(outputs[f"{term}_logits"], batch[_LABELS[term]]) for term in self.terms}
+        metrics = {term: cross_entropy(outputs[f"{term}_logits"], batch[_LABELS[term]]) for term in self.terms}
         sums = {
             term: {name: ops.sum(values * batch[_WEIGHTS[term]]) for name, values in metrics[term].items()}
             for term in self.terms
@@ -54,12 +56,3 @@ class PretrainingObjective:
     def _mask_token_weights(self, batch):
         inputs = ops.take_along_axis(batch["input_word_ids"], batch["masked_lm_positions"], axis=1)
         return batch["masked_lm_weights"] * ops.cast(inputs == self.mask_id, "float32")
-
-
-def _classification(logits, labels):
-    """Loss in nats and accuracy at each label: logits [..., classes], labels [...] int32 -> two of [...]."""
-    picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
-    return {
-        "loss": ops.logsumexp(logits, axis=-1) - picked,
-        "accuracy": ops.cast(ops.equal(ops.cast(ops.argmax(logits, axis=-1), labels.dtype), labels), "float32"),
-    }

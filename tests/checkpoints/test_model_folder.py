@@ -6,20 +6,17 @@ import os
 import numpy as np
 import pytest
 import safetensors.numpy
-from tiny import pretraining_batch, random_weights, without_dropout
+from tiny import pretraining_batch, random_model
 
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.errors import UserError
 from keras_bert.models.loading import load
-from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="module")
 def model():
-    model = BertForPreTraining(without_dropout())
-    random_weights(model)
-    return model
+    return random_model()
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny import pretraining_batch, random_weights, tiny_config, without_dropout
+from tiny import pretraining_batch, random_model, random_weights, tiny_config, without_dropout
 
 from keras_bert.models.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
@@ -16,9 +16,7 @@ GOLDEN = os.path.join(os.path.dirname(__file__), "golden_encoder.npz")
 
 @pytest.fixture(scope="module")
 def model():
-    model = BertForPreTraining(without_dropout())
-    random_weights(model)
-    return model
+    return random_model()
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def test_gradients_of_the_pretraining_loss(both):
     """Each tensor's gradient within 1e-4 of its norm, the tied word embeddings' included."""
     import torch
 
-    from keras_bert.checkpoints.names import huggingface_variables
+    from keras_bert.checkpoints.names import model_variables
 
     ours, theirs, batch = both
     objective = PretrainingObjective(mask_id=4)
@@ -106,10 +106,10 @@ def test_gradients_of_the_pretraining_loss(both):
     total = sum(float(sums[term]["loss"] / objective.counts(tensors)[term]) for term in objective.terms)
     np.testing.assert_allclose(total, loss.item(), rtol=1e-5)
     parameters = dict(theirs.named_parameters())
-    for name, variable in huggingface_variables(ours):
-        expected = parameters[name.huggingface].grad.numpy()
+    for name, variable in model_variables(ours):
+        expected = parameters[name.huggingface.name].grad.numpy()
         received = of_variable[id(variable)].numpy()
-        received = received.T if name.transposed else received
+        received = received.T if name.huggingface.transposed else received
         # The keys' bias gets no gradient but rounding: it adds the same to every score of a row.
         norm = max(np.linalg.norm(expected), 1e-3)
-        assert np.linalg.norm(received - expected) <= 1e-4 * norm, name.huggingface
+        assert np.linalg.norm(received - expected) <= 1e-4 * norm, name.huggingface.name

@@ -5,7 +5,8 @@ from click.testing import CliRunner
 from tiny import tiny_config
 
 from keras_bert.cli import main
-from keras_bert.config import BertConfig, find_config
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.recipes import find_config
 from keras_bert.models import parameters
 from keras_bert.models.pretraining import BertForPreTraining
 

@@ -1,0 +1,80 @@
+"""Writing Hugging Face's folder: config.json, vocab.txt, tokenizer_config.json and model.safetensors."""
+
+import dataclasses
+import os
+import shutil
+
+import numpy as np
+import safetensors.numpy
+
+from keras_bert import files
+from keras_bert.checkpoints.huggingface import WEIGHTS
+from keras_bert.checkpoints.names import CLASSIFIER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, PARTS
+from keras_bert.checkpoints.tokenizer_settings import TOKENIZER_CONFIG, VOCABULARY, tokenizer_config
+from keras_bert.config.classification import ARCHITECTURE
+
+# Of a config that was read, what is true of the file it came with alone.
+_NOT_KEPT = (
+    "architectures", "model_type", "transformers_version", "_name_or_path", "torch_dtype", "dtype",
+    "tie_word_embeddings",
+)  # fmt: skip
+
+# All three call their head `classifier`.
+_CLASSIFIERS = (ARCHITECTURE, "BertForTokenClassification", "BertForMultipleChoice")
+
+
+def write_huggingface_folder(path, config, tensors, vocabulary, tokenizer, other_fields=None):
+    """Writes a folder that `transformers` opens, whole or not at all.
+
+    Args:
+        path: the folder; replaced if there.
+        config: a `BertConfig`.
+        tensors: `{TensorName: array in our orientation}`.
+        vocabulary: a `text.Vocabulary`.
+        tokenizer: its `TokenizerSettings`.
+        other_fields: more fields for config.json; of `architectures` only which kind of classifier it is.
+    """
+    # safetensors writes a buffer as it lies in memory, so a transpose must be a copy.
+    stored = {
+        name.huggingface.name: np.ascontiguousarray(value.T if name.huggingface.transposed else value)
+        for name, value in tensors.items()
+    }
+    with files.whole_folder(path) as aside:
+        config_file, weights_file = os.path.join(aside, "config.json"), os.path.join(aside, WEIGHTS)
+        files.write_json(config_file, _config(config, tensors, vocabulary, other_fields or {}))
+        safetensors.numpy.save_file(stored, weights_file, metadata={"format": "pt"})
+        shutil.copymode(config_file, weights_file)  # safetensors lets nobody but the owner read it.
+        files.write_json(
+            os.path.join(aside, TOKENIZER_CONFIG), tokenizer_config(tokenizer, config.max_position_embeddings)
+        )
+        vocabulary.to_file(os.path.join(aside, VOCABULARY))
+
+
+def _config(config, tensors, vocabulary, other_fields):
+    kept = {key: value for key, value in other_fields.items() if key not in _NOT_KEPT}
+    architecture = _architecture(tensors, other_fields.get("architectures") or ())
+    if architecture == ARCHITECTURE and "id2label" not in kept:
+        kept["num_labels"] = _num_labels(tensors)  # Else transformers takes it for 2.
+    return {
+        "architectures": [architecture],
+        "model_type": "bert",
+        **dataclasses.asdict(config),
+        "pad_token_id": vocabulary.pad_id,
+        "position_embedding_type": "absolute",
+        **kept,
+    }
+
+
+def _architecture(tensors, named):
+    """The class of transformers that has a place for all of these tensors; of several classifiers the one `named`."""
+    all_heads = (MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, CLASSIFIER)
+    heads = {part for part in all_heads if not tensors.keys().isdisjoint(PARTS[part])}
+    if CLASSIFIER in heads:
+        return next((name for name in named if name in _CLASSIFIERS), ARCHITECTURE)
+    if NEXT_SENTENCE_HEAD in heads:
+        return "BertForPreTraining" if MASKED_LM_HEAD in heads else "BertForNextSentencePrediction"
+    return "BertForMaskedLM" if MASKED_LM_HEAD in heads else "BertModel"
+
+
+def _num_labels(tensors):
+    return next(value.shape[-1] for name, value in tensors.items() if name in PARTS[CLASSIFIER])

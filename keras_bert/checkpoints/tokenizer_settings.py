@@ -1,0 +1,120 @@
+"""How a folder's tokenizer treats case, accents and ideographs, and which file holds its pieces."""
+
+import dataclasses
+import os
+
+from keras_bert import settings
+from keras_bert.errors import UserError
+
+VOCABULARY, TOKENIZER_CONFIG, TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
+
+# Classes of transformers that tokenize as tokenizer.json says, and those that tokenize as BERT does.
+_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+_BERTS = ("BertTokenizer", "BertTokenizerFast")
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizerSettings:
+    """What `WordPieceTokenizer` takes beside the vocabulary, as `**vars(settings)`.
+
+    Attributes:
+        lower_case: whether texts are lower-cased.
+        strip_accents: whether accents are taken off; None: where texts are lower-cased.
+        split_chinese: whether every ideograph is a word.
+    """
+
+    lower_case: bool = True
+    strip_accents: bool | None = None
+    split_chinese: bool = True
+
+    def is_berts_own(self):
+        """Whether Google's tokenizer can be set so: `lower_case` says it all."""
+        return self.strip_accents in (None, self.lower_case) and self.split_chinese
+
+
+def vocabulary_file(folder):
+    """The folder's vocab.txt, or its tokenizer.json, which holds the pieces as well. Raises `UserError` for neither."""
+    for name in (VOCABULARY, TOKENIZER):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            return path
+    raise UserError(f"{folder}: needs {VOCABULARY} and lacks it.")
+
+
+def read_tokenizer_settings(folder):
+    """The `TokenizerSettings` of a Hugging Face folder; BERT's own where it says nothing.
+
+    tokenizer_config.json goes before tokenizer.json, as in transformers, unless it names the class that only
+    tokenizer.json defines.
+
+    Raises:
+        UserError: the tokenizer is not BERT's.
+    """
+    config = _read_json(os.path.join(folder, TOKENIZER_CONFIG))
+    named = config.get("tokenizer_class") or _BERTS[0]
+    wrong = named if named not in (*_BERTS, *_GENERIC) else None
+    if config.get("do_basic_tokenize") is False:
+        wrong = "do_basic_tokenize false"
+    if wrong:
+        path = os.path.join(folder, TOKENIZER_CONFIG)
+        raise UserError(f"{path}: needs BERT's tokenizer. Received: {wrong}, which is not supported.")
+    tokenizer = _of_tokenizer_file(os.path.join(folder, TOKENIZER))
+    given = {
+        "lower_case": config.get("do_lower_case"),
+        "strip_accents": config.get("strip_accents"),
+        "split_chinese": config.get("tokenize_chinese_chars"),
+    }
+    given = {key: bool(value) for key, value in given.items() if value is not None}
+    return TokenizerSettings(**({**given, **tokenizer} if named in _GENERIC else {**tokenizer, **given}))
+
+
+def _of_tokenizer_file(path):
+    """The settings that tokenizer.json gives; none where there is no such file."""
+    content = _read_json(path)
+    if not content:
+        return {}
+    model, normalizer = content.get("model") or {}, content.get("normalizer") or {}
+    if model.get("type", "WordPiece") != "WordPiece":
+        raise UserError(f"{path}: needs a WordPiece tokenizer. Received: {model['type']}, which is not supported.")
+    if normalizer.get("type") != "BertNormalizer":
+        raise UserError(
+            f"{path}: needs BERT's normalizer (BertNormalizer). Received: {normalizer.get('type')}, "
+            "which is not supported."
+        )
+    given = {
+        "lower_case": normalizer.get("lowercase"),
+        "strip_accents": normalizer.get("strip_accents"),
+        "split_chinese": normalizer.get("handle_chinese_chars"),
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def judged_casing(vocabulary_path):
+    """`(lower_case, a line that says why)` for a vocabulary that comes without settings."""
+    with open(vocabulary_path, encoding="utf-8", errors="replace", newline="\n") as stream:
+        pieces = [line.rstrip("\r\n").removeprefix("##") for line in stream]
+    # Special tokens such as [CLS] and <S> are no words, and a few signs such as ℝ have no lower case.
+    capital = next((piece for piece in pieces if piece.isalpha() and piece != piece.lower()), None)
+    if capital is None:
+        return True, f"{vocabulary_path} has no piece with a capital letter, so the model is taken as uncased."
+    return False, f"{vocabulary_path} has pieces with capital letters ({capital}), so the model is taken as cased."
+
+
+def tokenizer_config(tokenizer_settings, max_positions):
+    """The content of tokenizer_config.json."""
+    return {
+        "do_lower_case": tokenizer_settings.lower_case,
+        "tokenize_chinese_chars": tokenizer_settings.split_chinese,
+        "strip_accents": tokenizer_settings.strip_accents,
+        "tokenizer_class": "BertTokenizer",
+        "model_max_length": max_positions,
+        "unk_token": "[UNK]",
+        "sep_token": "[SEP]",
+        "pad_token": "[PAD]",
+        "cls_token": "[CLS]",
+        "mask_token": "[MASK]",
+    }
+
+
+def _read_json(path):
+    return settings.read_json(path) if os.path.isfile(path) else {}

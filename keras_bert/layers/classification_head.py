@@ -1,0 +1,38 @@
+"""The head of every classifier: one number a label (run_classifier.py, `create_model`)."""
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.initializers import truncated_normal
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class ClassificationHead(keras.layers.Layer):
+    """Dropout, then dense: [..., hidden] -> [..., labels] float32 logits, of a whole sequence or of each token."""
+
+    def __init__(self, num_labels, hidden_size, dropout_prob=0.1, initializer_range=0.02, **kwargs):
+        super().__init__(**kwargs)
+        self.num_labels = num_labels
+        self.hidden_size = hidden_size
+        self.dropout_prob = dropout_prob
+        self.initializer_range = initializer_range
+        self.dropout = Dropout(dropout_prob, dtype=self.dtype_policy, name="dropout")
+        self.dense = keras.layers.Dense(
+            num_labels, kernel_initializer=truncated_normal(initializer_range), dtype=self.dtype_policy, name="dense"
+        )
+
+    def build(self, input_shape):
+        self.dense.build((None, self.hidden_size))
+
+    def call(self, states, training=False):
+        return ops.cast(self.dense(self.dropout(states, training=training)), "float32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_labels": self.num_labels,
+            "hidden_size": self.hidden_size,
+            "dropout_prob": self.dropout_prob,
+            "initializer_range": self.initializer_range,
+        }

@@ -1,0 +1,205 @@
+"""Hugging Face folders as others write them: every way of naming tensors, heads or none, shards, half precision."""
+
+import json
+import os
+
+import ml_dtypes
+import numpy as np
+import pytest
+import safetensors.numpy
+from tiny import VOCABULARY, random_model, without_dropout
+
+from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
+from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
+from keras_bert.checkpoints.names import model_variables
+from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
+from keras_bert.errors import UserError
+from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.loading import load
+from keras_bert.models.pretraining import BertForPreTraining
+
+
+@pytest.fixture(scope="module")
+def model():
+    return random_model()
+
+
+@pytest.fixture
+def folder(tmp_path, model):
+    path = str(tmp_path / "model")
+    write_model_folder(path, model, VOCABULARY, lower_case=True)
+    return path
+
+
+def rewrite(folder, change):
+    """Puts `change(tensors)` in the place of the folder's tensors."""
+    path = os.path.join(folder, "model.safetensors")
+    safetensors.numpy.save_file(change(safetensors.numpy.load_file(path)), path)
+
+
+def renamed(function):
+    return lambda tensors: {function(name): value for name, value in tensors.items()}
+
+
+def without(*starts):
+    return lambda tensors: {name: value for name, value in tensors.items() if not name.startswith(starts)}
+
+
+def assert_loads(folder, model, new=(), unused=()):
+    """Every tensor but those that start with `new` gets the model's value; those keep what they had."""
+    fresh = BertForPreTraining(without_dropout())
+    before = {name: variable.numpy() for name, variable in model_variables(fresh)}
+    report = open_model_folder(folder).load_into(fresh)
+    for (name, received), (_, expected) in zip(model_variables(fresh), model_variables(model), strict=True):
+        is_new = bool(new) and name.huggingface.name.startswith(new)
+        np.testing.assert_array_equal(received, before[name] if is_new else expected, name.attribute)
+        assert (name.huggingface.name in report.made_new) == is_new
+    assert report.unused == sorted(unused)
+    return report
+
+
+@pytest.mark.parametrize(
+    "rename",
+    [
+        lambda name: name,
+        lambda name: name.removeprefix("bert."),
+        lambda name: f"module.{name}",
+        lambda name: name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"),
+    ],
+    ids=["with bert.", "without bert.", "wrapped", "gamma and beta"],
+)
+def test_names_as_others_write_them(folder, model, rename):
+    rewrite(folder, renamed(rename))
+    assert_loads(folder, model)
+
+
+def test_buffers_and_tied_duplicates_are_passed_over(folder, model):
+    def add(tensors):
+        return {
+            **tensors,
+            "bert.embeddings.position_ids": np.arange(24)[None],
+            "cls.predictions.decoder.weight": tensors["bert.embeddings.word_embeddings.weight"],
+            "cls.predictions.decoder.bias": tensors["cls.predictions.bias"],
+        }
+
+    rewrite(folder, add)
+    assert_loads(folder, model)
+
+
+@pytest.mark.parametrize("name", ["cls.predictions.decoder.weight", "cls.predictions.decoder.bias"])
+def test_a_decoder_that_is_not_tied_is_refused(folder, model, name):
+    tied = {"weight": "bert.embeddings.word_embeddings.weight", "bias": "cls.predictions.bias"}[name.split(".")[-1]]
+    rewrite(folder, lambda tensors: {**tensors, name: tensors[tied] + 1})
+    with pytest.raises(UserError, match=f"needs {name} equal to {tied}"):
+        open_model_folder(folder).load_into(model)
+
+
+@pytest.mark.parametrize(
+    "absent", [("cls.seq_relationship",), ("cls.",), ("cls.", "bert.pooler"), ("cls.seq_relationship", "bert.pooler")]
+)
+def test_what_is_missing_is_made_new_and_listed(folder, model, absent):
+    rewrite(folder, without(*absent))
+    report = assert_loads(folder, model, new=absent)
+    (line,) = report.lines()
+    assert line.startswith(f"Not in {folder}/model.safetensors, and made new: ") and absent[-1] in line
+
+
+def test_what_is_not_used_is_listed(folder, model):
+    extra = {"classifier.weight": np.ones((2, 16), "float32"), "bert.encoder.layer.2.output.dense.bias": np.ones(16)}
+    rewrite(folder, lambda tensors: {**tensors, **extra})
+    report = assert_loads(folder, model, unused=extra)
+    (line,) = report.lines()
+    assert line.endswith("and not used: bert.encoder.layer.2.output.dense.bias, classifier.weight.")
+
+
+@pytest.mark.parametrize(
+    "name", ["bert.encoder.layer.1.output.dense.bias", "cls.predictions.transform.LayerNorm.weight"]
+)
+def test_a_part_with_a_hole_is_refused(folder, name):
+    rewrite(folder, without(name))
+    with pytest.raises(UserError, match=f"model.safetensors: needs the tensor {name} and lacks it"):
+        load(folder)
+
+
+def test_an_encoder_alone_encodes_and_says_what_it_cannot(folder, model):
+    rewrite(folder, without("cls."))
+    loaded = load(folder)
+    assert isinstance(loaded.model, BertEncoder) and loaded.model is loaded.encoder
+    assert loaded.encode(["w1 w2"]).shape == (1, 16)
+    with pytest.raises(UserError, match="needs a masked LM head"):
+        loaded.predict(["[MASK]"])
+
+
+def test_load_leaves_no_weight_unwritten(folder, model):
+    """The model is built on memory that nothing has written, so every tensor must come from the file."""
+    for (name, received), (_, expected) in zip(
+        model_variables(load(folder).model), model_variables(model), strict=True
+    ):
+        np.testing.assert_array_equal(received, expected, name.attribute)
+
+
+def test_load_draws_what_the_file_lacks(folder, model, caplog):
+    rewrite(folder, without("cls.seq_relationship", "bert.pooler"))
+    loaded = load(folder)
+    kernels = [loaded.model.nsp_head.classifier.kernel, loaded.encoder.pooler.dense.kernel]
+    assert all(0.005 < np.std(kernel) < 0.05 for kernel in kernels)
+    np.testing.assert_array_equal(loaded.model.mlm_head.transform.kernel, model.mlm_head.transform.kernel)
+    assert len(loaded.report.made_new) == 4 and "made new: bert.pooler.dense.weight" in caplog.text
+
+
+def shard(folder, count=3):
+    """Cuts model.safetensors into shards with an index."""
+    path = os.path.join(folder, "model.safetensors")
+    tensors = safetensors.numpy.load_file(path)
+    os.unlink(path)
+    weight_map = {}
+    for number in range(count):
+        file = f"model-{number + 1:05d}-of-{count:05d}.safetensors"
+        part = {name: tensors[name] for name in sorted(tensors)[number::count]}
+        safetensors.numpy.save_file(part, os.path.join(folder, file))
+        weight_map.update(dict.fromkeys(part, file))
+    with open(f"{path}.index.json", "w", encoding="utf-8") as stream:
+        json.dump({"metadata": {}, "weight_map": weight_map}, stream)
+
+
+def test_shards(folder, model):
+    shard(folder)
+    assert_loads(folder, model)
+
+
+def test_a_missing_shard_is_named(folder):
+    shard(folder)
+    os.unlink(os.path.join(folder, "model-00002-of-00003.safetensors"))
+    with pytest.raises(UserError, match="model-00002-of-00003.safetensors: is missing"):
+        load(folder)
+
+
+@pytest.mark.parametrize("kind", ["float16", ml_dtypes.bfloat16, "float64"])
+def test_other_floats(folder, model, kind):
+    rewrite(folder, lambda tensors: {name: value.astype(kind) for name, value in tensors.items()})
+    fresh = BertForPreTraining(without_dropout())
+    open_model_folder(folder).load_into(fresh)
+    for (name, received), (_, given) in zip(model_variables(fresh), model_variables(model), strict=True):
+        expected = given.numpy().astype(kind).astype("float32")
+        np.testing.assert_array_equal(received, expected, name.attribute)
+
+
+def test_a_quantised_model_is_refused(folder):
+    name = "bert.encoder.layer.0.output.dense.weight"
+    rewrite(folder, lambda tensors: {**tensors, name: tensors[name].astype("int8")})
+    with pytest.raises(UserError, match=f"{name} needs floating-point numbers. Received: I8"):
+        load(folder)
+
+
+@pytest.mark.parametrize("parts, architecture", [(("cls.",), "BertModel"), (("cls.seq",), "BertForMaskedLM")])
+def test_a_folder_without_heads_names_its_architecture(tmp_path, model, parts, architecture):
+    tensors = {
+        name: variable.numpy()
+        for name, variable in model_variables(model)
+        if not name.huggingface.name.startswith(parts)
+    }
+    folder = str(tmp_path / "folder")
+    write_huggingface_folder(folder, model.config, tensors, VOCABULARY, TokenizerSettings())
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as stream:
+        assert json.load(stream)["architectures"] == [architecture]
+    assert_loads(folder, model, new=parts)

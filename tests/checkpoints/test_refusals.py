@@ -1,0 +1,209 @@
+"""What cannot be opened is refused in one line that names the file and the key or tensor."""
+
+import json
+import os
+import shlex
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from tiny import VOCABULARY, random_model, without_dropout
+
+from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
+from keras_bert.errors import UserError
+from keras_bert.models.loading import load
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = str(tmp_path / "model")
+    write_model_folder(path, random_model(), VOCABULARY, lower_case=True)
+    return path
+
+
+def change_json(folder, name, **changes):
+    path = os.path.join(folder, name)
+    with open(path, encoding="utf-8") as stream:
+        values = json.load(stream)
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump({key: value for key, value in {**values, **changes}.items() if value is not ...}, stream)
+
+
+def refusal(folder):
+    with pytest.raises(UserError) as refused:
+        load(folder)
+    assert "\n" not in str(refused.value) and folder in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"model_type": "roberta"}, "model_type 'roberta' is not supported"),
+        ({"model_type": "distilbert"}, "model_type 'distilbert' is not supported"),
+        ({"model_type": ..., "architectures": ["AlbertModel"]}, "the architecture 'AlbertModel' is not supported"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key' is not supported"),
+        ({"is_decoder": True}, "is_decoder True is not supported"),
+        ({"add_cross_attention": True}, "add_cross_attention True is not supported"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config .* is not supported"),
+        ({"hidden_act": "swish"}, "hidden_act: needs one of gelu, gelu_new, relu, tanh. Received: 'swish'"),
+        ({"hidden_size": 18}, "hidden_size: needs a multiple"),
+        ({"hidden_size": "many"}, "hidden_size: needs a whole number"),
+        ({"vocab_size": 61}, "needs 61 rows.*Received: 60"),
+        ({"num_hidden_layers": 3}, "needs the tensor bert.encoder.layer.2.attention.self.query.weight"),
+        ({"intermediate_size": 64}, r"intermediate.dense.weight needs shape \[64, 16\].*Received: \[32, 16\]"),
+    ],
+)
+def test_a_config_that_is_not_these_weights_or_not_a_bert(folder, changes, message):
+    change_json(folder, "config.json", **changes)
+    with pytest.raises(UserError, match=message):
+        load(folder)
+    refusal(folder)
+
+
+def test_a_config_without_the_newer_fields_is_a_berts(folder):
+    """As in the first published folders: no model_type, no architectures, no layer_norm_eps."""
+    change_json(folder, "config.json", model_type=..., architectures=..., layer_norm_eps=...)
+    assert load(folder).config == without_dropout()
+
+
+@pytest.mark.parametrize("content", [b"{not json", b"[1, 2]", b"", b"\xff\xfe"])
+def test_a_broken_config(folder, content):
+    with open(os.path.join(folder, "config.json"), "wb") as stream:
+        stream.write(content)
+    assert "config.json: " in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"tokenizer_class": "BertJapaneseTokenizer"}, "Received: BertJapaneseTokenizer"),
+        ({"do_basic_tokenize": False}, "Received: do_basic_tokenize false"),
+    ],
+)
+def test_another_tokenizer(folder, changes, message):
+    change_json(folder, "tokenizer_config.json", **changes)
+    assert message in refusal(folder)
+
+
+def test_a_missing_vocabulary(folder):
+    os.unlink(os.path.join(folder, "vocab.txt"))
+    assert "needs vocab.txt" in refusal(folder)
+
+
+def altered(content):
+    """The header's first tensor is said to lie behind the file's end."""
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    next(value for name, value in header.items() if name != "__metadata__")["data_offsets"] = [0, 10**9]
+    header = json.dumps(header).encode()
+    return struct.pack("<Q", len(header)) + header + content[8 + length :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:-1],
+        lambda content: content[:5],
+        lambda content: b"",
+        lambda content: b"<html>Not found</html>" * 100,
+        lambda content: content[:8] + b"\xff" * 40 + content[48:],
+        lambda content: struct.pack("<Q", 2**60) + content[8:],
+        altered,
+    ],
+    ids=["half", "one byte short", "five bytes", "empty", "a web page", "header garbage", "huge header", "offsets"],
+)
+def test_damaged_weights(folder, damage):
+    path = os.path.join(folder, "model.safetensors")
+    with open(path, "rb") as stream:
+        content = stream.read()
+    with open(path, "wb") as stream:
+        stream.write(damage(content))
+    assert "model.safetensors: is not a whole safetensors file" in refusal(folder)
+
+
+def test_weights_of_something_else(folder):
+    safetensors.numpy.save_file({"conv.weight": np.zeros(3)}, os.path.join(folder, "model.safetensors"))
+    assert "needs the tensor bert.embeddings.word_embeddings.weight" in refusal(folder)
+
+
+def test_weights_of_two_berts(folder):
+    path = os.path.join(folder, "model.safetensors")
+    tensors = safetensors.numpy.load_file(path)
+    two = {f"{side}.{name}": value for side in ("question", "context") for name, value in tensors.items()}
+    safetensors.numpy.save_file(two, path)
+    assert "needs one BERT. Received: several (context.bert.embeddings" in refusal(folder)
+
+
+@pytest.mark.parametrize("content", ["{}", "{", '{"weight_map": {"x": "../x.safetensors"}}', '{"weight_map": 3}'])
+def test_a_broken_index(folder, content):
+    os.unlink(os.path.join(folder, "model.safetensors"))
+    with open(os.path.join(folder, "model.safetensors.index.json"), "w", encoding="utf-8") as stream:
+        stream.write(content)
+    assert "model.safetensors.index.json: " in refusal(folder)
+
+
+def test_no_weights(folder):
+    os.unlink(os.path.join(folder, "model.safetensors"))
+    assert "needs model.safetensors and lacks it" in refusal(folder)
+
+
+@pytest.mark.parity("torch")
+def test_a_pickle_is_refused_with_the_command_that_converts_it(folder):
+    """The command, run as it is printed, gives the same tensors, those that PyTorch shares among them."""
+    import torch
+
+    path = os.path.join(folder, "model.safetensors")
+    tensors = {name: torch.tensor(value) for name, value in safetensors.numpy.load_file(path).items()}
+    tensors["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"]
+    os.rename(path, f"{path}.moved")
+    torch.save(tensors, os.path.join(folder, "pytorch_model.bin"))
+    message = refusal(folder)
+    command = shlex.split(message[message.index("python -c") :])
+    subprocess.run([sys.executable, *command[1:]], check=True)
+    received = safetensors.numpy.load_file(path)
+    assert received.keys() == tensors.keys()
+    assert all(np.array_equal(received[name], tensors[name].numpy()) for name in tensors)
+    assert load(folder).report.unused == []
+
+
+def test_the_vocabulary_of_tokenizer_json_alone(folder):
+    os.unlink(os.path.join(folder, "vocab.txt"))
+    os.unlink(os.path.join(folder, "tokenizer_config.json"))
+    content = {
+        "normalizer": {
+            "type": "BertNormalizer",
+            "lowercase": False,
+            "strip_accents": True,
+            "handle_chinese_chars": False,
+        },
+        "model": {"type": "WordPiece", "vocab": VOCABULARY.ids},
+    }
+    path = os.path.join(folder, "tokenizer.json")
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump(content, stream)
+    tokenizer = load(folder).tokenizer
+    assert tokenizer.vocabulary.tokens == VOCABULARY.tokens
+    assert (tokenizer.lower_case, tokenizer.strip_accents, tokenizer.split_chinese) == (False, True, False)
+    change_json(folder, "tokenizer.json", normalizer={"type": "Lowercase"})
+    assert "tokenizer.json: needs BERT's normalizer (BertNormalizer). Received: Lowercase" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "config, expected",
+    [
+        ({}, (True, None, True)),
+        ({"do_lower_case": False}, (False, None, True)),
+        ({"do_lower_case": False, "strip_accents": True}, (False, True, True)),
+        ({"strip_accents": False, "tokenize_chinese_chars": False}, (True, False, False)),
+    ],
+)
+def test_the_settings_of_tokenizer_config(folder, config, expected):
+    with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as stream:
+        json.dump(config, stream)
+    tokenizer = open_model_folder(folder).tokenizer
+    assert (tokenizer.lower_case, tokenizer.strip_accents, tokenizer.split_chinese) == expected
