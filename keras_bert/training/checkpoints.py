@@ -12,13 +12,18 @@ from keras_bert.errors import UserError
 
 _NAME = re.compile(r"step-(\d{9})$")
 _STATE = "state.json"
+_ASIDE = ".partial-"
 
 
 class Checkpoints:
     """The checkpoints of one run.
 
-    Each is a folder `step-000001000` with a `tf.train.Checkpoint` and state.json (step, validation score,
-    SHA-256 of every file), which is written last. The step is the data position too: a batch is a function of it.
+    Each is a folder `step-000001000` with a `tf.train.Checkpoint` and state.json (step, validation score, figures not
+    logged yet, SHA-256 of every file), which is written last. The step is the data position too: a batch is a function
+    of it.
+
+    Attributes:
+        unlogged: what `save` was given as such with the checkpoint restored; None before.
 
     Args:
         folder: where they lie.
@@ -33,13 +38,15 @@ class Checkpoints:
         self.keep = keep
         self.keep_every = keep_every
         self.is_writer = is_writer
+        self.unlogged = None
         self._checkpoint = tf.train.Checkpoint(**objects)
 
-    def save(self, step, score=None):
+    def save(self, step, score=None, unlogged=None):
         """Writes the checkpoint of `step` (steps done) and drops those that need not stay.
 
         Args:
             score: the validation loss at this step, where it was measured; lower is better.
+            unlogged: plain numbers that the next line of the log needs, where it has begun before this step.
 
         Raises:
             UserError: it cannot be written (a full disk, …); the older ones are untouched.
@@ -49,14 +56,14 @@ class Checkpoints:
                 self._checkpoint.write(files.join(scratch, "checkpoint"))
             return
         name = f"step-{step:09d}"
-        aside = files.join(self.folder, f".partial-{name}")
+        aside = files.join(self.folder, _ASIDE + name)
         try:
-            files.remove_folder(aside)
+            self._remove_cut_short()
             files.make_folder(aside)
             self._checkpoint.write(files.join(aside, "checkpoint"))
             sums = {entry: _sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
             with files.atomic_write(files.join(aside, _STATE)) as stream:
-                json.dump({"step": step, "score": score, "sha256": sums}, stream, indent=2)
+                json.dump({"step": step, "score": score, "unlogged": unlogged, "sha256": sums}, stream, indent=2)
             final = files.join(self.folder, name)
             files.remove_folder(final)
             files.rename(aside, final)
@@ -68,7 +75,7 @@ class Checkpoints:
                 f"{self.folder}: the checkpoint of step {step} cannot be written ({_reason(error)}). {kept} "
                 "Make room, then give the same command again."
             ) from error
-        self._drop_old()
+        self._drop_old(step)
 
     def is_best(self, score):
         """Whether a validation loss is below that of every checkpoint that has one."""
@@ -79,11 +86,21 @@ class Checkpoints:
         scores = {step: (_state(self._path(step)) or {}).get("score") for step in self.steps()}
         return {step: score for step, score in scores.items() if score is not None}
 
-    def _drop_old(self):
-        steps, scores = self.steps(), self._scores()
-        stay = {*steps[-self.keep :], min(scores, key=scores.get, default=None)}
+    def _remove_cut_short(self):
+        """What kills left behind, which may be of steps that are not saved again."""
+        for name in files.list_folder(self.folder):
+            if name.startswith(_ASIDE):
+                files.remove_folder(files.join(self.folder, name))
+
+    def _drop_old(self, newest):
+        steps = self.steps()
+        kept = [step for step in steps if step <= newest]
+        scores = {step: score for step, score in self._scores().items() if step in kept}
+        stay = {*kept[-self.keep :], min(scores, key=scores.get, default=None)}
         for step in steps:
-            if step not in stay and not (self.keep_every and step % self.keep_every == 0):
+            # Those behind the newest are damaged, for the run went on from one before them.
+            is_for_good = self.keep_every and step % self.keep_every == 0 and step in kept
+            if step not in stay and not is_for_good:
                 files.remove_folder(self._path(step))
 
     def _path(self, step):
@@ -109,6 +126,7 @@ class Checkpoints:
                 continue
             status = self._checkpoint.read(files.join(folder, "checkpoint"))
             status.assert_existing_objects_matched()
+            self.unlogged = _state(folder).get("unlogged")
             return step
         if steps:
             raise UserError(

@@ -1,5 +1,6 @@
 """From the sums and counts of many steps to the figures that people read."""
 
+import concurrent.futures
 import contextlib
 import math
 import time
@@ -12,11 +13,12 @@ class MetricSums:
 
     Args:
         terms: the terms of the objective's loss.
+        begun: the `totals` of steps before, which the next figures are of too; None for none.
     """
 
-    def __init__(self, terms):
+    def __init__(self, terms, begun=None):
         self._terms = terms
-        self._steps = []
+        self._steps = [begun] if begun else []
 
     def add(self, result):
         self._steps.append(result)
@@ -35,46 +37,73 @@ class MetricSums:
     def take(self):
         """The figures over everything added since the last call, as plain floats, in reading order.
 
-        `loss` is the total of the terms' losses; then `<term>_<metric>` for each metric.
+        `loss` is the total of the terms' losses; then `<term>_<metric>` for each metric, or the one name where term and
+        metric have the same.
         """
-        steps, self._steps = self._steps, []
+        totals = self.totals()
+        self._steps = []
+        # Where nothing was counted the sum is 0 too. Counts may be sums of weights, so below 1.
+        means = {
+            (term, name): value / (totals["counts"][term] or 1.0)
+            for term, metrics in totals["sums"].items()
+            for name, value in metrics.items()
+        }
+        figures = {name if term == name else f"{term}_{name}": value for (term, name), value in means.items()}
+        return {"loss": sum(means[term, "loss"] for term in self._terms), **figures}
+
+    def totals(self):
+        """The sums and counts of everything added since the last `take`, as plain floats; None for nothing.
+
+        Added one step after the other, so that going on from totals gives what adding without a break gives.
+        """
+        if not self._steps:
+            return None
         sums, counts = {}, {}
-        for step in steps:
+        for step in self._steps:
             for term, metrics in step["sums"].items():
                 counts[term] = counts.get(term, 0.0) + float(step["counts"][term])
+                of_term = sums.setdefault(term, {})
                 for name, value in metrics.items():
-                    sums[term, name] = sums.get((term, name), 0.0) + float(value)
-        figures = {f"{term}_{name}": value / max(counts[term], 1.0) for (term, name), value in sums.items()}
-        return {"loss": sum(figures[f"{term}_loss"] for term in self._terms), **figures}
+                    of_term[name] = of_term.get(name, 0.0) + float(value)
+        return {"sums": sums, "counts": counts}
 
 
 class Throughput:
-    """Examples and tokens a second, and the share of the time spent waiting for data."""
+    """Examples and tokens a second, and the share of the time in which nothing ran because the data were not there.
+
+    Accelerators compute a step after the call has returned. While they do, asking for the next batch costs nothing,
+    so a wait counts from the end of the step before it, which another thread sees.
+    """
 
     def __init__(self):
+        self._watch = concurrent.futures.ThreadPoolExecutor(max_workers=1)
+        self._step_end = None
         self._reset()
 
     def _reset(self):
         self._began = time.perf_counter()
-        self._waited = self._paused = 0.0
-        self._seen = []
+        self._paused = 0.0
+        self._waits, self._seen = [], []
 
     @contextlib.contextmanager
     def waiting(self):
         """Around the wait for a batch."""
         began = time.perf_counter()
         yield
-        self._waited += time.perf_counter() - began
+        self._waits.append((began, time.perf_counter(), self._step_end))
 
     @contextlib.contextmanager
     def paused(self):
         """Around what is neither training nor waiting: validation and checkpoints."""
+        if self._step_end:  # What still runs is training.
+            self._step_end.result()
         began = time.perf_counter()
         yield
         self._paused += time.perf_counter() - began
 
     def add(self, result):
         self._seen.append((result["examples"], result["tokens"]))
+        self._step_end = self._watch.submit(_time_when_known, result["grad_norm"])
 
     def take(self):
         """The figures since the last call."""
@@ -82,13 +111,21 @@ class Throughput:
         examples = sum(int(examples) for examples, _ in self._seen)
         tokens = sum(int(tokens) for _, tokens in self._seen)
         elapsed = time.perf_counter() - self._began - self._paused
+        waited = sum(
+            max(end - max(began, step_end.result() if step_end else began), 0.0) for began, end, step_end in self._waits
+        )
         figures = {
             "examples_per_second": examples / elapsed,
             "tokens_per_second": tokens / elapsed,
-            "data_wait_fraction": self._waited / elapsed,
+            "data_wait_fraction": waited / elapsed,
         }
         self._reset()
         return figures
+
+
+def _time_when_known(value):
+    float(value)
+    return time.perf_counter()
 
 
 def perplexity(nats):

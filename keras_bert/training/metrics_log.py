@@ -7,11 +7,21 @@ import tensorflow as tf
 
 from keras_bert import files
 
+# TensorBoard's pages show one section for all names before the same slash.
+_SECTIONS = {
+    "learning_rate": "optimizer",
+    "grad_norm": "optimizer",
+    "examples_per_second": "speed",
+    "tokens_per_second": "speed",
+    "data_wait_fraction": "speed",
+    "flops_utilization": "speed",
+}
+
 
 class MetricsLog:
     """Writes one JSON object a logged step, and the same figures as TensorBoard scalars.
 
-    TensorBoard gets two runs, `training` and `validation`, so that `loss` and the like of both share a chart.
+    TensorBoard gets two runs, `training` and `validation`, so that `loss/mlm_loss` and the like of both share a chart.
 
     Args:
         run: the `RunFolder`.
@@ -38,7 +48,12 @@ class MetricsLog:
         for name, value in figures.items():
             writer = self._writers["validation" if name.startswith("eval_") else "training"]
             with writer.as_default(step=step):
-                tf.summary.scalar(name.removeprefix("eval_"), value)
+                tf.summary.scalar(_tag(name), value)
+
+    def table(self, step, name, rows):
+        """Rows of strings in Markdown, the header first, for TensorBoard's text page."""
+        with self._writers["validation"].as_default(step=step):
+            tf.summary.text(name, tf.constant(rows))
 
     def close(self):
         self._stream.close()
@@ -46,10 +61,20 @@ class MetricsLog:
             writer.close()
 
 
+def _tag(name):
+    """TensorBoard's name of a figure: the same for training and validation, under the section that it is shown in."""
+    name = name.removeprefix("eval_")
+    is_loss = name.endswith("loss") or name == "perplexity"
+    return f"{_SECTIONS.get(name, 'loss' if is_loss else 'score')}/{name}"
+
+
 class NoMetricsLog:
     """For the workers that write nothing."""
 
     def write(self, step, figures):
+        pass
+
+    def table(self, step, name, rows):
         pass
 
     def close(self):

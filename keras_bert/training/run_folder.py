@@ -6,7 +6,9 @@ from keras_bert import files, settings
 from keras_bert.errors import UserError
 
 # What changes how a run is carried out, but not what comes out of it.
-MAY_DIFFER = ("training.steps", "training.strategy", "training.devices", "training.tpu", "training.max_minutes")
+MAY_DIFFER = ("training.strategy", "training.devices", "training.tpu", "training.max_minutes", "training.profile_at")
+# What may grow: a run that goes on may be given more of it.
+MAY_GROW = ("training.steps", "training.minutes")
 
 # What the vocabulary and the shards in a run's folder are made from.
 DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size", "init")
@@ -41,21 +43,25 @@ class RunFolder:
     def settle(self, config):
         """Writes the resolved settings, or checks them against those of the run that is going on here.
 
-        Raises `UserError` showing every difference, once there is a checkpoint. More steps, other devices and another
-        time limit are taken.
+        Raises `UserError` showing every difference, once there is a checkpoint. More steps or minutes, other
+        devices and another time limit are taken.
         """
         if not files.exists(self.config_file):
-            if files.list_folder(self.path):
+            # A kill while the settings were written leaves them under another name.
+            if any(not name.endswith(".partial") for name in files.list_folder(self.path)):
                 raise UserError(
                     f"{self.path}: is not empty and not a run of this program. Give another --output, or --fresh."
                 )
             files.make_folder(self.path)
         else:
-            old = settings.read_yaml(self.config_file)
+            # What an older version of this program did not write has its default.
+            old = settings.to_mapping(type(config).from_mapping(settings.read_yaml(self.config_file)))
             different = settings.differences(old, settings.to_mapping(config))
-            refused = [item for item in different if item[0] not in MAY_DIFFER]
-            if old["training"]["steps"] > config.training.steps:
-                refused.append(("training.steps", old["training"]["steps"], config.training.steps))
+            refused = [
+                (key, before, after)
+                for key, before, after in different
+                if key not in MAY_DIFFER and not (key in MAY_GROW and before and before < after)
+            ]
             if not files.list_folder(self.checkpoints):
                 # A start that failed before anything was learned binds nobody.
                 if any(key.startswith(DATA_SETTINGS) for key, _, _ in different):

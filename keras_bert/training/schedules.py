@@ -39,8 +39,11 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, step):
         step = ops.cast(step, "float32")
         rising = ops.minimum((step + 1.0) / max(self.warmup_steps, 1), 1.0)
-        done = ops.clip((step - self.warmup_steps) / max(self.total_steps - self.warmup_steps, 1), 0.0, 1.0)
-        return self.peak * rising * DECAYS[self.decay](done, self.power)
+        return self.peak * rising * DECAYS[self.decay](self.share_done(step), self.power)
+
+    def share_done(self, step):
+        """How far `step` (float32) is on the way from the end of the warm-up to the end of the run, 0 to 1."""
+        return ops.clip((step - self.warmup_steps) / max(self.total_steps - self.warmup_steps, 1), 0.0, 1.0)
 
     def get_config(self):
         return {
@@ -50,3 +53,19 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
             "decay": self.decay,
             "power": self.power,
         }
+
+
+class TimedWarmupDecay(WarmupDecay):
+    """The same with a way down that follows the clock: the warm-up in steps, the decay over the time of the run.
+
+    Args:
+        share: float32 scalar variable, the share of the run's time that is over; see `training.budget.TimeBudget`.
+        peak, warmup_steps, decay, power: as in `WarmupDecay`.
+    """
+
+    def __init__(self, share, peak, warmup_steps, decay="linear", power=2.0):
+        super().__init__(peak, warmup_steps, 0, decay, power)
+        self.share = share
+
+    def share_done(self, step):
+        return ops.convert_to_tensor(self.share)

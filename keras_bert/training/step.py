@@ -20,7 +20,7 @@ class Step:
         optimizer: a `training.optimizer.AdamW`; None where the model is only evaluated.
         clip_norm: the bound on the norm over all gradients together.
         seed: of the dropout masks.
-        jit_compile: compile forward and backward by XLA.
+        jit_compile: compile by XLA: the whole step of one replica, of several forward and backward.
         accumulation: how many slices of a replica's batch are computed one after the other.
     """
 
@@ -37,10 +37,11 @@ class Step:
         # Inside XLA a hash of each element's index fuses with what uses it; outside, one kernel that
         # draws all bits is faster than six elementwise ones.
         self._bits = counter_bits if jit_compile else stateless_bits
-        # A whole `strategy.run` does not compile on several devices; this inner part does.
-        self._compiled_gradients = (
-            tf.function(self.gradients, autograph=False, jit_compile=True) if jit_compile else self.gradients
-        )
+        # One replica's step is one program, clipping and update in it. On several devices a reduction stands
+        # between, which does not compile; there forward and backward do.
+        one_replica = strategy.num_replicas_in_sync == 1
+        self._compiled_gradients = _compiled(self.gradients, jit_compile and not one_replica)
+        self._compiled_replica = _compiled(self._train_replica, jit_compile and one_replica)
 
     @tf.function(autograph=False)
     def train(self, batch, step):
@@ -49,7 +50,7 @@ class Step:
         Returns a dict of scalars: `sums` and `counts` as the objective's, `examples` and `tokens` (padding
         not counted) of the global batch, `grad_norm` before clipping, `learning_rate`.
         """
-        return self._first_replica(self.strategy.run(self._train_replica, (batch, step)))
+        return self._first_replica(self.strategy.run(self._compiled_replica, (batch, step)))
 
     @tf.function(autograph=False)
     def evaluate(self, batch):
@@ -117,6 +118,10 @@ class Step:
             "sums": _all_reduce(context, sums),
             "counts": _all_reduce(context, self.objective.counts(batch)),
         }
+
+
+def _compiled(function, jit_compile):
+    return tf.function(function, autograph=False, jit_compile=True) if jit_compile else function
 
 
 def dropout_key_of(seed, step, replica):

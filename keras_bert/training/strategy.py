@@ -7,8 +7,10 @@ import threading
 import tensorflow as tf
 
 from keras_bert.errors import UserError
+from keras_bert.training.rendezvous import wait_for_workers
 
 TPU_SECONDS = 120  # How long a TPU is waited for.
+WORKER_SECONDS = 300  # How long a process of a run waits for the others.
 
 
 def make_strategy(name, devices=(), tpu="local"):
@@ -50,6 +52,11 @@ def worker_number(strategy):
     return _task_id(strategy) if _is_multiworker(strategy) else 0
 
 
+def process_count(strategy):
+    """How many processes the run has."""
+    return len(tf_config_workers()) if _is_multiworker(strategy) else 1
+
+
 def wait_for_all(strategy):
     """Returns when every process of the run has called it."""
     if _is_multiworker(strategy):
@@ -64,7 +71,7 @@ def agreement(strategy):
 def add_over_processes(strategy, value):
     """The sum of a number over all processes of a `multiworker` strategy."""
     per_replica = strategy.run(lambda: tf.constant(value, tf.float32))
-    local = strategy.num_replicas_in_sync / len(tf_config_workers())
+    local = strategy.num_replicas_in_sync / process_count(strategy)
     return float(strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)) / local
 
 
@@ -136,6 +143,7 @@ def _multiworker():
     gpus = tf.config.list_physical_devices("GPU")
     kinds = tf.distribute.experimental.CommunicationImplementation
     options = tf.distribute.experimental.CommunicationOptions(implementation=kinds.AUTO if gpus else kinds.RING)
+    wait_for_workers(tf_config_workers(), json.loads(os.environ["TF_CONFIG"])["task"]["index"], WORKER_SECONDS)
     return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
 

@@ -91,8 +91,31 @@ def test_a_save_cut_short_is_not_seen(tmp_path):
     os.makedirs(tmp_path / ".partial-step-000000002")
     (tmp_path / ".partial-step-000000002" / "checkpoint.index").write_bytes(b"half")
     assert checkpoints.steps() == [1]
-    checkpoints.save(2)
-    assert checkpoints.restore_newest(pytest.fail) == 2
+    checkpoints.save(3)
+    assert checkpoints.restore_newest(pytest.fail) == 3
+    assert sorted(os.listdir(tmp_path)) == ["step-000000001", "step-000000003"]
+
+
+def test_a_damaged_one_does_not_push_out_those_saved_after_it(tmp_path):
+    """With one to keep, a damaged one of a later step must not count as the newest."""
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 1, keep_every=4, model=model, optimizer=optimizer)
+    checkpoints.save(4)
+    checkpoints.save(8, 1.0)
+    (tmp_path / "step-000000008" / "checkpoint.index").unlink()
+    assert checkpoints.restore_newest(lambda line: None) == 4
+    checkpoints.save(5, 2.0)
+    assert checkpoints.steps() == [4, 5]
+
+
+def test_figures_begun_come_back_as_they_were(tmp_path):
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 1, model=model, optimizer=optimizer)
+    begun = {"sums": {"mlm": {"loss": 0.1 + 0.2}}, "counts": {"mlm": 7.0}}
+    checkpoints.save(1, unlogged=begun)
+    other = Checkpoints(tmp_path, 1, model=model, optimizer=optimizer)
+    assert other.unlogged is None and other.restore_newest(pytest.fail) == 1
+    assert other.unlogged == begun
 
 
 def test_the_best_and_every_nth_stay(tmp_path):

@@ -20,5 +20,17 @@ def test_training_and_validation_share_a_chart(tmp_path):
     log.write(2, {"loss": 2.0})
     log.write(2, {"eval_loss": 2.5})
     log.close()
-    assert scalars(f"{run.tensorboard}/training", "loss") == [(1, 3.0), (2, 2.0)]
-    assert scalars(f"{run.tensorboard}/validation", "loss") == [(2, 2.5)]
+    assert scalars(f"{run.tensorboard}/training", "loss/loss") == [(1, 3.0), (2, 2.0)]
+    assert scalars(f"{run.tensorboard}/validation", "loss/loss") == [(2, 2.5)]
+
+
+def test_the_page_shows_figures_by_kind(tmp_path):
+    """Without sections every figure is a closed section of its own."""
+    run = RunFolder(str(tmp_path))
+    log = MetricsLog(run, 0)
+    log.write(1, {"mlm_loss": 3.0, "mlm_accuracy": 0.5, "learning_rate": 0.1, "tokens_per_second": 7.0})
+    log.write(1, {"eval_perplexity": 20.0})
+    log.close()
+    tags = EventAccumulator(f"{run.tensorboard}/training").Reload().Tags()["tensors"]
+    assert set(tags) == {"loss/mlm_loss", "score/mlm_accuracy", "optimizer/learning_rate", "speed/tokens_per_second"}
+    assert scalars(f"{run.tensorboard}/validation", "loss/perplexity") == [(1, 20.0)]

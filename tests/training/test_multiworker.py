@@ -10,13 +10,14 @@ import pytest
 from corpus import write_corpus
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SETTINGS = {
-    "model.vocab_size": 120, "model.hidden_size": 16, "model.num_hidden_layers": 1, "model.num_attention_heads": 2,
-    "model.intermediate_size": 32, "phases.0.sequence_length": 16, "phases.0.batch_size": 8,
-    "phases.0.max_predictions_per_seq": 3, "training.jit_compile": False, "training.log_every": 1,
-    "training.evaluate_every": 5, "training.steps": 10, "data.validation_share": 0.2, "optimizer.warmup_steps": 2,
-    "optimizer.learning_rate": 1e-2,
-}  # fmt: skip
+RECIPE = """
+model: {vocab_size: 120, hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 32,
+  hidden_dropout_prob: 0, attention_probs_dropout_prob: 0}
+data: {validation_share: 0.2}
+phases: [{sequence_length: 16, batch_size: 8, max_predictions_per_seq: 3}]
+optimizer: {learning_rate: 1.0e-2, warmup_steps: 2}
+training: {steps: 10, log_every: 1, evaluate_every: 5}
+"""
 
 
 def run(*arguments, **options):
@@ -32,8 +33,8 @@ def losses(folder):
 @pytest.mark.slow
 def test_two_workers_equal_one_process_on_the_same_global_batch(tmp_path):
     corpus = write_corpus(tmp_path / "text.txt", count=120)
-    settings = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
-    arguments = ["pretrain", "--config", "wiki_mini", "--data", corpus, *settings]
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    arguments = ["pretrain", "--config", "recipe.yaml", "--data", corpus]
     alone = run(*arguments, "--output", "one", "--strategy", "one", cwd=tmp_path)
     assert alone.returncode == 0, alone.stderr
     together = run("launch", "--workers", "2", "--", *arguments, "--output", "two", cwd=tmp_path)

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_bert.config import SCHEDULES, OptimizerConfig
+from keras_bert.config.training import SCHEDULES, OptimizerConfig
 from keras_bert.training.optimizer import AdamW, make_optimizer
 from keras_bert.training.schedules import DECAYS, WarmupDecay
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from keras_bert.config import PretrainConfig
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.errors import UserError
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.run_folder import RunFolder
@@ -81,3 +81,13 @@ def test_the_log_drops_steps_that_will_be_done_again(tmp_path):
     assert lines[2] == {"step": 3, "loss": 0.1}
     assert lines[0]["eval_perplexity"] is None  # JSON has no infinity
     assert all(json.loads(line) for line in open(run.metrics_file, encoding="utf-8"))
+
+
+def test_a_kill_while_the_settings_are_written_binds_nobody(tmp_path):
+    """The folder then holds the file written aside, and must not be taken for someone else's."""
+    run = RunFolder(str(tmp_path / "run"))
+    os.makedirs(run.path)
+    with open(f"{run.config_file}.partial", "w", encoding="utf-8") as stream:
+        stream.write("name: pret")
+    run.settle(recipe())
+    assert os.listdir(run.path) == ["config.yaml"]

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from tiny import pretraining_batch, tiny_config, without_dropout
 
-from keras_bert.config import OptimizerConfig
+from keras_bert.config.training import OptimizerConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.training.metrics import MetricSums, Throughput
@@ -118,6 +118,23 @@ def test_metrics_divide_sums_by_counts_over_all_steps():
     assert sums.take() == {"loss": 1.0, "mlm_loss": 1.0, "mlm_accuracy": 0.2}
 
 
+def test_figures_go_on_from_totals_as_without_a_break():
+    """Bit for bit: a checkpoint between two lines of the log must not change the second."""
+    results = [
+        {"sums": {"mlm": {"loss": tf.constant(0.1 * n)}}, "counts": {"mlm": tf.constant(n)}} for n in (1.0, 7.0, 3.0)
+    ]
+    whole, begun = MetricSums(("mlm",)), MetricSums(("mlm",))
+    assert begun.totals() is None
+    for result in results:
+        whole.add(result)
+    for result in results[:2]:
+        begun.add(result)
+    going_on = MetricSums(("mlm",), begun.totals())
+    going_on.add(results[2])
+    assert going_on.take() == whole.take()
+    assert going_on.totals() is None
+
+
 def test_throughput_leaves_pauses_out_and_sees_the_wait(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
@@ -127,5 +144,5 @@ def test_throughput_leaves_pauses_out_and_sees_the_wait(monkeypatch):
     now[0] += 3.0
     with throughput.paused():
         now[0] += 10.0
-    throughput.add({"examples": 8, "tokens": 100})
+    throughput.add({"examples": 8, "tokens": 100, "grad_norm": 1.0})
     assert throughput.take() == {"examples_per_second": 2.0, "tokens_per_second": 25.0, "data_wait_fraction": 0.25}

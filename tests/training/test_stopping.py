@@ -8,8 +8,9 @@ import sys
 import pytest
 import tensorflow as tf
 
-from keras_bert.config import TrainingConfig
+from keras_bert.config.training import TrainingConfig
 from keras_bert.errors import RunStopped, UserError
+from keras_bert.training.budget import StepBudget
 from keras_bert.training.loop import Loop
 from keras_bert.training.stop_request import StopRequest
 
@@ -33,10 +34,12 @@ class FakeStep:
 
 
 class FakeCheckpoints:
+    unlogged = None
+
     def __init__(self):
         self.saved = []
 
-    def save(self, step, score=None):
+    def save(self, step, score=None, unlogged=None):
         self.saved.append(step)
 
     def steps(self):
@@ -50,10 +53,10 @@ class Quiet:
     def write(self, step, figures):
         pass
 
-    def line(self, text):
+    def figures(self, done, figures):
         pass
 
-    def advance(self):
+    def advance(self, done, share):
         pass
 
 
@@ -64,7 +67,7 @@ def make_loop(losses, stop, **settings):
     checkpoints = FakeCheckpoints()
     loop = Loop(
         FakeStep(losses), lambda first: iter([None] * (len(losses) - first)), lambda done: {"eval_loss": 1.0},
-        settings, checkpoints, Quiet(), Quiet(), stop,
+        StepBudget(settings.steps, [1.0]), settings, checkpoints, Quiet(), Quiet(), stop,
     )  # fmt: skip
     return loop, checkpoints
 
@@ -80,7 +83,7 @@ def test_a_signal_saves_after_the_step_and_states_its_status():
             return train(batch, step)
 
         loop.step.train = interrupted_train
-        with pytest.raises(RunStopped, match="SIGTERM after step 6 of 10") as stopped:
+        with pytest.raises(RunStopped, match="SIGTERM after step 6, 60.0% of the run") as stopped:
             loop.run(0)
     assert stopped.value.status == 75
     assert checkpoints.saved == [4, 6]
@@ -91,7 +94,7 @@ def test_the_time_limit_is_no_failure(monkeypatch):
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     stop = StopRequest(max_minutes=2.0)
     loop, checkpoints = make_loop([1.0] * 10, stop)
-    loop.progress.advance = lambda: now.__setitem__(0, now[0] + 50.0)
+    loop.progress.advance = lambda done, share: now.__setitem__(0, now[0] + 50.0)
     with pytest.raises(RunStopped, match="the time limit after step 3") as stopped:
         loop.run(0)
     assert stopped.value.status == 0 and checkpoints.saved == [3]

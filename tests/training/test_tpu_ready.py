@@ -4,7 +4,9 @@ import pytest
 import tensorflow as tf
 from tiny import pretraining_batch, tiny_config
 
-from keras_bert.config import BertConfig, OptimizerConfig, find_config
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.recipes import find_config
+from keras_bert.config.training import OptimizerConfig
 from keras_bert.errors import UserError
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
@@ -27,14 +29,14 @@ FORBIDDEN = (
 )
 
 
-def whole_step(config, accumulation=1):
+def whole_step(config, accumulation=1, **batch):
     """(the compiled function of forward, backward, reduction, clip and update, its arguments)."""
     model = BertForPreTraining(config, dtype="mixed_bfloat16")
     optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-3, warmup_steps=2), 10)
     optimizer.build(model.trainable_variables)
     strategy = tf.distribute.get_strategy()
     step = Step(strategy, model, PretrainingObjective(4), optimizer, jit_compile=True, accumulation=accumulation)
-    batch = {name: tf.constant(value) for name, value in pretraining_batch(config).items()}
+    batch = {name: tf.constant(value) for name, value in pretraining_batch(config, **batch).items()}
     return tf.function(step._train_replica, jit_compile=True, autograph=False), (batch, tf.constant(0, tf.int64))
 
 
@@ -51,6 +53,15 @@ def test_the_whole_step_compiles_in_bfloat16(accumulation):
     second = function(arguments[0], tf.constant(1, tf.int64))
     assert float(second["sums"]["mlm"]["loss"]) != float(first["sums"]["mlm"]["loss"])
     assert float(first["grad_norm"]) > 0
+
+
+@pytest.mark.parametrize("name", ["tiny", pytest.param("base", marks=pytest.mark.slow)])
+def test_the_whole_step_of_a_real_size_compiles(name):
+    """XLA's compiler takes it to the end; nothing is run."""
+    config = BertConfig.from_file(find_config("models", name))
+    function, arguments = whole_step(config, batch=2, seq=128, predictions=5)
+    assert "bf16[" in function.experimental_get_compiler_ir(*arguments)(stage="hlo")
+    assert "HloModule" in function.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
 
 
 @pytest.mark.parametrize("name", ["tiny", pytest.param("base", marks=pytest.mark.slow)])

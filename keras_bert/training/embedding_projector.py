@@ -1,0 +1,28 @@
+"""Word embeddings for TensorBoard's projector page."""
+
+import numpy as np
+from tensorboard.plugins import projector
+
+from keras_bert import files
+
+
+def write_embeddings(folder, name, embeddings, labels):
+    """Writes a table of vectors where TensorBoard finds it.
+
+    Args:
+        folder: a folder of TensorBoard events.
+        name: what the page calls the table.
+        embeddings: float array [rows, size].
+        labels: a string a row.
+    """
+    files.make_folder(folder)
+    with files.atomic_write(files.join(folder, f"{name}.bytes"), "wb") as stream:
+        stream.write(np.ascontiguousarray(embeddings, "float32").tobytes())
+    with files.atomic_write(files.join(folder, f"{name}_labels.tsv")) as stream:
+        # A label with a line break or a tab would shift all that follow.
+        stream.writelines(" ".join(label.split()) + "\n" for label in labels)
+    config = projector.ProjectorConfig()
+    config.embeddings.add(
+        tensor_name=name, tensor_path=f"{name}.bytes", metadata_path=f"{name}_labels.tsv", tensor_shape=embeddings.shape
+    )
+    projector.visualize_embeddings(folder, config)

@@ -1,0 +1,241 @@
+"""Time of a whole pretraining step, beside transformers' and KerasHub's.
+
+    pip install -r requirements-bench.txt
+    python tools/benchmark_training.py --models mini --shapes 8x128
+
+A step is forward, backward, clipping and AdamW, in float32 with dropout, on rows without padding. The contestants:
+
+    ours                   `training.step.Step` compiled by XLA
+    transformers-gathered  transformers' BertForPreTraining, the masked positions gathered by hand before the head
+    transformers-compiled  the same under torch.compile
+    transformers           as it comes: logits over the vocabulary at every position, and its own loss
+    keras-hub              BertMaskedLM with its masked positions, compiled by XLA; no next sentence prediction
+
+Those of torch have its fused AdamW; all have the same shapes, numbers of predictions and threads. Each lives in a
+process of its own and sleeps while it is not its turn. They take turns, A B C A B C, and as a machine's speed drifts,
+each round is compared within itself: look at the median of the rounds' ratios, with quartiles. A round during which
+other processes took more than a tenth of the processors is left out.
+
+Where a machine is never idle, `--clock cpu --threads 1` counts processor seconds of one thread each, and no round is
+left out: rougher, since the others use up caches and memory bandwidth, but not a measure of who waited longest. (More
+threads than one would not do: those of torch that wait for each other are busy doing so.)
+
+The share of peak is `keras_bert.models.flops.training_flops` (masked positions only, for all alike) a second over the
+best rate of a float32 product of 3072 x 3072 by any framework in the same round.
+"""
+
+import dataclasses
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import click
+import psutil
+from training_contestants import BUILDERS, PACKAGES, make_batch
+
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.recipes import find_config
+from keras_bert.models.flops import training_flops
+
+BASELINE = "transformers-gathered"
+PREDICTIONS = {128: 20, 512: 77}
+STEPS_BEFORE_THE_CLOCK, MATMUL_SIZE, MATMULS = 3, 3072, 3
+OTHERS_SHARE, ROUNDS_NEEDED = 0.10, 3
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
+@dataclasses.dataclass
+class Shape:
+    model: str
+    batch_size: int
+    sequence_length: int
+
+    @property
+    def predictions(self):
+        return PREDICTIONS.get(self.sequence_length, round(0.15 * self.sequence_length))
+
+    @property
+    def config(self):
+        return BertConfig.from_file(find_config("models", self.model))
+
+    @property
+    def gigaflops(self):
+        return self.batch_size * training_flops(self.config, self.sequence_length, self.predictions) / 1e9
+
+
+class Contestant:
+    """A process that trains when told to."""
+
+    def __init__(self, name, shape, threads, clock):
+        self.process = subprocess.Popen(
+            [
+                sys.executable,
+                "-W",
+                "ignore",
+                __file__,
+                "--contestant",
+                name,
+                json.dumps([dataclasses.asdict(shape), threads, clock]),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": str(threads), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        )
+        self._answer()
+
+    def turn(self, seconds):
+        """Seconds a step, the best product's GFLOP/s, and the share of the processors that others took."""
+        before, began = psutil.cpu_times(), time.perf_counter()
+        print(seconds, file=self.process.stdin, flush=True)
+        answer = self._answer()
+        elapsed = (time.perf_counter() - began) * psutil.cpu_count()
+        after = psutil.cpu_times()
+        busy = sum(getattr(after, kind) - getattr(before, kind) for kind in ("user", "system", "softirq", "steal"))
+        busy += after.nice - before.nice
+        return answer["step"], answer["gigaflops"], max(0.0, busy - answer["cpu"]) / elapsed
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise click.ClickException(f"A contestant ended early: {' '.join(self.process.args[5:])}")
+        return json.loads(line)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def serve(name, shape, threads, clock):
+    """The life of a contestant: builds, says so, then answers each line of standard input with one turn."""
+    config = shape.config
+    batch = make_batch(config, shape.batch_size, shape.sequence_length, shape.predictions)
+    answers, sys.stdout = sys.stdout, sys.stderr
+    step, matmul = BUILDERS[name](config, batch, threads)
+    for _ in range(STEPS_BEFORE_THE_CLOCK):
+        step()
+        matmul(MATMUL_SIZE)
+    print(json.dumps("ready"), file=answers, flush=True)
+    for line in sys.stdin:
+        cpu = time.process_time()
+        step()  # Brings its memory back into the caches.
+        times = _times(step, float(line), clock)
+        products = [_times(lambda: matmul(MATMUL_SIZE), 0, clock)[0] for _ in range(MATMULS)]
+        answer = {
+            "step": statistics.median(times),
+            "gigaflops": 2 * MATMUL_SIZE**3 / min(products) / 1e9,
+            "cpu": time.process_time() - cpu,
+        }
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def _times(function, seconds, clock):
+    """Seconds of each call, one at least, until so many seconds are over."""
+    now = CLOCKS[clock]
+    times = []
+    while not times or sum(times) < seconds:
+        began = now()
+        function()
+        times.append(now() - began)
+    return times
+
+
+def run_rounds(shape, names, turns, seconds, threads, clock):
+    """`[{name: (seconds a step, GFLOP/s of a product, share of others)}]`, one dict a round."""
+    contestants, rounds = {}, []
+    try:
+        for name in names:
+            contestants[name] = Contestant(name, shape, threads, clock)
+        for number in range(1, turns + 1):
+            rounds.append({name: contestant.turn(seconds) for name, contestant in contestants.items()})
+            _print_round(number, rounds[-1], clock)
+    finally:
+        for contestant in contestants.values():
+            contestant.close()
+    return rounds
+
+
+def _print_round(number, turns, clock):
+    base = turns.get(BASELINE, (None,))[0]
+    shown = [f"{name} {step * 1e3:,.0f} ms" + (f" ({base / step:.2f}x)" if base else "")
+             for name, (step, _, _) in turns.items()]  # fmt: skip
+    others = _others(turns)
+    crowded = f"  CROWDED: others took {others:.0%}" if clock == "wall" and others > OTHERS_SHARE else ""
+    click.echo(f"  round {number}: {', '.join(shown)}, peak {_peak(turns):,.0f} GFLOP/s{crowded}")
+
+
+def _others(turns):
+    return max(others for _, _, others in turns.values())
+
+
+def _peak(turns):
+    return max(gigaflops for _, gigaflops, _ in turns.values())
+
+
+def report(shape, rounds, clock):
+    quiet = [turns for turns in rounds if clock == "cpu" or _others(turns) <= OTHERS_SHARE]
+    if len(quiet) < min(ROUNDS_NEEDED, len(rounds)):
+        click.echo(f"  Only {len(quiet)} of {len(rounds)} rounds were undisturbed: all are counted, do not trust them.")
+        quiet = rounds
+    click.echo(f"  {'':24}{'ms a step':>22}{'sequences/s':>13}{f'times {BASELINE}':>30}{'share of peak':>15}")
+    for name in rounds[0]:
+        steps = [turns[name][0] for turns in quiet]
+        share = statistics.median(shape.gigaflops / turns[name][0] / _peak(turns) for turns in quiet)
+        ratio = ""
+        if BASELINE in rounds[0]:
+            ratio = _spread([turns[BASELINE][0] / turns[name][0] for turns in quiet], 2)
+        click.echo(
+            f"  {name:24}{_spread([step * 1e3 for step in steps], 1):>22}"
+            f"{shape.batch_size / statistics.median(steps):13.1f}{ratio:>30}{share:15.0%}"
+        )
+
+
+def _spread(values, digits):
+    """Median and quartiles."""
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    return f"{statistics.median(values):.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def _installed(names):
+    for name in names:
+        if name not in BUILDERS:
+            raise click.ClickException(f"--contestants: needs some of {', '.join(BUILDERS)}. Received: {name}.")
+        missing = [package for package in PACKAGES[name] if importlib.util.find_spec(package) is None]
+        if missing:
+            click.echo(f"{name} is left out: {', '.join(missing)} is not installed.")
+        else:
+            yield name
+
+
+@click.command()
+@click.option("--models", default="mini,base", show_default=True, help="Names of configs/models.")
+@click.option("--shapes", default="8x128,32x128,4x512", show_default=True, help="Batch size x tokens.")
+@click.option("--contestants", default=",".join(BUILDERS), show_default=True, help="Who takes part, in this order.")
+@click.option("--turns", default=7, show_default=True, help="Rounds.")
+@click.option("--seconds", default=3.0, show_default=True, help="Length of a turn, one step at least.")
+@click.option("--threads", default=2, show_default=True, help="Threads of each.")
+@click.option("--clock", default="wall", show_default=True, type=click.Choice(list(CLOCKS)), help="What is counted.")
+@click.option("--contestant", nargs=2, hidden=True)
+def main(models, shapes, contestants, turns, seconds, threads, clock, contestant):
+    """Prints a table for each model and shape."""
+    if contestant:
+        name, arguments = contestant
+        shape, threads, clock = json.loads(arguments)
+        serve(name, Shape(**shape), threads, clock)
+        return
+    names = list(_installed(contestants.split(",")))
+    for model in models.split(","):
+        for text in shapes.split(","):
+            shape = Shape(model, *map(int, text.split("x")))
+            click.echo(
+                f"{model}, {text}, {shape.predictions} predictions a sequence, {shape.gigaflops:.1f} GFLOP a step"
+            )
+            report(shape, run_rounds(shape, names, turns, seconds, threads, clock), clock)
+
+
+if __name__ == "__main__":
+    main()
