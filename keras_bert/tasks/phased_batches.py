@@ -2,6 +2,16 @@
 
 import concurrent.futures
 import itertools
+from typing import NamedTuple
+
+
+class _Visit(NamedTuple):
+    """A stretch of one epoch: `count` batches from `first_batch` on."""
+
+    phase: int
+    epoch: int
+    first_batch: int
+    count: int
 
 
 class PhasedBatches:
@@ -9,53 +19,56 @@ class PhasedBatches:
 
     Args:
         readers: one `ShardReader` or `TextReader` a phase.
-        shares: each phase's share of all steps, summing to 1.
-        steps: steps of the whole run.
+        budget: a `StepBudget` or `TimeBudget`, which knows the phase of every step.
         distribute: function that spreads a `tf.data.Dataset` over the replicas.
     """
 
-    def __init__(self, readers, shares, steps, distribute):
+    def __init__(self, readers, budget, distribute):
         self._readers = readers
+        self._budget = budget
         self._distribute = distribute
-        ends = [round(steps * sum(shares[: index + 1])) for index in range(len(shares))]
-        self._bounds = list(zip([0, *ends[:-1]], ends))
-
-    def phase(self, step):
-        """The index of the phase in which the step numbered `step` (from 0) falls."""
-        return next(index for index, (_, end) in enumerate(self._bounds) if step < end)
 
     def __call__(self, first_step):
         """Yields the batches from the step numbered `first_step` to the last, starting by arithmetic."""
-        visits = self._visits(first_step)
         # The next epoch is planned, and its first batches are made, while this one trains.
         with concurrent.futures.ThreadPoolExecutor(max_workers=1) as ahead:
-            visit = next(visits, None)
-            opened, finished = ahead.submit(self._open, visit, []), []
+            step, visit, finished = first_step, self._visit(first_step), []
+            opened = ahead.submit(self._open, visit, finished)
             while visit:
-                reader, epoch, _, count = visit
                 batches = opened.result()
-                visit = next(visits, None)
+                expected = self._visit(step + visit.count)
                 # Dropping a finished tf.data iterator takes seconds, so the other thread holds the last reference.
-                opened, finished = ahead.submit(self._open, visit, finished), [batches]
-                yield from itertools.islice(batches, count)
+                opened, finished = ahead.submit(self._open, expected, finished), [batches]
+                for batch in itertools.islice(batches, visit.count):
+                    yield batch
+                    step += 1
+                    # By the clock a phase ends when its time is over.
+                    if self._budget.phase(step) != visit.phase:
+                        break
                 del batches
-                reader.remove_epoch(epoch)
+                self._readers[visit.phase].remove_epoch(visit.epoch)
+                visit = self._visit(step)
+                if visit != expected:
+                    finished.append(opened.result())
+                    opened, finished = ahead.submit(self._open, visit, finished), []
+                    self._readers[expected.phase].remove_epoch(expected.epoch)
 
-    def _visits(self, first_step):
-        """(reader, epoch, first batch, number of batches) of every epoch from a step on."""
-        for reader, (start, end) in zip(self._readers, self._bounds):
-            done = max(first_step - start, 0)
-            while done < end - start:
-                epoch, first_batch = divmod(done, reader.batches_per_epoch)
-                count = min(reader.batches_per_epoch - first_batch, end - start - done)
-                yield reader, epoch, first_batch, count
-                done += count
+    def _visit(self, step):
+        """What is read from the step numbered `step` on, to the end of the epoch or the phase; None after the last."""
+        phase = self._budget.phase(step)
+        if phase is None:
+            return None
+        start, end = self._budget.bounds(phase)
+        batches_per_epoch = self._readers[phase].batches_per_epoch
+        epoch, first_batch = divmod(step - start, batches_per_epoch)
+        count = batches_per_epoch - first_batch
+        return _Visit(phase, epoch, first_batch, count if end is None else min(count, end - step))
 
     def _open(self, visit, finished):
         """The iterator of a visit, None for none; then lets the finished ones go."""
         opened = None
         if visit is not None:
-            reader, epoch, first_batch, _ = visit
-            opened = iter(self._distribute(reader.epoch(epoch, first_batch)))
+            reader = self._readers[visit.phase]
+            opened = iter(self._distribute(reader.epoch(visit.epoch, visit.first_batch)))
         finished.clear()
         return opened

@@ -12,11 +12,15 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining_readers import open_readers
+from keras_bert.tasks.pretraining_views import PretrainingViews
+from keras_bert.training.budget import StepBudget, TimeBudget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.loop import Loop
+from keras_bert.training.matmul_peak import matmul_peak
 from keras_bert.training.metrics import MetricSums, perplexity
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
 from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.out_of_memory import explained_out_of_memory
 from keras_bert.training.progress import Progress
 from keras_bert.training.step import Step
 from keras_bert.training.stop_request import StopRequest
@@ -25,6 +29,7 @@ from keras_bert.training.strategy import (
     check_divisible,
     describe,
     make_strategy,
+    process_count,
     wait_for_all,
     worker_number,
 )
@@ -44,96 +49,190 @@ def pretrain(config, run, report=print):
         UserError: for whatever in the recipe, the data or the folder cannot be used.
     """
     began = time.perf_counter()
-    strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
-    worker = worker_number(strategy)
-    chief = worker == 0
-    report = report if chief else _say_nothing
-    for index, phase in enumerate(config.phases):
-        check_divisible(phase.batch_size, strategy, config.training.accumulation, f"phases.{index}.batch_size")
-    if chief:
-        run.settle(config)
-    wait_for_all(strategy)
-    finished = run.results()
-    if finished and finished["steps"] == config.training.steps:
-        report(f"{run.path} is finished: {finished['steps']} steps. --steps N goes on, --fresh starts over.")
-        return finished if chief else None
+    pretraining = Pretraining(config, run, report)
+    finished = pretraining.finished()
+    if finished:
+        return finished if pretraining.is_chief else None
+    pretraining.build()
+    first_step = pretraining.restore()
+    done, evaluation = pretraining.train(first_step)
+    return pretraining.write_results(done, evaluation, began) if pretraining.is_chief else None
 
-    report(describe(strategy))
-    if not chief:  # The chief makes what is not there yet; the others then find it.
-        wait_for_all(strategy)
-    readers = open_readers(config, run.data, report, worker)
-    if chief:
-        wait_for_all(strategy)
-    tokenizer, vocabulary = readers.tokenizer, readers.tokenizer.vocabulary
-    predicts_next = config.objective.pair == "nsp"
 
-    tf.config.experimental.enable_op_determinism()
-    keras.utils.set_random_seed(config.training.seed)
-    with strategy.scope():
-        model = BertForPreTraining(
-            dataclasses.replace(config.model, vocab_size=len(vocabulary)),
-            dtype="mixed_bfloat16" if config.training.precision == "bfloat16" else "float32",
-        )
-        if not predicts_next:
-            # They get no gradient; weight decay would shrink them all the same.
-            model.encoder.pooler.trainable = model.nsp_head.trainable = False
-        optimizer = make_optimizer(config.optimizer, config.training.steps)
-        optimizer.build(model.trainable_variables)
-    report(f"The model has {model.count_params():,} parameters.")
+class Pretraining:
+    """One process of a pretraining run, from its settings to its model folder.
 
-    def distribute(dataset):
-        return strategy.experimental_distribute_dataset(dataset)
+    Args:
+        config: a `PretrainConfig`.
+        run: the `RunFolder`, which is settled here.
+        report: takes one line of text at a time.
 
-    shares = [phase.share for phase in config.phases]
-    batches = PhasedBatches(readers.training, shares, config.training.steps, distribute)
-    objective = PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next)
-    measured = PretrainingObjective(vocabulary.mask_id, readers.unigram_nats, predicts_next)
-    evaluation_step = Step(strategy, model, measured)
+    Attributes (after `build`):
+        strategy, readers, model, optimizer, budget, batches, step: the parts of the run.
+        is_chief: whether this process writes the run's files.
+    """
 
-    def evaluate(done):
-        phase = batches.phase(done - 1)
-        wanted = -(-config.training.evaluation_examples // config.phases[phase].batch_size)
-        dataset = readers.validation[phase].all_batches().take(wanted)
-        sums = MetricSums(objective.terms)
-        for batch in distribute(dataset):
-            sums.add(evaluation_step.evaluate(batch))
+    def __init__(self, config, run, report=print):
+        self.config = config
+        self.run = run
+        self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
+        self.worker = worker_number(self.strategy)
+        self.is_chief = self.worker == 0
+        self.report = report if self.is_chief else _say_nothing
+        for index, phase in enumerate(config.phases):
+            check_divisible(phase.batch_size, self.strategy, config.training.accumulation, f"phases.{index}.batch_size")
+        if self.is_chief:
+            run.settle(config)
+        wait_for_all(self.strategy)
+
+    def finished(self):
+        """The results of a run that is over already, or None."""
+        results, training = self.run.results(), self.config.training
+        # What an older version of this program finished ran by steps.
+        if not results or results.get("minutes", 0.0) != training.minutes:
+            return None
+        if not training.minutes and results["steps"] != training.steps:
+            return None
+        more = "--minutes" if training.minutes else "--steps"
+        self.report(f"{self.run.path} is finished: {results['steps']} steps. {more} N goes on, --fresh starts over.")
+        return results
+
+    def build(self):
+        """Makes the run's data where they are not there yet, and every part of the run."""
+        config = self.config
+        self.report(describe(self.strategy))
+        if not self.is_chief:  # The chief makes what is not there yet; the others then find it.
+            wait_for_all(self.strategy)
+        self.readers = open_readers(config, self.run.data, self.report, self.worker)
+        if self.is_chief:
+            wait_for_all(self.strategy)
+        self.tokenizer = self.readers.tokenizer
+        vocabulary = self.tokenizer.vocabulary
+        predicts_next = config.objective.pair == "nsp"
+
+        tf.config.experimental.enable_op_determinism()
+        keras.utils.set_random_seed(config.training.seed)
+        with self.strategy.scope():
+            self.model = BertForPreTraining(
+                dataclasses.replace(config.model, vocab_size=len(vocabulary)),
+                dtype="mixed_bfloat16" if config.training.precision == "bfloat16" else "float32",
+            )
+            if not predicts_next:
+                # They get no gradient; weight decay would shrink them all the same.
+                self.model.encoder.pooler.trainable = self.model.nsp_head.trainable = False
+            self.budget = self._budget()
+            share = getattr(self.budget, "share", None)
+            self.optimizer = make_optimizer(config.optimizer, config.training.steps, share)
+            self.optimizer.build(self.model.trainable_variables)
+        self.report(f"The model has {self.model.count_params():,} parameters.")
+
+        self.batches = PhasedBatches(self.readers.training, self.budget, self.distribute)
+        objective = PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next)
+        measured = PretrainingObjective(vocabulary.mask_id, self.readers.unigram_nats, predicts_next)
+        training = config.training
+        self.step = Step(
+            self.strategy, self.model, objective, self.optimizer, config.optimizer.clip_norm,
+            training.seed, training.jit_compile, training.accumulation,
+        )  # fmt: skip
+        self._evaluation_step = Step(self.strategy, self.model, measured)
+
+    def _budget(self):
+        training, shares = self.config.training, [phase.share for phase in self.config.phases]
+        if not training.minutes:
+            return StepBudget(training.steps, shares)
+        return TimeBudget(training.minutes, shares, agreement(self.strategy), process_count(self.strategy))
+
+    def distribute(self, dataset):
+        """A `tf.data.Dataset` spread over the replicas."""
+        return self.strategy.experimental_distribute_dataset(dataset)
+
+    def restore(self):
+        """Takes the newest checkpoint, or the weights of `init`; returns the steps done."""
+        training = self.config.training
+        clock = {"budget": self.budget} if training.minutes else {}
+        self.checkpoints = Checkpoints(
+            self.run.checkpoints, training.keep_checkpoints, training.keep_every, self.is_chief,
+            model=self.model, optimizer=self.optimizer, **clock,
+        )  # fmt: skip
+        done = self.checkpoints.restore_newest(self.report)
+        if done:
+            self.report(f"Going on from step {done}.")
+        elif self.config.init:
+            loaded = open_model_folder(self.config.init).load_into(self.model)
+            self.report("\n".join([f"Going on from the weights of {self.config.init}.", *loaded.lines()]))
+        return done
+
+    def evaluate(self, phase):
+        """`{name: figure}` of the held-out documents, in rows of the phase numbered `phase`."""
+        wanted = -(-self.config.training.evaluation_examples // self.config.phases[phase].batch_size)
+        dataset = self.readers.validation[phase].all_batches().take(wanted)
+        sums = MetricSums(self.step.objective.terms)
+        for batch in self.distribute(dataset):
+            sums.add(self._evaluation_step.evaluate(batch))
         figures = {f"eval_{name}": value for name, value in sums.take().items()}
         return {**figures, "eval_perplexity": perplexity(figures["eval_mlm_loss"])}
 
-    settings = config.training
-    checkpoints = Checkpoints(
-        run.checkpoints, settings.keep_checkpoints, settings.keep_every, chief, model=model, optimizer=optimizer
-    )
-    first_step = checkpoints.restore_newest(report)
-    if first_step:
-        report(f"Going on from step {first_step}.")
-    elif config.init:
-        open_model_folder(config.init).load_into(model)
-        report(f"Going on from the weights of {config.init}.")
-    step = Step(
-        strategy, model, objective, optimizer, config.optimizer.clip_norm,
-        settings.seed, settings.jit_compile, settings.accumulation,
-    )  # fmt: skip
-    log = MetricsLog(run, first_step) if chief else NoMetricsLog()
-    progress = Progress(settings.steps, first_step, chief)
-    try:
-        with StopRequest(settings.max_minutes, agreement(strategy)) as stop:
-            loop = Loop(step, batches, evaluate, settings, checkpoints, log, progress, stop)
-            evaluation = loop.run(first_step) or evaluate(settings.steps)
-    finally:
-        progress.close()
-        log.close()
-    if not chief:
-        return None
-    write_model_folder(run.model, model, vocabulary, tokenizer.lower_case)
-    results = {
-        "steps": settings.steps,
-        **evaluation,
-        "seconds": round(time.perf_counter() - began, 1),
-        "examples": [dataclasses.asdict(filling) for filling in fill_masks(model, tokenizer, config.examples)],
-    }
-    run.write_results(results)
-    return run.results()
+    def train(self, first_step):
+        """Trains from `first_step` to the end; returns the steps done and the last validation figures."""
+        training = self.config.training
+        log = MetricsLog(self.run, first_step) if self.is_chief else NoMetricsLog()
+        views = PretrainingViews(self, log, self.matmul_peak())
+        progress = Progress(self.budget.share_done(first_step), self.is_chief)
+
+        def batches(step):
+            return views.traced(self.batches(step), step) if self.is_chief else self.batches(step)
+
+        def evaluate(done):
+            if self.is_chief:
+                views.fillings(done, self._phase_of(done))
+            return self.evaluate(self._phase_of(done))
+
+        def derive(done, figures):
+            return views.utilization(self._phase_of(done), figures)
+
+        try:
+            with StopRequest(training.max_minutes, agreement(self.strategy)) as stop:
+                loop = Loop(
+                    self.step, batches, evaluate, self.budget, training, self.checkpoints, log, progress, stop, derive
+                )
+                with explained_out_of_memory(lambda: self._batch_key(loop.done), self.strategy, training.accumulation):
+                    evaluation = loop.run(first_step)
+            if self.is_chief:
+                views.embeddings()
+        finally:
+            progress.close()
+            log.close()
+        return loop.done, evaluation
+
+    def matmul_peak(self):
+        """FLOP/s of a matrix product on all devices of the run."""
+        dtype = self.config.training.precision
+        peak = matmul_peak(self.strategy, dtype) * process_count(self.strategy)
+        self.report(f"A matrix product runs at {peak / 1e9:,.0f} GFLOP/s here in {dtype}.")
+        return peak
+
+    def _phase_of(self, done):
+        """The phase of the last of `done` steps."""
+        phase = self.budget.phase(max(done - 1, 0))
+        return len(self.config.phases) - 1 if phase is None else phase
+
+    def _batch_key(self, done):
+        phase = self._phase_of(done + 1)
+        return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
+
+    def write_results(self, done, evaluation, began):
+        """Writes the model folder and results.json; `began` is when the process did, by `time.perf_counter`."""
+        write_model_folder(self.run.model, self.model, self.tokenizer.vocabulary, self.tokenizer.lower_case)
+        examples = fill_masks(self.model, self.tokenizer, self.config.examples)
+        results = {
+            "steps": done,
+            "minutes": self.config.training.minutes,
+            **evaluation,
+            "seconds": round(time.perf_counter() - began, 1),
+            "examples": [dataclasses.asdict(filling) for filling in examples],
+        }
+        self.run.write_results(results)
+        return self.run.results()
 
 
 def _say_nothing(line):

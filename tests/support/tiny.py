@@ -2,8 +2,13 @@
 
 import numpy as np
 
-from keras_bert.checkpoints.names import huggingface_variables
-from keras_bert.config import BertConfig
+from keras_bert.checkpoints.names import model_variables
+from keras_bert.config.bert import BertConfig
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+# As many rows as `tiny_config` has.
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(55))])
 
 
 def tiny_config(**changes):
@@ -48,9 +53,16 @@ def random_weights(model, seed=0):
     """
     rng = np.random.default_rng(seed)
     tensors = {}
-    for name, variable in huggingface_variables(model):
+    for name, variable in model_variables(model):
         value = rng.normal(0.0, 0.2, variable.shape).astype("float32")
         value += name.attribute.endswith("gamma")
         variable.assign(value)
-        tensors[name.huggingface] = value.T if name.transposed else value
+        tensors[name.huggingface.name] = value.T if name.huggingface.transposed else value
     return tensors
+
+
+def random_model():
+    """A `BertForPreTraining` without dropout, with random weights."""
+    model = BertForPreTraining(without_dropout())
+    random_weights(model)
+    return model

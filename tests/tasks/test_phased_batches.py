@@ -1,6 +1,7 @@
 """`batch = f(step)` across epochs and phases."""
 
 from keras_bert.tasks.phased_batches import PhasedBatches
+from keras_bert.training.budget import StepBudget, TimeBudget
 
 
 class FakeReader:
@@ -20,7 +21,8 @@ class FakeReader:
 
 
 def make_batches():
-    return PhasedBatches([FakeReader("short", 4), FakeReader("long", 3)], [0.9, 0.1], 50, lambda dataset: dataset)
+    budget = StepBudget(50, [0.9, 0.1])
+    return PhasedBatches([FakeReader("short", 4), FakeReader("long", 3)], budget, lambda dataset: dataset)
 
 
 def test_all_steps_in_order():
@@ -35,11 +37,46 @@ def test_starting_anywhere_gives_the_rest_of_the_run():
         assert list(make_batches()(step)) == everything[step:]
 
 
-def test_the_phase_of_each_step():
-    assert [make_batches().phase(step) for step in (0, 44, 45, 49)] == [0, 0, 1, 1]
-
-
 def test_plans_of_epochs_that_are_over_are_removed():
     batches = make_batches()
     list(batches(0))
     assert [reader.removed for reader in batches._readers] == [list(range(12)), [0, 1]]
+
+
+def clocked_batches(monkeypatch, seconds_a_step):
+    now = [0.0]
+    monkeypatch.setattr("keras_bert.training.budget.monotonic", lambda: now[0])
+    budget = TimeBudget(1.0, [0.5, 0.5])
+    batches = PhasedBatches([FakeReader("short", 4), FakeReader("long", 3)], budget, lambda dataset: dataset)
+    budget.start()
+
+    def run(first_step, steps):
+        seen = []
+        for done, batch in enumerate(batches(first_step), start=first_step + 1):
+            seen.append(batch)
+            now[0] += seconds_a_step
+            if budget.advance(done) or len(seen) == steps:
+                break
+        return seen
+
+    return budget, batches, run
+
+
+def test_by_the_clock_a_phase_ends_when_its_time_is_over(monkeypatch):
+    budget, batches, run = clocked_batches(monkeypatch, 6.0)
+    seen = run(0, 100)
+    assert seen[:5] == [("short", step // 4, step % 4) for step in range(5)]
+    assert seen[5:] == [("long", step // 3, step % 3) for step in range(5)]
+    assert budget.phase(10) is None and budget.share_done(10) == 1.0
+    # The epoch that broke off and the one made ready behind it are removed too.
+    assert batches._readers[0].removed == [0, 1, 2]
+
+
+def test_a_run_by_the_clock_goes_on_where_its_checkpoint_left_it(monkeypatch):
+    budget, _, run = clocked_batches(monkeypatch, 6.0)
+    first = run(0, 7)
+    again, _, go_on = clocked_batches(monkeypatch, 6.0)
+    for variable, kept in zip(again.variables, budget.variables):
+        variable.assign(kept)
+    again.start()
+    assert first + go_on(7, 100) == clocked_batches(monkeypatch, 6.0)[2](0, 100)

@@ -1,5 +1,6 @@
 """Pretraining end to end on generated text: it learns, it can be stopped, and it says what is wrong."""
 
+import itertools
 import json
 import operator
 import os
@@ -10,7 +11,7 @@ import pytest
 import tensorflow as tf
 from corpus import write_corpus
 
-from keras_bert.config import PretrainConfig
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.errors import UserError
 from keras_bert.models.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
@@ -27,7 +28,7 @@ MODEL = {
     "intermediate_size": 64,
     "max_position_embeddings": 48,
 }
-CLOCKED = {"examples_per_second", "tokens_per_second", "data_wait_fraction"}
+CLOCKED = {"examples_per_second", "tokens_per_second", "data_wait_fraction", "flops_utilization"}
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +82,14 @@ def test_a_run_writes_what_it_promises(straight):
 
 
 def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_path, monkeypatch):
-    """Killed after step 8 with the last checkpoint at 6: every later figure and every weight is the same, bit for bit."""
+    """Killed after step 10 with the last checkpoint at 9, between two lines of the log: every later figure and every
+    weight is the same, bit for bit."""
     run = RunFolder(str(tmp_path / "stopped"))
     record = Loop._record
 
     def stop(loop, done, figures):
         record(loop, done, figures)
-        if done == 8:
+        if done == 10:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -97,7 +99,7 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
     assert not os.path.exists(run.results_file)
     said = []
     results = pretrain(recipe(corpus), run, said.append)
-    assert "Going on from step 6." in said
+    assert "Going on from step 9." in said
     assert metrics(run) == metrics(straight[0])
     assert {**results, "seconds": 0} == {**straight[1], "seconds": 0}
     weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
@@ -110,6 +112,10 @@ def test_a_finished_run_says_so_and_more_steps_go_on(corpus, straight, tmp_path)
     said = []
     pretrain(recipe(corpus, **{"training.steps": 4}), run, said.append)
     assert len(said) == 1 and "is finished: 4 steps" in said[0]
+    # Versions without runs by the clock wrote no minutes.
+    run.write_results({key: value for key, value in run.results().items() if key != "minutes"})
+    pretrain(recipe(corpus, **{"training.steps": 4}), run, said.append)
+    assert len(said) == 2 and "is finished: 4 steps" in said[1]
     assert pretrain(recipe(corpus, **{"training.steps": 6}), run, said.append)["steps"] == 6
     assert "Going on from step 4." in said
 
@@ -165,6 +171,22 @@ def test_two_phases_in_one_run(corpus, tmp_path):
     run = RunFolder(str(tmp_path / "run"))
     pretrain(recipe(corpus, **values), run, lambda line: None)
     assert [line["step"] for line in metrics(run)] == [1, 2, 3, 4, 4]
+
+
+def test_a_run_by_the_clock_ends_on_time_and_is_then_finished(corpus, tmp_path, monkeypatch):
+    """A quarter of a second a step by this clock: the rate falls with it, and not with the recipe's 12 steps."""
+    ticks = itertools.count()
+    monkeypatch.setattr("keras_bert.training.budget.monotonic", lambda: 0.25 * next(ticks))
+    run = RunFolder(str(tmp_path / "run"))
+    clocked = {"training.minutes": 0.1, "optimizer.warmup_steps": 1, "training.evaluate_every": 100_000}
+    results = pretrain(recipe(corpus, **clocked), run, lambda line: None)
+    rates = [line["learning_rate"] for line in metrics(run) if "learning_rate" in line]
+    assert results["steps"] == 24
+    # The rate of a step is that of the time when it began.
+    np.testing.assert_allclose(rates, [1e-2 * (1 - (step - 1) / 24) for step in range(2, 25, 2)], rtol=1e-4)
+    said = []
+    assert pretrain(recipe(corpus, **clocked), run, said.append)["steps"] == results["steps"]
+    assert len(said) == 1 and "is finished" in said[0]
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import os
 import pytest
 from corpus import documents, write_corpus
 
-from keras_bert.config import PretrainConfig
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.prepare import prepare
 from keras_bert.errors import UserError
 from keras_bert.models.loading import load

@@ -1,0 +1,108 @@
+"""Embedding a file of texts into an .npz, both of any size: only a window of texts is held at a time."""
+
+import dataclasses
+import sys
+
+import numpy as np
+import tqdm
+
+from keras_bert.data.npz_writing import NpzWriter
+from keras_bert.data.text_lines import Unreadable, read_lines, read_standard_input
+from keras_bert.errors import UserError
+
+STANDARD_INPUT = "-"
+LONGEST_TEXT = 1_000_000  # Characters.
+# A window is what is sorted by length: as many texts as fill several batches, and few enough for their vectors, one a
+# piece where that is asked for, to fit in memory.
+_WINDOW_TEXTS = 4096
+_WINDOW_CHARACTERS = 1 << 18
+
+
+@dataclasses.dataclass
+class EmbeddingReport:
+    """What was written.
+
+    Attributes:
+        texts: how many.
+        cut: how many of them were longer than `max_length` tokens.
+        first_cut: the line of the first of those, from 1, or None.
+        shape: of the array `embeddings`.
+    """
+
+    texts: int = 0
+    cut: int = 0
+    first_cut: int | None = None
+    shape: tuple = ()
+
+
+def embed_file(embedder, source, output):
+    """Writes the vectors of each line of a text file; returns an `EmbeddingReport`.
+
+    `output` holds `embeddings`, float32 [texts, width], in the order of the lines. With pooling `tokens` it holds
+    `embeddings` [pieces, hidden]; of each piece its id, `pieces` int32, and its place in the line in code points,
+    `starts` and `ends` int32; and `rows` int64 [texts + 1], the first piece of every text.
+
+    Args:
+        embedder: a `TextEmbedder`.
+        source: a UTF-8 file with one text a line, also .gz, .bz2 or .xz; or "-", what comes in. An empty line is an
+            empty text, [CLS] [SEP].
+        output: the .npz to write; it is there when all is done.
+
+    Raises:
+        UserError: the source is empty or cannot be read to its end, or a line is longer than a text can be.
+    """
+    done = EmbeddingReport()
+    with (
+        NpzWriter(output) as arrays,
+        tqdm.tqdm(desc="Embedded", unit=" texts", disable=not sys.stderr.isatty(), dynamic_ncols=True) as bar,
+    ):
+        pieces = 0
+        for window in _windows(_texts(source)):
+            embedded = embedder(window)
+            arrays.append("embeddings", embedded.vectors)
+            if embedded.starts is not None:
+                for name in ("pieces", "starts", "ends"):
+                    arrays.append(name, getattr(embedded, name))
+                # The end of one window's last text is the first piece of the next window.
+                arrays.append("rows", pieces + embedded.row_splits[(1 if done.texts else 0) :])
+                pieces += embedded.row_splits[-1]
+            if embedded.is_cut.any():
+                done.first_cut = done.first_cut or done.texts + int(np.argmax(embedded.is_cut)) + 1
+                done.cut += int(embedded.is_cut.sum())
+            done.texts += len(window)
+            bar.update(len(window))
+        if not done.texts:
+            raise UserError(f"{_name(source)}: needs at least one line of text. Received: none. Give a text a line.")
+        done.shape = arrays.shape("embeddings")
+    return done
+
+
+def _texts(source):
+    lines = read_standard_input() if source == STANDARD_INPUT else read_lines(source)
+    try:
+        for number, line in enumerate(lines, start=1):
+            if len(line) > LONGEST_TEXT:
+                raise UserError(
+                    f"{_name(source)}: needs at most {LONGEST_TEXT:,} characters in a line. Received: {len(line):,} or "
+                    f"more in line {number}. Give one text a line."
+                )
+            yield line
+    except Unreadable as problem:
+        where = f" in line {problem.line}" if problem.line else ""
+        raise UserError(f"{_name(source)}: {problem}{where}. Give UTF-8 text, one text a line.") from None
+
+
+def _windows(texts):
+    window, characters = [], 0
+    for text in texts:
+        window.append(text)
+        characters += len(text)
+        if len(window) == _WINDOW_TEXTS or characters >= _WINDOW_CHARACTERS:
+            yield window
+            window, characters = [], 0
+    if window:
+        yield window
+
+
+def _name(source):
+    return "Standard input" if source == STANDARD_INPUT else source

@@ -1,0 +1,189 @@
+"""What a pretraining run will take, from a few timed steps of every phase."""
+
+import dataclasses
+import itertools
+import resource
+import sys
+import tempfile
+import time
+
+import tensorflow as tf
+
+from keras_bert.training.budget import StepBudget
+from keras_bert.training.checkpoints import Checkpoints
+
+_WARM_UP_SECONDS, _TIMED_SECONDS = 3.0, 6.0
+_LEAST_STEPS = 3
+# Weight, gradient and Adam's two moments, four bytes each.
+_BYTES_A_PARAMETER = 16
+
+
+@dataclasses.dataclass
+class PhaseEstimate:
+    """One phase of a run; times in seconds.
+
+    `epochs` is None where the text is read as it is and nobody knows its length.
+    """
+
+    sequence_length: int
+    batch_size: int
+    steps: int
+    sequences: int
+    epochs: float | None
+    tokens: float
+    step_seconds: float
+    compile_seconds: float
+    evaluation_seconds: float
+
+    @property
+    def seconds(self):
+        return self.steps * self.step_seconds + self.compile_seconds
+
+
+@dataclasses.dataclass
+class Estimate:
+    """A whole run. `seconds` is training with validation and checkpoints; `memory` is in bytes, None where unknown."""
+
+    parameters: int
+    phases: list
+    evaluations: float
+    checkpoints: int
+    seconds: float
+    parameter_memory: int
+    memory: int | None
+
+    def lines(self):
+        """The estimate as people read it."""
+        for phase in self.phases:
+            epochs = "" if phase.epochs is None else f" ({phase.epochs:.2g} epochs)"
+            yield (
+                f"{phase.steps:,} steps of {phase.batch_size} x {phase.sequence_length}: {phase.sequences:,} "
+                f"sequences{epochs}, {phase.tokens:,.0f} tokens, {phase.step_seconds * 1000:,.1f} ms a step, "
+                f"{duration(phase.seconds)}"
+            )
+        memory = "" if self.memory is None else f"; {self.memory / 2**30:.1f} GiB in use at the most"
+        yield (
+            f"Parameters: {self.parameters:,}. Memory: {self.parameter_memory / 2**30:.2f} GiB for weights, "
+            f"gradients and Adam's moments{memory}."
+        )
+        yield (
+            f"In all, with {self.evaluations:.0f} validations and {self.checkpoints:,} checkpoints: "
+            f"{sum(phase.tokens for phase in self.phases):,.0f} tokens, {duration(self.seconds)}."
+        )
+
+
+def estimate(pretraining):
+    """The `Estimate` of a built `Pretraining`; its weights are changed by the timed steps and not kept."""
+    config, training = pretraining.config, pretraining.config.training
+    timings = [time_phase(pretraining, phase) for phase in range(len(config.phases))]
+    save_seconds = time_checkpoint(pretraining)
+    steps = _steps(config, timings, save_seconds)
+    phases = [
+        _phase_estimate(pretraining, phase, count, timing) for phase, (count, timing) in enumerate(zip(steps, timings))
+    ]
+    evaluations = max(sum(steps) / training.evaluate_every, 1.0)
+    checkpoints = -(-sum(steps) // training.checkpoint_every)
+    seconds = 60.0 * training.minutes or (
+        sum(phase.seconds for phase in phases)
+        + sum(phase.evaluation_seconds * phase.steps / training.evaluate_every for phase in phases)
+        + checkpoints * save_seconds
+    )
+    parameters = pretraining.model.count_params()
+    return Estimate(
+        parameters, phases, evaluations, checkpoints, seconds, parameters * _BYTES_A_PARAMETER, _memory_in_use()
+    )
+
+
+@dataclasses.dataclass
+class Timing:
+    """Seconds of a phase: of one step, of compiling, of one validation; and its tokens a step."""
+
+    step: float
+    compile: float
+    evaluation: float
+    tokens: float
+
+
+def time_phase(pretraining, phase):
+    """Trains a few steps of a phase on its own batches, and evaluates once."""
+    reader = pretraining.readers.training[phase]
+    batches = iter(pretraining.distribute(reader.epoch(0).repeat()))
+    numbers = itertools.count()
+
+    def train():
+        return pretraining.step.train(next(batches), tf.constant(next(numbers), tf.int64))
+
+    began = time.perf_counter()
+    train()  # Traces and compiles.
+    compile_seconds = time.perf_counter() - began
+    # The first seconds are slower: the reader fills its buffers beside the steps.
+    _timed(train, _WARM_UP_SECONDS)
+    step_seconds, tokens = _timed(train, _TIMED_SECONDS)
+    pretraining.evaluate(phase)  # Traces.
+    began = time.perf_counter()
+    pretraining.evaluate(phase)
+    return Timing(step_seconds, max(compile_seconds - step_seconds, 0.0), time.perf_counter() - began, tokens)
+
+
+def _timed(train, seconds):
+    """(seconds a step, tokens a step) over as many steps as fit, `_LEAST_STEPS` at least."""
+    tokens, count, began = 0.0, 0, time.perf_counter()
+    while count < _LEAST_STEPS or time.perf_counter() - began < seconds:
+        tokens += float(train()["tokens"])
+        count += 1
+    return (time.perf_counter() - began) / count, tokens / count
+
+
+def time_checkpoint(pretraining):
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoints = Checkpoints(folder, 1, model=pretraining.model, optimizer=pretraining.optimizer)
+        began = time.perf_counter()
+        checkpoints.save(0)
+        return time.perf_counter() - began
+
+
+def _steps(config, timings, save_seconds):
+    """Steps of every phase: the recipe's, or by the clock as many as its time allows."""
+    training, shares = config.training, [phase.share for phase in config.phases]
+    if not training.minutes:
+        budget = StepBudget(training.steps, shares)
+        return [end - start for start, end in (budget.bounds(phase) for phase in range(len(shares)))]
+    left = 60.0 * training.minutes - sum(timing.compile for timing in timings) - timings[-1].evaluation
+    saving = save_seconds / training.checkpoint_every
+    return [
+        round(left * share / (timing.step + timing.evaluation / training.evaluate_every + saving))
+        for share, timing in zip(shares, timings)
+    ]
+
+
+def _phase_estimate(pretraining, phase, steps, timing):
+    settings, reader = pretraining.config.phases[phase], pretraining.readers.training[phase]
+    sequences = steps * settings.batch_size
+    return PhaseEstimate(
+        settings.sequence_length,
+        settings.batch_size,
+        steps,
+        sequences,
+        sequences / reader.examples_per_epoch if reader.examples_per_epoch else None,
+        steps * timing.tokens,
+        timing.step,
+        timing.compile,
+        timing.evaluation,
+    )
+
+
+def _memory_in_use():
+    """The most that was in use so far: of the first GPU, else of this process."""
+    if tf.config.list_logical_devices("GPU"):
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    # Linux counts kilobytes, macOS bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def duration(seconds):
+    """Seconds as people say them."""
+    if seconds < 120:
+        return f"{seconds:.0f} seconds"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

@@ -1,0 +1,151 @@
+"""The tasks of GLUE (Wang et al. 2018), each as data.
+
+A label's id is its place in TFDS's `ClassLabel` names. Published scores, all of the test server: BERT base and large
+from the BERT paper, table 1 (F1 for MRPC and QQP, Spearman for STS-B); humans from Nangia and Bowman 2019, table 2.
+"""
+
+from keras_bert.config.classification import REGRESSION, SINGLE_LABEL
+from keras_bert.tasks.task import PublishedScore, Split, Task, TfdsFields
+
+_ENTAILMENT = ("entailment", "not_entailment")
+_NLI = ("entailment", "neutral", "contradiction")
+_SENTENCES = ("sentence1", "sentence2")
+
+
+def _task(name, folder, labels, texts, metrics=("accuracy",), kind=SINGLE_LABEL, tfds=None, **settings):
+    settings = {"label": "label", "splits": _splits(folder), **settings}
+    return Task(
+        name=name,
+        kind=kind,
+        texts=texts,
+        metrics=metrics,
+        labels=labels,
+        folders=(folder,),
+        format="raw_tsv",
+        tfds=TfdsFields(f"glue/{name}", texts=tfds),
+        **settings,
+    )
+
+
+def _splits(folder, columns=None, index="index"):
+    return {
+        "train": Split(("train.tsv",), columns, tfds="train"),
+        "dev": Split(("dev.tsv",), columns, tfds="validation"),
+        "test": _test(f"{folder}.tsv", index=index),
+    }
+
+
+def _test(submission, name="test", index="index"):
+    return Split((f"{name}.tsv",), labelled=False, index=index, tfds=name, submission=submission)
+
+
+def _published(metric, base, large, human, split="test"):
+    scores = {"BERT base": base, "BERT large": large, "human": human}
+    return tuple(PublishedScore(system, metric, value, split) for system, value in scores.items() if value is not None)
+
+
+COLA = _task(
+    "cola",
+    "CoLA",
+    ("unacceptable", "acceptable"),
+    ("sentence",),
+    metrics=("matthews",),
+    written=("0", "1"),
+    # The training and dev files have no header; the third column is the label in its source's own marks.
+    splits=_splits("CoLA", columns=("source", "label", "marks", "sentence")),
+    published=_published("matthews", 52.1, 60.5, 66.4),
+)
+SST2 = _task(
+    "sst2",
+    "SST-2",
+    ("negative", "positive"),
+    ("sentence",),
+    written=("0", "1"),
+    published=_published("accuracy", 93.5, 94.9, 97.8),
+)
+MRPC = _task(
+    "mrpc",
+    "MRPC",
+    ("not_equivalent", "equivalent"),
+    ("#1 String", "#2 String"),
+    metrics=("f1", "accuracy"),
+    label="Quality",
+    written=("0", "1"),
+    tfds=_SENTENCES,
+    published=(*_published("f1", 88.9, 89.3, 86.3), PublishedScore("human", "accuracy", 80.8)),
+)
+STSB = _task(
+    "stsb",
+    "STS-B",
+    None,
+    _SENTENCES,
+    metrics=("spearman", "pearson"),
+    kind=REGRESSION,
+    label="score",
+    score_range=(0.0, 5.0),
+    published=(*_published("spearman", 85.8, 86.5, 92.6), PublishedScore("human", "pearson", 92.7)),
+)
+QQP = _task(
+    "qqp",
+    "QQP",
+    ("not_duplicate", "duplicate"),
+    ("question1", "question2"),
+    metrics=("f1", "accuracy"),
+    label="is_duplicate",
+    written=("0", "1"),
+    splits=_splits("QQP", index="id"),
+    skip_ragged=True,  # In the first release of the files some questions hold line breaks.
+    published=(*_published("f1", 71.2, 72.1, 59.5), PublishedScore("human", "accuracy", 80.4)),
+)
+MNLI = _task(
+    "mnli",
+    "MNLI",
+    _NLI,
+    _SENTENCES,
+    label="gold_label",
+    tfds=("premise", "hypothesis"),
+    splits={
+        "train": Split(("train.tsv",), tfds="train"),
+        "dev_matched": Split(("dev_matched.tsv",), tfds="validation_matched"),
+        "dev_mismatched": Split(("dev_mismatched.tsv",), tfds="validation_mismatched"),
+        "test_matched": _test("MNLI-m.tsv", "test_matched"),
+        "test_mismatched": _test("MNLI-mm.tsv", "test_mismatched"),
+    },
+    published=(
+        *_published("accuracy", 84.6, 86.7, 92.0, "test_matched"),
+        *_published("accuracy", 83.4, 85.9, 92.8, "test_mismatched"),
+    ),
+)
+QNLI = _task(
+    "qnli",
+    "QNLI",
+    _ENTAILMENT,
+    ("question", "sentence"),
+    published=_published("accuracy", 90.5, 92.7, 91.2),
+)
+RTE = _task("rte", "RTE", _ENTAILMENT, _SENTENCES, published=_published("accuracy", 66.4, 70.1, 93.6))
+WNLI = _task(
+    "wnli",
+    "WNLI",
+    ("not_entailment", "entailment"),
+    _SENTENCES,
+    written=("0", "1"),
+    published=_published("accuracy", None, None, 95.9),  # The paper leaves it out.
+)
+AX = Task(
+    name="ax",
+    kind=SINGLE_LABEL,
+    texts=_SENTENCES,
+    label=None,
+    splits={
+        "test": Split(("diagnostic.tsv", "AX.tsv"), labelled=False, index="index", tfds="test", submission="AX.tsv")
+    },
+    metrics=("matthews",),
+    labels=_NLI,
+    folders=("diagnostic", "AX"),
+    format="raw_tsv",
+    tfds=TfdsFields("glue/ax", texts=("premise", "hypothesis")),
+    trained_by="mnli",
+)
+
+GLUE = {task.name: task for task in (COLA, SST2, MRPC, STSB, QQP, MNLI, QNLI, RTE, WNLI, AX)}

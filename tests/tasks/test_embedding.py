@@ -1,0 +1,209 @@
+"""Texts to vectors: the right ones, in the order of the texts, whatever the batch and the window."""
+
+import gzip
+import io
+
+import numpy as np
+import pytest
+from tiny import random_weights, without_dropout
+
+import keras_bert
+from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.errors import UserError
+from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.text_embedding import TextEmbedder
+from keras_bert.tasks import embedding
+from keras_bert.tasks.embedding import embed_file
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+WORDS = ["the", "cat", "sat", "on", "mat", ".", "##s", "é", "中"]
+# Short and long in turn, an empty one, one of spaces, one that is cut (24 positions), characters of several bytes.
+TEXTS = [
+    "The cat sat.",
+    "",
+    "cats",
+    "the " * 40,
+    "  ",
+    "中 the Élan 中cats",
+    "mat on the mat . the cat sat",
+    "cats zzz",
+]
+POOLINGS = ["mean", "cls", "last4", "tokens"]
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *WORDS])
+    encoder = BertEncoder(without_dropout(vocab_size=len(vocabulary), num_hidden_layers=4))
+    random_weights(encoder)
+    path = str(tmp_path_factory.mktemp("model") / "model")
+    write_model_folder(path, encoder, vocabulary, lower_case=False)
+    return keras_bert.load(path)
+
+
+@pytest.fixture(scope="module")
+def embedders(bert):
+    """`embedders[pooling]`, made once: each compiles. Batches of 30 tokens are of several sizes and lengths."""
+    return {pooling: bert.embedder(pooling, batch_tokens=30) for pooling in POOLINGS}
+
+
+@pytest.fixture(scope="module")
+def expected(bert):
+    """`expected[pooling]`, a vector a text: by the encoder itself, each text alone, as `PooledEncoder` says."""
+    vocabulary = bert.tokenizer.vocabulary
+    rows = {pooling: [] for pooling in POOLINGS}
+    for text in TEXTS:
+        pieces = bert.tokenizer([text]).to_list()[0][: bert.config.max_position_embeddings - 2]
+        ids = np.array([[vocabulary.cls_id, *pieces, vocabulary.sep_id]], "int32")
+        outputs = bert.encoder({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})
+        layers = [layer.numpy()[0] for layer in outputs["hidden_states"]]
+        rows["mean"].append(layers[-1].mean(axis=0))
+        rows["cls"].append(layers[-1][0])
+        rows["last4"].append(np.concatenate([layer.mean(axis=0) for layer in layers[1:]]))
+        rows["tokens"].append(layers[-1][1:-1])
+    return rows
+
+
+def write_lines(path, texts):
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_the_vectors_are_those_of_each_text_alone(embedders, expected, pooling):
+    """Padding and the company of other texts must change nothing, nor must the order of the batches."""
+    embedded = embedders[pooling](TEXTS)
+    assert embedded.vectors.dtype == "float32" and embedded.is_cut.tolist() == [text == TEXTS[3] for text in TEXTS]
+    vectors = embedded.by_text() if pooling == "tokens" else embedded.vectors
+    for vector, right in zip(vectors, expected[pooling], strict=True):
+        np.testing.assert_allclose(vector, right, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 10_000])
+def test_no_batch_size_changes_them(bert, expected, batch_tokens):
+    """One text at a time, and all at once."""
+    embedded = bert.embedder(batch_tokens=batch_tokens)(TEXTS)
+    np.testing.assert_allclose(embedded.vectors, expected["mean"], atol=1e-5)
+
+
+def test_encode_gives_the_same(bert, expected):
+    np.testing.assert_allclose(bert.encode(TEXTS), expected["mean"], atol=1e-5)
+    for vector, right in zip(bert.encode(TEXTS, "tokens"), expected["tokens"], strict=True):
+        np.testing.assert_allclose(vector, right, atol=1e-5)
+
+
+def test_no_texts_are_no_rows(bert):
+    assert bert.encode([]).shape == (0, bert.config.hidden_size)
+    assert bert.encode([], "tokens") == []
+
+
+def test_new_weights_give_new_vectors(bert):
+    """The compiled function must read the encoder's weights, not those of its first call."""
+    before = bert.encode(["cats"])
+    table = bert.encoder.embeddings.position_embeddings
+    kept = table.numpy()
+    table.assign(kept + np.linspace(0, 1, kept.shape[1], dtype="float32"))
+    assert np.abs(bert.encode(["cats"]) - before).max() > 1e-3
+    table.assign(kept)
+
+
+def test_lengths_do_not_each_compile_anew(bert, monkeypatch):
+    traces = []
+    call = BertEncoder.call
+    monkeypatch.setattr(BertEncoder, "call", lambda *given, **named: traces.append(1) or call(*given, **named))
+    embedder = TextEmbedder(bert.encoder, bert.tokenizer, batch_tokens=40)
+    embedder(["the " * length for length in range(20)])
+    assert 0 < len(traces) <= 4
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_file_over_many_windows_is_as_in_one(embedders, pooling, tmp_path, monkeypatch):
+    texts = TEXTS * 3
+    source = write_lines(tmp_path / "texts.txt", texts)
+    expected = embedders[pooling](texts)
+    monkeypatch.setattr(embedding, "_WINDOW_TEXTS", 5)
+    done = embed_file(embedders[pooling], source, tmp_path / "out.npz")
+    assert (done.texts, done.cut, done.first_cut) == (24, 3, 4)
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
+        assert written["embeddings"].dtype == "float32" and written["embeddings"].shape == done.shape
+        np.testing.assert_allclose(written["embeddings"], expected.vectors, atol=1e-5)
+        if pooling != "tokens":
+            assert written.files == ["embeddings"]
+            return
+        assert written["rows"].dtype == "int64" and written["rows"].tolist() == expected.row_splits.tolist()
+        for name in ("pieces", "starts", "ends"):
+            assert written[name].dtype == "int32" and written[name].tolist() == getattr(expected, name).tolist()
+
+
+def test_offsets_are_slices_of_the_line(bert, embedders, tmp_path):
+    """In code points of the line as it stands, behind characters of several bytes and spaces."""
+    source = write_lines(tmp_path / "texts.txt", TEXTS)
+    embed_file(embedders["tokens"], source, tmp_path / "out.npz")
+    written = np.load(tmp_path / "out.npz", allow_pickle=False)
+    tokens = bert.tokenizer.vocabulary.tokens
+    slices = []
+    for text, first, last in zip(TEXTS, written["rows"][:-1], written["rows"][1:], strict=True):
+        for piece, start, end in zip(
+            *(written[name][first:last] for name in ("pieces", "starts", "ends")), strict=True
+        ):
+            slices.append(text[start:end])
+            assert tokens[piece] in ("[UNK]", slices[-1], f"##{slices[-1]}")
+    assert slices[:4] == ["The", "cat", "sat", "."] and "中" in slices and "s" in slices
+    assert len(written["embeddings"]) == len(slices) == written["rows"][-1]
+    assert written["rows"][2] - written["rows"][1] == 0
+
+
+def test_what_is_held_at_a_time_is_bounded(embedders, tmp_path, monkeypatch):
+    """The file is read no further than the window, so memory does not grow with it."""
+    held = []
+    embedder = embedders["mean"]
+    monkeypatch.setattr(embedding, "_WINDOW_CHARACTERS", 100)
+    monkeypatch.setattr(embedding, "read_lines", lambda source: ("the cat" for _ in range(200)))
+    embed_file(lambda window: held.append(len(window)) or embedder(window), "texts", tmp_path / "out.npz")
+    assert max(held) == 15 and sum(held) == 200
+
+
+def test_compressed_files_and_standard_input(embedders, tmp_path, monkeypatch):
+    content = "The cat\r\ncats\n\nmat".encode()  # No line end behind the last.
+    (tmp_path / "texts.gz").write_bytes(gzip.compress(content))
+    expected = embedders["mean"](["The cat", "cats", "", "mat"]).vectors
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    for source in (str(tmp_path / "texts.gz"), "-"):
+        embed_file(embedders["mean"], source, tmp_path / "out.npz")
+        np.testing.assert_allclose(np.load(tmp_path / "out.npz")["embeddings"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "texts: needs at least one line of text. Received: none"),
+        (b"the cat\n" * 6 + b"caf\xe9 \n", r"texts: not UTF-8 \(.*: byte 0xe9\) in line 7"),
+        (b"the\0cat\n", "texts: binary, not text"),
+        (gzip.compress(b"the cat\n" * 1000)[:-9], "texts: cannot be read"),
+        (b"cat\n" + b"x" * 1_000_001, "texts: needs at most 1,000,000 characters in a line.*in line 2"),
+    ],
+)
+def test_what_is_no_text_is_refused_by_name_and_nothing_is_written(embedders, tmp_path, content, message):
+    (tmp_path / "texts").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        embed_file(embedders["mean"], str(tmp_path / "texts"), tmp_path / "out.npz")
+    assert not (tmp_path / "out.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"pooling": "max"}, "needs one of mean, cls, last4, tokens. Received: 'max'"),
+        ({"max_length": 25}, "needs 3 to 24 tokens"),
+        ({"max_length": 2}, "needs 3 to 24 tokens"),
+    ],
+)
+def test_what_the_model_cannot_do_is_refused(bert, arguments, message):
+    with pytest.raises(UserError, match=message):
+        bert.embedder(**arguments)
+
+
+def test_max_length_counts_cls_and_sep(bert):
+    np.testing.assert_allclose(
+        bert.embedder(max_length=4)(["the cat sat"]).vectors, bert.encode(["the cat"]), atol=1e-5
+    )

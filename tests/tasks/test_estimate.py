@@ -1,0 +1,79 @@
+"""What a run will take."""
+
+import dataclasses
+
+import pytest
+from corpus import write_corpus
+
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.tasks.estimate import Timing, duration, estimate, time_checkpoint, time_phase
+from keras_bert.tasks.pretraining import Pretraining
+from keras_bert.training.run_folder import RunFolder
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    corpus = write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
+    model = {"vocab_size": 120, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    return PretrainConfig.from_mapping(
+        {
+            "model": {**model, "intermediate_size": 32, "max_position_embeddings": 32},
+            "data": {"files": [corpus], "validation_share": 0.1},
+            "phases": [
+                {"share": 0.75, "sequence_length": 16, "batch_size": 8, "max_predictions_per_seq": 3},
+                {"share": 0.25, "sequence_length": 32, "batch_size": 4, "max_predictions_per_seq": 5},
+            ],
+            "training": {"steps": 1000, "evaluate_every": 100, "checkpoint_every": 250, "evaluation_examples": 32},
+        }
+    )
+
+
+def built(config, folder):
+    pretraining = Pretraining(config, RunFolder(str(folder)), lambda line: None)
+    pretraining.build()
+    return pretraining
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """Known times in place of measured ones: 10 and 30 ms a step, 2 s to compile, 1 s a validation, 0.5 s a save."""
+    monkeypatch.setattr(
+        "keras_bert.tasks.estimate.time_phase",
+        lambda _, phase: Timing([0.01, 0.03][phase], 2.0, 1.0, [96.0, 100.0][phase]),
+    )
+    monkeypatch.setattr("keras_bert.tasks.estimate.time_checkpoint", lambda _: 0.5)
+
+
+def test_a_run_of_so_many_steps(config, tmp_path, timed):
+    result = estimate(built(config, tmp_path / "run"))
+    assert [phase.steps for phase in result.phases] == [750, 250]
+    assert [phase.sequences for phase in result.phases] == [6000, 1000]
+    assert [phase.tokens for phase in result.phases] == [72_000, 25_000]
+    assert (result.evaluations, result.checkpoints) == (10, 4)
+    assert result.seconds == pytest.approx(7.5 + 7.5 + 2 * 2.0 + 10 * 1.0 + 4 * 0.5)
+    assert result.parameter_memory == 16 * result.parameters
+    assert any("6,000 sequences" in line for line in result.lines())
+
+
+def test_a_run_of_so_much_time(config, tmp_path, timed):
+    """Of 60 seconds 5 go to compiling and the last validation; a step costs its share of validations and saves too."""
+    training = dataclasses.replace(config.training, minutes=1.0)
+    result = estimate(built(dataclasses.replace(config, training=training), tmp_path / "run"))
+    assert result.seconds == 60.0
+    assert [phase.steps for phase in result.phases] == [round(55 * 0.75 / 0.022), round(55 * 0.25 / 0.042)]
+
+
+def test_timed_steps_are_the_phases_own_and_nothing_is_kept(config, tmp_path):
+    pretraining = built(config, tmp_path / "run")
+    first, second = (time_phase(pretraining, phase) for phase in range(2))
+    assert 64 < first.tokens <= 8 * 16 and 64 < second.tokens <= 4 * 32
+    assert all(value > 0 for timing in (first, second) for value in (timing.step, timing.compile, timing.evaluation))
+    assert time_checkpoint(pretraining) > 0
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(90, "90 seconds"), (600, "10 minutes"), (9000, "2.5 hours"), (260_000, "3.0 days")]
+)
+def test_durations(seconds, said):
+    assert duration(seconds) == said

@@ -1,0 +1,117 @@
+"""The user's own file: one label, several, a number; the dev side by hash."""
+
+import json
+
+import numpy as np
+import pytest
+
+from keras_bert.errors import UserError
+from keras_bert.tasks.examples import load_examples
+from keras_bert.tasks.tabular import text_task
+
+
+def write(path, content):
+    path.write_text(content, encoding="utf-8")
+    return str(path)
+
+
+def refusal(*arguments, then=None, **options):
+    with pytest.raises(UserError) as error:
+        task = text_task(*arguments, **options)
+        load_examples(task, then)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.fixture
+def train(tmp_path):
+    return write(tmp_path / "train.csv", "".join(["text,label\n", *(f"text {n},{n % 11}\n" for n in range(300))]))
+
+
+def test_labels_are_found_and_sorted(train, tmp_path):
+    task = text_task(["text"], "label", train=train)
+    assert task.labels == tuple(map(str, range(11))) and task.num_labels == 11
+    words = write(tmp_path / "b.csv", "text,label\na,warm\nb,Hot\nc,cold\n")
+    assert text_task(["text"], "label", train=words, dev=words).labels == ("Hot", "cold", "warm")
+
+
+def test_chinese_and_pairs_and_a_test_file_without_labels(tmp_path):
+    content = "label\ttext_a\ttext_b\n1\t房间很好\t服务\n0\t不好\t差\n"
+    path = write(tmp_path / "a.tsv", content)
+    test = write(tmp_path / "test.jsonl", json.dumps({"text_a": "好", "text_b": "吗"}) + "\n")
+    task = text_task(["text_a", "text_b"], "label", train=path, dev=path, test=test)
+    examples = load_examples(task, "train")
+    assert examples.texts == [["房间很好", "不好"], ["服务", "差"]] and examples.labels.tolist() == [1, 0]
+    assert load_examples(task, "test").labels is None
+    labelled = text_task(["text_a", "text_b"], "label", train=path, dev=path, test=path)
+    assert load_examples(labelled, "test", needs_labels=True).labels.tolist() == [1, 0]
+
+
+def test_the_dev_side_is_the_same_whatever_the_order(train, tmp_path):
+    lines = open(train).read().splitlines()
+    turned = write(tmp_path / "turned.csv", "\n".join([lines[0], *lines[:0:-1]]))
+    sides = []
+    for path in (train, turned):
+        task = text_task(["text"], "label", train=path)
+        sides.append([set(load_examples(task, split).texts[0]) for split in ("train", "dev")])
+    assert sides[0] == sides[1] and not sides[0][0] & sides[0][1]
+    assert sum(map(len, sides[0])) == 300 and 12 < len(sides[0][1]) < 55
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_several_labels_by_a_separator_or_a_list(tmp_path, name):
+    rows = [("a", ["x", "y"]), ("b", []), ("c", ["z"]), ("d", [])]
+    if name == "a.csv":
+        content = 'text,label\na,x; y\nb,\nc,"[""z""]"\nd,[]\n'
+    else:
+        content = "\n".join(json.dumps({"text": text, "label": labels}) for text, labels in rows)
+    path = write(tmp_path / name, content)
+    task = text_task(["text"], "label", train=path, dev=path, kind="multi_label_classification", separator=";")
+    examples = load_examples(task, "dev")
+    assert task.labels == ("x", "y", "z") and examples.labels.dtype == np.float32
+    assert examples.labels.tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
+
+
+def test_scores_and_numbers_in_json(tmp_path):
+    path = write(tmp_path / "a.jsonl", '{"text": "a", "score": 1}\n{"text": "b", "score": "2.5"}\n')
+    task = text_task(["text"], "score", train=path, dev=path, kind="regression")
+    assert load_examples(task, "dev").labels.tolist() == [1.0, 2.5]
+    single = text_task(["text"], "score", train=path, dev=path)
+    assert single.labels == ("1", "2.5")
+
+
+def test_columns_given_and_labels_of_a_model(tmp_path):
+    path = write(tmp_path / "a.csv", "good,pos\nbad,neg\n")
+    task = text_task(["t"], "l", test=path, columns=("t", "l"), labels=("pos", "neg"))
+    assert load_examples(task, "test").labels.tolist() == [0, 1]
+
+
+def test_what_is_wrong_is_named(train, tmp_path):
+    dev = write(tmp_path / "dev.csv", "text,label\na,1\nb,99\n")
+    assert "dev.csv line 3: needs a known label" in refusal(["text"], "label", train=train, dev=dev, then="dev")
+    assert "line 1: needs a column 'txt'" in refusal(["txt"], "label", train=train)
+    assert "The nearest is 'label'" in refusal(["text"], "labels", train=train)
+    assert "needs none.csv" in refusal(["text"], "label", train="none.csv").replace(str(tmp_path), "")
+    one = write(tmp_path / "one.csv", "text,label\na,1\nb,1\n")
+    assert "needs 2 labels or more in its column 'label'. Received: '1'" in refusal(["text"], "label", train=one)
+    few = write(tmp_path / "few.csv", "text,label\na,1\nb,0\n")
+    assert "none for the dev part" in refusal(["text"], "label", train=few, dev_share=1e-6, then="dev")
+    half = write(tmp_path / "half.jsonl", '{"text": "a", "label": 1}\n{"text": "\\ud800", "label": 2}\n')
+    assert "line 2: needs text. Received: half a surrogate" in refusal(
+        ["text"], "label", train=half, dev=half, then="dev"
+    )
+    mixed = write(tmp_path / "mixed.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": null}\n')
+    assert "line 2: needs a label, as other rows have" in refusal(
+        ["text"], "label", train=train, test=mixed, then="test"
+    )
+    number = write(tmp_path / "n.jsonl", '{"text": 5, "label": 1}\n{"text": "b", "label": 2}\n')
+    assert "line 1: needs text. Received: 5" in refusal(["text"], "label", train=number, dev=number, then="train")
+    for options, told in (
+        ({"kind": "ranking"}, "kind: needs one of"),
+        ({"dev_share": 1.5}, "dev_share: needs a share"),
+        ({"train": None}, "train: needs a training file"),
+    ):
+        assert told in refusal(["text"], "label", **{"train": train, **options})
+    assert "text: needs the names of one or two columns" in refusal(["a", "b", "c"], "label", train=train)
+    assert "label: needs another column" in refusal(["text"], "text", train=train)
+    assert "label: needs the name" in refusal(["text"], train=train)

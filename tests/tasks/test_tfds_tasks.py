@@ -1,0 +1,95 @@
+"""GLUE out of TensorFlow Datasets, from folders that TFDS itself writes here."""
+
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+from glue_folder import write_glue
+
+from keras_bert.errors import UserError
+from keras_bert.tasks.examples import load_examples
+from keras_bert.tasks.glue import GLUE
+from keras_bert.tasks.sources import TfdsSource
+
+TEXTS = {name: task.tfds.texts or task.texts for name, task in GLUE.items()}
+
+
+def prepare(data_dir, name, rows, labels=None):
+    """`rows`: split to a list of (texts, label). Returns the folder that the data set is in."""
+    score = tfds.features.Scalar(np.float32)
+    features = {text: tfds.features.Text() for text in TEXTS[name]}
+    features |= {"label": tfds.features.ClassLabel(names=labels) if labels else score, "idx": np.int32}
+    examples = {
+        split: [
+            (number, {**dict(zip(TEXTS[name], texts)), "label": label, "idx": number})
+            for number, (texts, label) in enumerate(pairs)
+        ]
+        for split, pairs in rows.items()
+    }
+    builder = tfds.dataset_builders.store_as_tfds_dataset(
+        name="glue",
+        config=name,
+        version="2.0.0",
+        data_dir=str(data_dir),
+        features=tfds.features.FeaturesDict(features),
+        split_datasets=examples,
+    )
+    return str(builder.data_path)
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    """TFDS's own folder with RTE in it; TFDS's code says that entailment is 0."""
+    folder = tmp_path_factory.mktemp("tfds")
+    rte = [((f"Premise {n}", f"Hypothesis {n}"), n % 3 > 0) for n in range(40)]
+    rows = {"train": rte, "validation": rte[:9], "test": [(texts, -1) for texts, _ in rte[:5]]}
+    prepare(folder, "rte", rows, labels=["entailment", "not_entailment"])
+    return str(folder)
+
+
+def test_in_the_order_of_the_files(data_dir):
+    examples = load_examples(GLUE["rte"], "train", TfdsSource(data_dir))
+    assert examples.texts[1] == [f"Hypothesis {n}" for n in range(40)]
+    assert examples.indices.tolist() == list(range(40)) and examples.indices.dtype == np.int64
+    assert examples.labels.tolist() == [n % 3 > 0 for n in range(40)]
+    assert len(load_examples(GLUE["rte"], "dev", TfdsSource(data_dir))) == 9
+
+
+def test_the_names_of_the_classes_tell_which_is_which(tmp_path):
+    rows = {"train": [(("a", "b"), 0), (("c", "d"), 1)]}
+    path = prepare(tmp_path, "rte", rows, labels=["not_entailment", "entailment"])
+    assert load_examples(GLUE["rte"], "train", TfdsSource(path)).labels.tolist() == [1, 0]
+
+
+def test_hidden_labels_are_none_and_refused_for_evaluation(data_dir):
+    assert load_examples(GLUE["rte"], "test", TfdsSource(data_dir)).labels is None
+    with pytest.raises(UserError, match="needs labels to evaluate on"):
+        load_examples(GLUE["rte"], "test", TfdsSource(data_dir), needs_labels=True)
+
+
+def test_both_sources_give_the_same(tmp_path):
+    folder = write_glue(tmp_path / "glue")
+    for name, split in (("mnli", "dev_mismatched"), ("stsb", "train"), ("mrpc", "dev")):
+        task = GLUE[name]
+        ours = load_examples(task, split, str(folder))
+        rows = list(zip(zip(*ours.texts), ours.labels.tolist()))
+        path = prepare(tmp_path / "tfds", name, {task.splits[split].tfds: rows}, labels=task.labels)
+        theirs = load_examples(task, split, TfdsSource(path))
+        assert theirs.texts == ours.texts and theirs.labels.tolist() == ours.labels.tolist()
+        assert theirs.labels.dtype == ours.labels.dtype
+
+
+def test_what_tfds_does_not_have_is_named(data_dir, tmp_path):
+    other = prepare(tmp_path / "other", "rte", {"train": [(("a", "b"), 0)]}, labels=["yes", "no"])
+    hidden = prepare(tmp_path / "hidden", "rte", {"train": [(("a", "b"), -1)]}, labels=list(GLUE["rte"].labels))
+    scores = prepare(tmp_path / "scores", "mnli", {"train": [(("a", "b"), 1.0)]})
+    for name, source, told in (
+        ("sst2", TfdsSource(str(tmp_path / "empty")), "glue/sst2: needs a data set prepared in"),
+        ("stsb", TfdsSource(scores), "needs a feature 'sentence1'. Received: "),
+        ("rte", TfdsSource(other), "needs the labels entailment, not_entailment. Received: yes, no"),
+        ("rte", TfdsSource(hidden), "example 0: needs a label. Received: None"),
+    ):
+        with pytest.raises(UserError, match=told) as error:
+            load_examples(GLUE[name], "train", source)
+        assert "\n" not in str(error.value)
+    with pytest.raises(UserError, match="needs a split 'validation'. Received: train"):
+        load_examples(GLUE["rte"], "dev", TfdsSource(hidden))
