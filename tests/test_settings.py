@@ -8,7 +8,9 @@ import pytest
 import yaml
 
 from keras_bert import settings
-from keras_bert.config import BertConfig, PretrainConfig, configs_folder, find_config
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import configs_folder, find_config
 from keras_bert.errors import UserError
 
 

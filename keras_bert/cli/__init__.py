@@ -9,6 +9,8 @@ import traceback
 
 import click
 
+from keras_bert.cli.convert import convert
+from keras_bert.cli.embed import embed
 from keras_bert.cli.fill import fill
 from keras_bert.cli.inspect import inspect
 from keras_bert.cli.launch import launch
@@ -68,9 +70,10 @@ def main(debug):
     python run.py pretrain --config wiki_mini --data 'wiki/*'
     python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
     python run.py fill --model runs/demo "The file [MASK] be opened."
+    python run.py embed --model runs/demo --input texts.txt --output vectors.npz
     python run.py inspect base
     """
 
 
-for command in (pretrain, vocab, prepare, fill, inspect, launch):
+for command in (pretrain, vocab, prepare, fill, embed, inspect, convert, launch):
     main.add_command(command)

@@ -6,8 +6,18 @@ import os
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.config import BertConfig, find_config
+from keras_bert.checkpoints.names import CLASSIFIER, ENCODER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, POOLER
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.recipes import find_config
 from keras_bert.models import parameters
+
+_PARTS = {
+    ENCODER: "encoder",
+    POOLER: "pooler",
+    MASKED_LM_HEAD: "masked LM head",
+    NEXT_SENTENCE_HEAD: "next sentence head",
+    CLASSIFIER: "classifier",
+}
 
 
 @click.command()
@@ -16,7 +26,7 @@ def inspect(model):
     """Print the parameter table, part by part, beside the formulas that people quote.
 
     \b
-    MODEL is a run folder or a model folder; CONFIG a file, or a name in configs/models.
+    MODEL is a run folder, or a folder of Hugging Face's or Google's; CONFIG a file, or a name in configs/models.
 
     \b
     Example:
@@ -27,8 +37,25 @@ def inspect(model):
     for line in _table(config):
         click.echo(line)
     if folder:
-        shapes = folder.tensor_shapes()
-        click.echo(f"{folder.weights_file}: {len(shapes)} tensors, {sum(map(math.prod, shapes.values())):,} values.")
+        for line in _contents(folder):
+            click.echo(line)
+
+
+def _contents(folder):
+    shapes, parts = folder.tensor_shapes(), folder.parts()
+    yield f"{folder.tensors.path}: {len(shapes)} tensors, {sum(map(math.prod, shapes.values())):,} values."
+    yield f"It holds the {', the '.join(_PARTS[part] for part in parts)}."
+    known = [name for part in parts for name in folder.names(part)]
+    unknown = folder.tensors.unused(known)
+    if unknown:
+        yield f"BERT has no place for {', '.join(unknown)}."
+    tokenizer = folder.tokenizer
+    strips = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
+    yield (
+        f"{folder.vocabulary_file}: texts {'are' if tokenizer.lower_case else 'are not'} lower-cased, "
+        f"accents are {'taken off' if strips else 'kept'}, "
+        f"Chinese characters {'are words' if tokenizer.split_chinese else 'stay together'}."
+    )
 
 
 def _table(config):

@@ -2,20 +2,14 @@
 
 import click
 
-from keras_bert.config import DataConfig
+from keras_bert.cli.options import text_option
+from keras_bert.config.pretraining import DataConfig
 
 _DEFAULTS = DataConfig()
 
 
 @click.command()
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    required=True,
-    metavar="GLOB",
-    help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
-)
+@text_option
 @click.option("--vocab", required=True, metavar="FILE", help="The vocab.txt.")
 @click.option("--output", required=True, metavar="DIR", help="A new folder, for `pretrain --data DIR`.")
 @click.option("--cased", is_flag=True, help="Keep upper case and accents; as the vocabulary was made.")

@@ -6,7 +6,11 @@ import click
 
 from keras_bert import settings
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.config import STRATEGIES, PretrainConfig, find_config
+from keras_bert.cli.options import casing_option
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import find_config
+from keras_bert.config.training import STRATEGIES
+from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 
 
@@ -19,21 +23,47 @@ from keras_bert.quiet import import_tensorflow
     help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT], repeatable; or a folder of `prepare`.",
 )
 @click.option("--init", metavar="MODEL", help="Go on from a model's weights, with its vocabulary or an extended one.")
+@casing_option
 @click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<recipe>.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="The devices to train on.")
 @click.option("--devices", metavar="GPU:0,GPU:1", help="For one and mirrored: which devices.")
 @click.option("--tpu", metavar="NAME", help="For tpu: its name or address; local on a TPU VM.")
 @click.option("--steps", type=click.IntRange(min=1), help="Steps in all; a run that goes on may be given more.")
 @click.option(
-    "--max-minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after so long, with a checkpoint."
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Instead of steps: the run's time in all; the learning rate follows the clock.",
+)
+@click.option(
+    "--max-minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Stop this start after so long, with a checkpoint.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Of weights, masks, pairs, order and dropout.")
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any setting: optimizer.learning_rate=1e-3"
 )
+@click.option("--estimate", is_flag=True, help="Time a few steps, print what the run will take, and stop.")
 @click.option("--fresh", is_flag=True, help="Start over in a new folder.")
 @click.pass_context
-def pretrain(context, config, data, init, output, strategy, devices, tpu, steps, max_minutes, seed, overrides, fresh):
+def pretrain(
+    context,
+    config,
+    data,
+    init,
+    lower_case,
+    output,
+    strategy,
+    devices,
+    tpu,
+    steps,
+    minutes,
+    max_minutes,
+    seed,
+    overrides,
+    estimate,
+    fresh,
+):
     """Pretrain a BERT: masked LM, and next sentence prediction unless the recipe says objective.pair: none.
 
     Without a config, data or strategy it is the demo: a small model on the documentation that every Python
@@ -51,11 +81,13 @@ def pretrain(context, config, data, init, output, strategy, devices, tpu, steps,
         "training.devices": devices.split(",") if devices else None,
         "training.tpu": tpu,
         "training.steps": steps,
+        # A recipe may run by the clock; steps asked for are steps.
+        "training.minutes": 0.0 if steps and not minutes else minutes,
         "training.max_minutes": max_minutes,
         "training.seed": seed,
     }
     chosen = {
-        **_of_model(init),
+        **_of_model(init, lower_case),
         **dict(settings.parse_override(text) for text in overrides),
         **{key: value for key, value in flags.items() if value is not None},
     }
@@ -69,6 +101,9 @@ def pretrain(context, config, data, init, output, strategy, devices, tpu, steps,
 
     run = RunFolder.fresh(output) if fresh else RunFolder(output)
     context.meta["keras_bert.run_folder"] = run.path
+    if estimate:
+        _estimate(recipe, run)
+        return
     click.echo(f"{os.path.relpath(recipe_file)} → {run.path}")
     results = run_pretraining(recipe, run, click.echo)
     if results is None:  # One of several workers, and not the one that writes.
@@ -80,11 +115,29 @@ def pretrain(context, config, data, init, output, strategy, devices, tpu, steps,
     )
 
 
-def _of_model(init):
+def _estimate(recipe, run):
+    from keras_bert.tasks.estimate import estimate
+    from keras_bert.tasks.pretraining import Pretraining
+
+    pretraining = Pretraining(recipe, run, click.echo)
+    pretraining.build()
+    for line in estimate(pretraining).lines():
+        click.echo(line)
+    click.echo(f"Written: the run's data, {run.data}. Next: the same command without --estimate.")
+
+
+def _of_model(init, lower_case):
     """The settings that come from a model whose weights are gone on from."""
     if not init:
-        return {}
-    folder = open_model_folder(init)
+        return {} if lower_case is None else {"vocabulary.lower_case": lower_case}
+    folder = open_model_folder(init, lower_case)
+    for line in folder.notes:
+        click.echo(line)
+    if not folder.tokenizer.is_berts_own():
+        raise UserError(
+            f"{init}: needs a tokenizer that lower_case says all of, to pretrain. Received: strip_accents "
+            f"{folder.tokenizer.strip_accents}, tokenize_chinese_chars {folder.tokenizer.split_chinese}."
+        )
     return {"init": init, "model": settings.to_mapping(folder.config), "vocabulary.lower_case": folder.lower_case}
 
 

@@ -4,20 +4,14 @@ import os
 
 import click
 
+from keras_bert.cli.options import text_option
 from keras_bert.errors import UserError
 from keras_bert.files import exists, make_folder
 from keras_bert.quiet import import_tensorflow
 
 
 @click.command()
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    required=True,
-    metavar="GLOB",
-    help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
-)
+@text_option
 @click.option("--size", type=click.IntRange(min=1), help="Rows to learn, special tokens included.")
 @click.option(
     "--extend",

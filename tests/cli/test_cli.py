@@ -30,6 +30,8 @@ def run(*arguments, **options):
         (["--help"], 0),
         (["pretrain", "--help"], 0),
         (["inspect", "large"], 0),
+        (["embed", "--help"], 0),
+        (["embed", "--model", "absent", "--input", "-", "--output", "x"], 2),
         (["pretrain", "--confg", "x"], 2),
         (["pretrain", "--set", "training.stepz=1"], 2),
         (["pretrain", "--config", "absent"], 2),
@@ -82,11 +84,11 @@ def test_pretrain_continue_fill_inspect_as_a_user(tmp_path):
     first = run(*arguments, "--steps", "3", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     assert "cuda" not in first.stderr.lower() and "oneDNN" not in first.stderr
-    assert "step 3/3" in first.stdout and "run.py fill --model out" in first.stdout
+    assert "step 3 (100%)" in first.stdout and "run.py fill --model out" in first.stdout
     again = run(*arguments, "--steps", "3", cwd=tmp_path)
     assert "out is finished: 3 steps" in again.stdout
     other = run(*arguments, "--steps", "3", "--set", "optimizer.learning_rate=1", cwd=tmp_path)
-    assert other.returncode == 2 and "optimizer.learning_rate: 0.0005 there, 1.0 now" in other.stderr
+    assert other.returncode == 2 and "optimizer.learning_rate: 0.001 there, 1.0 now" in other.stderr
     fresh = run(*arguments, "--steps", "1", "--fresh", cwd=tmp_path)
     assert fresh.returncode == 0 and (tmp_path / "out-2" / "model" / "config.json").exists()
     filled = run("fill", "--model", "out", "--top-k", "2", "The [MASK] sees the [MASK].", cwd=tmp_path)

@@ -1,0 +1,51 @@
+"""`run.py convert`."""
+
+import os
+
+import click
+
+from keras_bert.checkpoints.conversion import FORMATS, convert_folder
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.cli.options import casing_option
+from keras_bert.errors import UserError
+from keras_bert.text.vocabulary import Vocabulary
+
+
+@click.command()
+@click.option("--to", type=click.Choice(FORMATS), required=True, help="Whose format is written.")
+@casing_option
+@click.argument("model", metavar="MODEL")
+@click.argument("directory", metavar="DIR")
+def convert(to, lower_case, model, directory):
+    """Write a model in Google's format or Hugging Face's, without loss.
+
+    \b
+    MODEL is a run folder, a model folder, a Hugging Face folder or Google's; DIR a new folder.
+
+    \b
+    Example:
+      python run.py convert --to google runs/demo demo_in_tf1
+    """
+    if os.path.isfile(directory) or os.path.isdir(directory) and os.listdir(directory):
+        raise UserError(f"{directory}: needs a new or empty folder. Received: one that is not. Give another DIR.")
+    folder = open_model_folder(model, lower_case)
+    for line in folder.notes:
+        click.echo(line)
+    vocabulary = Vocabulary.from_file(folder.vocabulary_file)
+    folder.require_length(len(vocabulary))
+    left_out = convert_folder(folder, to, directory, vocabulary)
+    if left_out:
+        click.echo(f"Left out, as BERT has no such tensors: {', '.join(left_out)}.")
+    if to == "google":
+        _say_what_google_leaves_open(folder.tokenizer)
+    click.echo(f"Written: {directory}. Next: python run.py inspect {directory}")
+
+
+def _say_what_google_leaves_open(tokenizer):
+    option = "--do_lower_case" + ("" if tokenizer.lower_case else "=false")
+    click.echo(f"Google's folder does not say how texts are cased; its programs need {option}.")
+    if not tokenizer.is_berts_own():
+        click.echo(
+            f"Its tokenizer has no setting for strip_accents {tokenizer.strip_accents}, "
+            f"tokenize_chinese_chars {tokenizer.split_chinese}."
+        )

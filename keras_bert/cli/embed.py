@@ -1,0 +1,68 @@
+"""`run.py embed`."""
+
+import click
+
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.cli.options import casing_option
+from keras_bert.config.pooling import POOLINGS, check_embedding
+from keras_bert.errors import UserError
+from keras_bert.files import exists
+from keras_bert.quiet import import_tensorflow
+
+
+@click.command()
+@click.option(
+    "--model", required=True, metavar="MODEL", help="A run folder, or a folder of Hugging Face's or Google's."
+)
+@click.option(
+    "--input", "source", required=True, metavar="FILE|-", help="One text a line; also .gz, .bz2, .xz. -: what comes in."
+)
+@click.option("--output", required=True, metavar="FILE.npz", help="The arrays to write.")
+@click.option("--pooling", type=click.Choice(POOLINGS), default="mean", show_default=True)
+@click.option(
+    "--max-length",
+    type=int,
+    help="Tokens of a text, [CLS] and [SEP] included; longer ones are cut. Default: as many as the model takes.",
+)
+@click.option(
+    "--batch-tokens",
+    type=click.IntRange(min=1),
+    default=4096,
+    show_default=True,
+    help="Tokens computed at once, padding included.",
+)
+@casing_option
+@click.pass_context
+def embed(context, model, source, output, pooling, max_length, batch_tokens, lower_case):
+    """Write the vectors of texts to a file that numpy.load opens.
+
+    \b
+    mean    each text's mean over its tokens of the last layer, [CLS] and [SEP] included
+    cls     the last layer's [CLS]
+    last4   the last four layers, concatenated for each token, then their mean over the tokens
+    tokens  one vector of the last layer for each piece of each text: embeddings [pieces, hidden]
+            with pieces (ids), starts and ends (in characters of the line), rows (the first
+            piece of every text, and the end)
+
+    \b
+    Example:
+      python run.py embed --model runs/demo --input texts.txt --output vectors.npz
+    """
+    check_embedding(open_model_folder(model, lower_case).config, pooling, max_length)
+    if source != "-" and not exists(source):
+        raise UserError(f"{source}: no such file. Give one with a text a line, or - for what comes in.")
+    import_tensorflow(context.find_root().params["debug"])
+    from keras_bert.models.loading import load
+    from keras_bert.tasks.embedding import embed_file
+
+    embedder = load(model, lower_case).embedder(pooling, max_length, batch_tokens)
+    done = embed_file(embedder, source, output)
+    if done.cut:
+        click.echo(
+            f"{done.cut:,} of {done.texts:,} texts have more than {embedder.max_length} tokens and were cut, "
+            f"the first in line {done.first_cut:,}."
+        )
+    shape = ", ".join(map(str, done.shape))
+    click.echo(
+        f'Written: {output}, {done.texts:,} texts. Next: numpy.load("{output}")["embeddings"], float32 [{shape}]'
+    )

@@ -1,0 +1,76 @@
+"""`run.py convert`, `inspect` and `fill` on folders of every kind."""
+
+import os
+
+import pytest
+from click.testing import CliRunner
+from tiny import VOCABULARY, random_model, without_dropout
+
+from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.cli import main
+from keras_bert.models.encoder import BertEncoder
+from keras_bert.text.vocabulary import Vocabulary
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = str(tmp_path / "model")
+    write_model_folder(path, random_model(), VOCABULARY, lower_case=False)
+    return path
+
+
+def test_converted_there_and_back_fills_the_same(folder, tmp_path):
+    google, back = str(tmp_path / "google"), str(tmp_path / "back")
+    there = invoke("convert", "--to", "google", folder, google)
+    assert there.exit_code == 0 and "--do_lower_case=false" in there.output, there.output
+    again = invoke("convert", "--to", "huggingface", "--cased", google, back)
+    assert again.exit_code == 0 and "taken as" not in again.output
+    outputs = [invoke("fill", "--model", path, "--cased", "w1 [MASK]") for path in (folder, google, back)]
+    assert len({output.output for output in outputs}) == 1 and outputs[0].exit_code == 0, outputs[1].output
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(folder, tmp_path):
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "mine").write_text("precious")
+    result = invoke("convert", "--to", "google", folder, str(taken))
+    assert result.exit_code == 2 and "needs a new or empty folder" in result.output
+    assert os.listdir(taken) == ["mine"]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_whole_or_not_there_at_all(folder, tmp_path, monkeypatch, exists):
+    """A disk that fills up on the way leaves nothing that looks like a model."""
+
+    def fail(*arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    target = tmp_path / "target"
+    if exists:
+        target.mkdir()
+    monkeypatch.setattr(Vocabulary, "to_file", fail)
+    result = invoke("convert", "--to", "google", folder, str(target))
+    assert result.exit_code == 2
+    assert sorted(os.listdir(tmp_path)) == (["model", "target"] if exists else ["model"])
+    assert not exists or os.listdir(target) == []
+
+
+def test_inspect_says_what_is_there(folder, tmp_path):
+    google = str(tmp_path / "google")
+    invoke("convert", "--to", "google", folder, google)
+    for path in (folder, google):
+        output = invoke("inspect", path).output
+        assert "46 tensors" in output
+        assert "It holds the encoder, the pooler, the masked LM head, the next sentence head." in output
+
+
+def test_fill_refuses_an_encoder_alone_in_one_line(tmp_path):
+    path = str(tmp_path / "encoder")
+    write_model_folder(path, BertEncoder(without_dropout()), VOCABULARY, lower_case=True)
+    assert "It holds the encoder, the pooler.\n" in invoke("inspect", path).output
+    result = invoke("fill", "--model", path, "w1 [MASK]")
+    assert result.exit_code == 2 and f"Error: {path}: needs a masked LM head" in result.output

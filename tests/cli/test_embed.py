@@ -1,0 +1,50 @@
+"""`run.py embed`."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tiny import random_weights, without_dropout
+
+from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.cli import main
+from keras_bert.models.encoder import BertEncoder
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    encoder = BertEncoder(without_dropout())
+    random_weights(encoder)
+    path = str(tmp_path_factory.mktemp("model") / "model")
+    write_model_folder(path, encoder, Vocabulary([*SPECIAL_TOKENS, *(f"w{n}" for n in range(55))]), lower_case=True)
+    return path
+
+
+def embed(folder, *arguments, **options):
+    return CliRunner().invoke(main, ["embed", "--model", folder, *arguments], **options)
+
+
+def test_the_last_line_opens_the_file(folder, tmp_path):
+    output = str(tmp_path / "out.npz")
+    result = embed(folder, "--input", "-", "--output", output, input="w1 w2\n" + "w3 " * 30 + "\n")
+    assert result.exit_code == 0, result.output
+    assert "1 of 2 texts have more than 24 tokens and were cut, the first in line 2." in result.output
+    last = result.output.splitlines()[-1]
+    assert "float32 [2, 16]" in last
+    expression = last.partition("Next: ")[2].partition(", float32")[0]
+    assert eval(expression, {"numpy": np}).shape == (2, 16)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "absent.txt"], "absent.txt: no such file"),
+        (["--input", "-", "--max-length", "600"], "max_length: needs 3 to 24 tokens"),
+        (["--input", "-", "--pooling", "last4"], "Pooling last4: needs a model of 4 layers. Received: one of 2"),
+        (["--input", "-"], "Standard input: needs at least one line"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(folder, tmp_path, arguments, message):
+    result = embed(folder, "--output", str(tmp_path / "out.npz"), *arguments)
+    assert result.exit_code == 2 and f"Error: {message}" in result.output
+    assert list(tmp_path.iterdir()) == []
