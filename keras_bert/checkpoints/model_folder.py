@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import os
 
-from keras_bert import settings
+from keras_bert import files, settings
 from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.load_report import LoadReport
@@ -25,6 +25,8 @@ from keras_bert.config.classification import ARCHITECTURE, ClassificationConfig
 from keras_bert.errors import UserError
 
 CONFIG = "config.json"
+# The one field of config.json that transformers does not know, and keeps.
+TASK_FIELD = "keras_bert"
 
 
 @dataclasses.dataclass
@@ -75,12 +77,27 @@ class ModelFolder:
         config_file = os.path.join(self.path, google.CONFIG if self.kind == "google" else CONFIG)
         return ClassificationConfig.from_fields(self.other_fields, num_labels, config_file)
 
+    @property
+    def task(self):
+        """What config.json says of the task that the model was fine-tuned on here: `task` (its name) and what its
+        problem described, such as `max_length`; empty for other models.
+        """
+        return self.other_fields.get(TASK_FIELD) or {}
+
     def require_length(self, vocabulary_length):
         """Raises `UserError` for a vocabulary that is not the model's."""
         if vocabulary_length != self.config.vocab_size:
             raise UserError(
                 f"{self.vocabulary_file}: needs {self.config.vocab_size} rows, as the config's vocab_size says. "
                 f"Received: {vocabulary_length}. Is it another model's vocabulary?"
+            )
+
+    def require_positions(self, max_length):
+        """Raises `UserError` for rows of more tokens than the model has positions."""
+        if max_length > self.config.max_position_embeddings:
+            raise UserError(
+                f"input.max_length: needs at most {self.config.max_position_embeddings}, the max_position_embeddings "
+                f"of {self.path}. Received: {max_length}."
             )
 
     def parts(self):
@@ -150,6 +167,15 @@ def find_model_folder(path):
     )
 
 
+def newest_pretrained(folder):
+    """The newest of the runs in `folder` that holds a model not yet fine-tuned on a task; None where there is none."""
+    paths = [os.path.join(folder, name) for name in files.list_folder(folder)]
+    configs = {path: os.path.join(path, "model", CONFIG) for path in paths}
+    found = [path for path in paths if os.path.isfile(configs[path])]
+    pretrained = [path for path in found if TASK_FIELD not in settings.read_json(configs[path])]
+    return max(pretrained, key=lambda path: os.path.getmtime(configs[path]), default=None)
+
+
 def open_model_folder(path, lower_case=None):
     """Reads the small files of the folder that `path` names.
 
@@ -194,7 +220,7 @@ def _other_fields(config_file):
 
 
 def write_model_folder(
-    path, model, vocabulary, lower_case, strip_accents=None, split_chinese=True, classification=None
+    path, model, vocabulary, lower_case, strip_accents=None, split_chinese=True, classification=None, task=None
 ):
     """Writes a model to `path`, whole or not at all, in Hugging Face's format.
 
@@ -204,6 +230,8 @@ def write_model_folder(
         vocabulary: a `text.Vocabulary`.
         lower_case, strip_accents, split_chinese: its tokenizer's, as for `WordPieceTokenizer`.
         classification: the `ClassificationConfig` of a `BertForSequenceClassification`.
+        task: what this program knows of the task that the model was fine-tuned on, a plain mapping; see
+            `ModelFolder.task`.
     """
     if classification and classification.num_labels != model.num_labels:
         raise ValueError(
@@ -211,5 +239,5 @@ def write_model_folder(
         )
     tensors = {name: variable.numpy() for name, variable in model_variables(model)}
     tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese)
-    fields = classification.to_fields() if classification else None
+    fields = {**(classification.to_fields() if classification else {}), **({TASK_FIELD: task} if task else {})}
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields)

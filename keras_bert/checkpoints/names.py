@@ -130,6 +130,9 @@ PARTS = {
     CLASSIFIER: _output_layer("classifier.dense", "classifier", ""),
 }
 
+# All that is not the network of the paper's figure 1, but trained for one objective or task.
+HEADS = tuple(part for part in PARTS if part not in (ENCODER, POOLER))
+
 
 def part_names(part, num_hidden_layers):
     """The `TensorName` of every tensor of a part of `PARTS`, layers written out."""

@@ -97,8 +97,8 @@ class LengthBatches:
     def epoch(self, epoch, first_batch=0):
         """A `tf.data.Dataset` of the batches `first_batch`, `first_batch + 1`, … of an epoch.
 
-        A batch has the encoder's three inputs, [batch, width] int32, what the rows hold besides, and `example_weights`
-        [batch] float32.
+        A batch has the encoder's three inputs, [batch, width] int32, what the rows hold besides, `example_weights`
+        [batch] float32, and `row_numbers` [batch] int32, -1 where a row only fills the batch.
         """
         plan, widths = self._plan(epoch)
         ids, starts = tf.constant(self._rows.ids), tf.constant(self._rows.starts)
@@ -123,6 +123,7 @@ class LengthBatches:
                 "input_mask": tf.cast(mask, tf.int32),
                 "input_type_ids": tf.cast(second, tf.int32),
                 "example_weights": weights * batch.get("example_weights", 1.0),
+                "row_numbers": tf.cast(numbers, tf.int32),
             }
 
         batches = tf.data.Dataset.from_tensor_slices((plan[first_batch:], widths[first_batch:].astype("int32")))
