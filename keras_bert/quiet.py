@@ -21,6 +21,8 @@ def import_tensorflow(debug=False):
 
         # Physical ones: several workers must not start TensorFlow before their strategy is made.
         tf.config.list_physical_devices()
+    # It warns of every static shape after the fifth, which batches by length have on purpose.
+    tf.get_logger().setLevel("ERROR")
 
 
 @contextlib.contextmanager

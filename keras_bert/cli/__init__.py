@@ -11,10 +11,12 @@ import click
 
 from keras_bert.cli.convert import convert
 from keras_bert.cli.embed import embed
+from keras_bert.cli.evaluate import evaluate
 from keras_bert.cli.fill import fill
 from keras_bert.cli.finetune import finetune
 from keras_bert.cli.inspect import inspect
 from keras_bert.cli.launch import launch
+from keras_bert.cli.predict import predict
 from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
 from keras_bert.cli.vocab import vocab
@@ -77,5 +79,5 @@ def main(debug):
     """
 
 
-for command in (pretrain, finetune, vocab, prepare, fill, embed, inspect, convert, launch):
+for command in (pretrain, finetune, evaluate, predict, vocab, prepare, fill, embed, inspect, convert, launch):
     main.add_command(command)

@@ -6,7 +6,7 @@ import click
 
 from keras_bert import files, settings
 from keras_bert.checkpoints.model_folder import find_model_folder, newest_pretrained, open_model_folder
-from keras_bert.cli.options import casing_option, given, run_options, run_settings
+from keras_bert.cli.options import casing_option, given, run_options, run_settings, table_options, table_settings
 from keras_bert.config.classification import PROBLEM_TYPES
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.recipes import find_config
@@ -22,12 +22,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 @click.option("--init", metavar="MODEL", help="The BERT to begin from. Default: the newest pretraining run in runs/.")
 @casing_option
 @click.option("--from-scratch", is_flag=True, help="Take the architecture and vocabulary of --init, not its weights.")
-@click.option("--data-dir", metavar="DIR", help="The task's own files, or a folder of TFDS. Default: TFDS's own.")
-@click.option("--train", metavar="FILE", help="For text: CSV, TSV or JSON lines. Likewise --dev and --test.")
-@click.option("--dev", metavar="FILE", help="Without it a tenth of --train is held out.")
-@click.option("--test", metavar="FILE")
-@click.option("--text", "texts", multiple=True, metavar="COLUMN", help="The column with the text; twice for pairs.")
-@click.option("--label", metavar="COLUMN", help="The column with the label.")
+@table_options
 @click.option("--kind", type=click.Choice(list(_KINDS)), help="Of label: one class, several, or a number.")
 @click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<task>.")
 @click.option("--seeds", metavar="1,2,3", help="One run each, and what they come to: of the head, order and dropout.")
@@ -37,8 +32,8 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 @run_options
 @click.pass_context
 def finetune(
-    context, task, config, init, lower_case, from_scratch, data_dir, train, dev, test, texts, label, kind, output,
-    seeds, epochs, freeze, sweep, overrides, fresh, **run,
+    context, task, config, init, lower_case, from_scratch, kind, output, seeds, epochs, freeze, sweep, overrides, fresh,
+    data_dir, train, dev, test, texts, label, **run,
 ):  # fmt: skip
     """Fine-tune a BERT on a task, and keep the epoch that does best on the task's dev examples.
 
@@ -54,6 +49,7 @@ def finetune(
         raise UserError("--task: needs the name of a task, or --config a recipe's file. Received: neither.")
     if sweep and seeds:
         raise UserError("--sweep: needs one seed; --set training.seed=N chooses it. Received: --seeds as well.")
+    data = table_settings(data_dir, train, dev, test, texts, label)
     init = init or _newest()
     find_model_folder(init)
     flags = {
@@ -62,17 +58,12 @@ def finetune(
                 "init": init,
                 "lower_case": lower_case,
                 "from_scratch": from_scratch or None,
-                "data.folder": data_dir,
-                "data.train": train,
-                "data.dev": dev,
-                "data.test": test,
-                "data.texts": list(texts) or None,
-                "data.label": label,
                 "data.kind": _KINDS.get(kind),
                 "training.epochs": epochs,
                 "training.freeze": freeze or None,
             }
         ),
+        **{f"data.{key}": value for key, value in data.items()},
         **run_settings(**run),
     }
     chosen = {**dict(settings.parse_override(text) for text in overrides), **flags}

@@ -24,6 +24,29 @@ model_option = click.option(
     "--model", required=True, metavar="MODEL", help="A run folder, or a folder of Hugging Face's or Google's."
 )
 
+_TABLE_OPTIONS = (
+    click.option("--data-dir", metavar="DIR", help="The task's own files, or a folder of TFDS. Default: TFDS's own."),
+    click.option("--train", metavar="FILE", help="For text: CSV, TSV or JSON lines. Likewise --dev and --test."),
+    click.option("--dev", metavar="FILE", help="Without it a tenth of --train is held out."),
+    click.option("--test", metavar="FILE"),
+    click.option("--text", "texts", multiple=True, metavar="COLUMN", help="The column with the text; twice for pairs."),
+    click.option("--label", metavar="COLUMN", help="The column with the label."),
+)
+
+
+def table_options(command):
+    """Gives a command the options that say where a task's examples stand; `table_settings` takes them."""
+    for option in reversed(_TABLE_OPTIONS):
+        command = option(command)
+    return command
+
+
+def table_settings(data_dir, train, dev, test, texts, label):
+    """`{field of TaskDataConfig: value}` of those of `table_options` that were given."""
+    values = {"folder": data_dir, "train": train, "dev": dev, "test": test, "texts": list(texts) or None}
+    return given({**values, "label": label})
+
+
 _RUN_OPTIONS = (
     click.option("--strategy", type=click.Choice(STRATEGIES), help="The devices to train on."),
     click.option("--devices", metavar="GPU:0,GPU:1", help="For one and mirrored: which devices."),

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.checkpoints.names import HEADS
 from keras_bert.data.length_batches import LengthBatches, choose_widths
+from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pictures import confusion_picture, loss_picture, write_pictures
 from keras_bert.training.budget import make_budget
@@ -17,7 +18,6 @@ from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.optimizer import make_optimizer
-from keras_bert.training.outputs import all_outputs
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import check_divisible, describe, wait_for_all, worker_number
 from keras_bert.training.surroundings import surroundings
@@ -74,7 +74,9 @@ class Finetuning:
         config, training, problem = self.config, self.config.training, self.problem
         self.report(describe(self.strategy))
         rows = problem.rows("train")
-        self.reader = self._batches(rows, training.seed, self._most_widths(rows))
+        pad_id = self.tokenizer.vocabulary.pad_id
+        widths = choose_widths(rows.lengths, self._most_widths(rows))
+        self.reader = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths)
         self.report(
             f"{len(rows):,} rows for training, {self.reader.batches_per_epoch:,} batches of {training.batch_size} "
             f"an epoch, {self.reader.padding_share:.1%} of their tokens padding."
@@ -97,6 +99,7 @@ class Finetuning:
             self.strategy, self.model, problem.objective, self.optimizer, config.optimizer.clip_norm,
             training.seed, training.jit_compile, training.accumulation,
         )  # fmt: skip
+        self.evaluate = Evaluator(problem, self.model, pad_id, self.strategy, training.batch_size)
         self.batches = PhasedBatches([self.reader], self.budget, self.strategy.experimental_distribute_dataset)
 
     def _optimizer_settings(self, steps):
@@ -113,11 +116,6 @@ class Finetuning:
         steps = training.steps or training.epochs * len(rows) / training.batch_size
         return min(max(int(steps / _STEPS_A_WIDTH), 1), _MOST_WIDTHS)
 
-    def _batches(self, rows, seed, most_widths, shuffle=True):
-        widths = choose_widths(rows.lengths, most_widths)
-        pad_id = self.tokenizer.vocabulary.pad_id
-        return LengthBatches(rows, self.config.training.batch_size, seed, pad_id, widths, shuffle)
-
     def restore(self):
         """Takes the newest checkpoint, or the weights of `init`; returns the steps done."""
         training = self.config.training
@@ -133,15 +131,6 @@ class Finetuning:
             loaded = self.folder.load_into(self.model, new_parts=HEADS)
             self.report("\n".join([f"Beginning from the weights of {self.folder.path}.", *loaded.lines()]))
         return done
-
-    def evaluate(self, split):
-        """`(outputs, {name: figure})` of a split that has labels."""
-        rows = self.problem.rows(split)
-        batches = self._batches(rows, 0, _MOST_WIDTHS // 2, shuffle=False).all_batches()
-        outputs, figures = all_outputs(
-            self.step, self.strategy.experimental_distribute_dataset(batches), self.problem.by_token
-        )
-        return outputs, {**figures, **self.problem.evaluate(split, outputs)}
 
     def train(self, first_step):
         """Trains from `first_step` to the end; returns the steps done."""

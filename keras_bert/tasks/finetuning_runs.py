@@ -44,6 +44,9 @@ class FinetuningRuns:
         self._folder.require_positions(config.input.max_length)
         self._tokenizer = model_tokenizer(self._folder)
         self.problem = open_problem(config, self._tokenizer, report=report)
+        # What is wrong with the data is told before anything is written.
+        for split in ("train", *self.problem.dev_splits):
+            self.problem.rows(split)
 
     def one(self, path, **changes):
         """Runs once in the folder `path`, with other `training` settings and `learning_rate`; returns the results."""

@@ -10,7 +10,7 @@ from keras_bert.tasks.tabular import text_task
 TASKS = (*GLUE, "text")
 
 
-def open_problem(config, tokenizer, head=None, report=print):
+def open_problem(config, tokenizer, head=None, report=print, noise=None):
     """The problem of a `FinetuneConfig`: see `tasks.sequence_problem.SequenceProblem`.
 
     Args:
@@ -18,16 +18,17 @@ def open_problem(config, tokenizer, head=None, report=print):
         tokenizer: the `WordPieceTokenizer` of the model.
         head: the config of a trained model's head, whose labels the task then has; else None.
         report: takes one line of text at a time.
+        noise: function (text) -> text that the examples go through; None for none.
 
     Raises:
         UserError: no such task, or its data cannot be used.
     """
     if config.task == "text":
-        return SequenceProblem(_own_table(config.data, head), "", tokenizer, config, head, report)
+        return SequenceProblem(_own_table(config.data, head), "", tokenizer, config, head, report, noise)
     if config.task not in GLUE:
         raise UserError(f"task: needs one of {', '.join(TASKS)}. Received: {config.task!r}.")
     task = GLUE[config.task]
-    return SequenceProblem(task, task_source(task, config.data.folder), tokenizer, config, head, report)
+    return SequenceProblem(task, task_source(task, config.data.folder), tokenizer, config, head, report, noise)
 
 
 def task_source(task, folder):

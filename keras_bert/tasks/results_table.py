@@ -36,6 +36,15 @@ def sweep_lines(found):
     return table_lines(rows)
 
 
+def evaluation_lines(found, metrics):
+    """The lines of a table of `{split: {what was done to the texts: {metric: number}}}`, in per cent."""
+    rows = [["split", "texts", *metrics]]
+    for split, by_noise in found.items():
+        for noise, figures in by_noise.items():
+            rows.append([split, noise, *(f"{100 * figures[metric]:.2f}" for metric in metrics)])
+    return table_lines(rows)
+
+
 def glue_lines(results):
     """The lines of GLUE's table: a column a task, the main metric in per cent, with the average as in BERT's paper.
 

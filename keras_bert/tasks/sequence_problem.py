@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from keras_bert.config.classification import REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.sequence_classification import BertForSequenceClassification
@@ -30,18 +30,20 @@ class SequenceProblem:
         config: a `FinetuneConfig`.
         head: the `ClassificationConfig` of a trained model, whose labels the task then has; else None.
         report: takes one line of text at a time.
+        noise: function (text) -> text that the examples go through; may be set anew later; None for none.
 
     Attributes:
         task: the `Task` with its labels.
         head: the `ClassificationConfig`.
         main_metric: the name of what the best epoch is chosen by; higher is better.
+        metric_names: of all that `evaluate` gives, the main one first.
         by_token: names of the model's outputs that are [batch, seq, …]: none.
         dev_splits: names, the main one first.
     """
 
     by_token = ()
 
-    def __init__(self, task, source, tokenizer, config, head=None, report=print):
+    def __init__(self, task, source, tokenizer, config, head=None, report=print, noise=None):
         if head is None:
             self.task = with_labels(task, source)
             head = ClassificationConfig(self.task.labels or (task.label or "score",), task.kind)
@@ -52,11 +54,13 @@ class SequenceProblem:
             self.task = dataclasses.replace(task, labels=head.labels)
         self.head = head
         self.main_metric = self.task.main_metric
+        self.metric_names = self.task.metrics
         self.dev_splits = self.task.dev_splits
         self._source = source
         self._tokenizer = tokenizer
         self._config = config
         self._report = report
+        self.noise = noise
         self._kept = {}
 
     def described(self):
@@ -99,17 +103,34 @@ class SequenceProblem:
 
     def predictions(self, split, outputs):
         """What the outputs answer for each example; see `scores.predictions`."""
-        return predictions(self.head, self.logits(split, outputs))
+        return predictions(self.head, self.mean_logits(outputs, self._read(split)[2]))
 
-    def logits(self, split, outputs):
-        """Float64 [examples, labels]: the mean over the rows of each example."""
+    def mean_logits(self, outputs, numbers):
+        """Float64 [examples, labels]: the mean over the rows of each example; `numbers` as of `rows_of`."""
         of_rows = np.asarray(outputs["logits"], "float64")
-        examples, _, numbers = self._read(split)
-        if len(of_rows) == len(examples):
-            return of_rows
-        sums = np.zeros((len(examples), of_rows.shape[1]))
+        sums = np.zeros((numbers.max() + 1, of_rows.shape[1]))
         np.add.at(sums, numbers, of_rows)
         return sums / np.bincount(numbers)[:, None]
+
+    def rows_of(self, texts):
+        """`(TokenRows, the number of the example of each row)` of one or two lists of texts.
+
+        Their `labels` are 0, which is there for any task, since what is computed for labelled rows is so for others.
+        """
+        if self.noise:
+            texts = [[self.noise(text) for text in column] for column in texts]
+        rows, numbers = sequence_rows(texts, self._tokenizer, self._config.input)
+        rows.extra["example_weights"] = (1.0 / np.bincount(numbers)[numbers]).astype("float32")
+        shape = (len(rows), self.head.num_labels) if self.head.problem_type == MULTI_LABEL else (len(rows),)
+        rows.extra["labels"] = np.zeros(shape, "int32" if self.head.problem_type == SINGLE_LABEL else "float32")
+        return rows, numbers
+
+    def splits_like(self, name):
+        """The splits whose names begin so: `dev` stands for both of MNLI's. Raises `UserError` for none."""
+        found = [split for split in self.task.splits if split.startswith(name)]
+        if not found:
+            raise UserError(f"split: needs one of {', '.join(self.task.splits)}. Received: {name!r}.")
+        return found
 
     def baseline(self, split):
         """The scores of the most frequent answer in training, as `evaluate`'s."""
@@ -139,16 +160,16 @@ class SequenceProblem:
 
     def _read(self, split):
         """(`Examples`, their `TokenRows`, the number of the example of each row)."""
-        if split not in self._kept:
+        key = split, self.noise
+        if key not in self._kept:
             examples = load_examples(self.task, split, self._source)
             for line in examples.warnings:
                 self._report(line)
-            rows, numbers = sequence_rows(examples.texts, self._tokenizer, self._config.input)
+            rows, numbers = self.rows_of(examples.texts)
             if examples.labels is not None:
                 rows.extra["labels"] = examples.labels[numbers]
-            rows.extra["example_weights"] = (1.0 / np.bincount(numbers)[numbers]).astype("float32")
-            self._kept[split] = examples, rows, numbers
-        return self._kept[split]
+            self._kept[key] = examples, rows, numbers
+        return self._kept[key]
 
     def _class_weights(self):
         """[labels] numbers, or None where all count alike."""
@@ -166,7 +187,8 @@ class SequenceProblem:
         unknown = next((label for label in training.class_weights if str(label) not in self.head.labels), None)
         if unknown is not None:
             raise UserError(
-                f"training.class_weights: needs names of labels, of {', '.join(self.head.labels)}. Received: {unknown!r}."
+                f"training.class_weights: needs names of labels, of {', '.join(self.head.labels)}. "
+                f"Received: {unknown!r}."
             )
         named = {str(label): weight for label, weight in training.class_weights.items()}
         return [named.get(label, 1.0) for label in self.head.labels]

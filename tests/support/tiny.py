@@ -46,7 +46,7 @@ def pretraining_batch(config, batch=4, seq=12, predictions=3, seed=0):
     }
 
 
-def random_weights(model, seed=0):
+def random_weights(model, seed=0, scale=0.2):
     """Gives every variable of a `BertForPreTraining` random values, biases and LayerNorm too.
 
     Returns `{Hugging Face name: array in Hugging Face's orientation}`.
@@ -54,7 +54,7 @@ def random_weights(model, seed=0):
     rng = np.random.default_rng(seed)
     tensors = {}
     for name, variable in model_variables(model):
-        value = rng.normal(0.0, 0.2, variable.shape).astype("float32")
+        value = rng.normal(0.0, scale, variable.shape).astype("float32")
         value += name.attribute.endswith("gamma")
         variable.assign(value)
         tensors[name.huggingface.name] = value.T if name.huggingface.transposed else value

@@ -128,6 +128,20 @@ def test_the_best_and_every_nth_stay(tmp_path):
     assert checkpoints.steps() == [2, 4, 8, 9]
 
 
+def test_the_best_is_restored_or_its_damage_told(tmp_path):
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 1, model=model, optimizer=optimizer)
+    assert checkpoints.restore_best() is None
+    for step, score in ((1, 2.0), (2, 1.0), (3, 3.0)):
+        model.weights[0].assign(0 * model.weights[0] + step)
+        checkpoints.save(step, score)
+    assert checkpoints.restore_best() == 2
+    assert float(model.weights[0].numpy().flat[0]) == 2.0
+    next((tmp_path / "step-000000002").glob("checkpoint.data*")).write_bytes(b"")
+    with pytest.raises(UserError, match="best of the run"):
+        checkpoints.restore_best()
+
+
 def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
     model, optimizer = make()
     checkpoints = Checkpoints(tmp_path, 2, model=model, optimizer=optimizer)

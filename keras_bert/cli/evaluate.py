@@ -1,0 +1,49 @@
+"""`run.py evaluate`."""
+
+import click
+
+from keras_bert import files
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.cli.options import model_option, table_options, table_settings
+from keras_bert.data.noise import noise as noise_of
+from keras_bert.quiet import import_tensorflow
+
+
+@click.command()
+@model_option
+@click.option("--split", default="dev", show_default=True, help="dev, or another split that has labels.")
+@click.option(
+    "--noise", "noises", multiple=True, metavar="typo=SHARE|nospace", help="Also with such errors in it; repeatable."
+)
+@click.option("--output", metavar="FILE", help="The figures as JSON.")
+@table_options
+@click.pass_context
+def evaluate(context, model, split, noises, output, **data):
+    """Score a fine-tuned model on examples with labels.
+
+    \b
+    typo=0.3   three words of ten with a wrong, missing, doubled or misplaced letter
+    nospace    no spaces between the words
+
+    \b
+    Examples:
+      python run.py evaluate --model runs/sst2
+      python run.py evaluate --model runs/sst2 --data-dir glue --noise typo=0.3 --noise nospace
+    """
+    disturbances = {"": None, **{setting: noise_of(setting) for setting in noises}}
+    open_model_folder(model)
+    import_tensorflow(context.find_root().params["debug"])
+    from keras_bert.tasks.evaluation import FinetunedModel
+    from keras_bert.tasks.results_table import evaluation_lines
+
+    finetuned = FinetunedModel(model, table_settings(**data), report=click.echo)
+    found = {}
+    for name, disturbance in disturbances.items():
+        finetuned.problem.noise = disturbance
+        for of_split in finetuned.problem.splits_like(split):
+            found.setdefault(of_split, {})[name or "as it is"] = finetuned.evaluate(of_split)[1]
+    for line in evaluation_lines(found, finetuned.problem.metric_names):
+        click.echo(line)
+    if output:
+        files.write_json(output, found)
+        click.echo(f"Written: {output}. Next: python -m json.tool {output}")

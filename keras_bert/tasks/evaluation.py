@@ -1,0 +1,117 @@
+"""A fine-tuned model over the examples of a task."""
+
+import dataclasses
+
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
+from keras_bert.data.length_batches import LengthBatches, choose_widths
+from keras_bert.errors import UserError
+from keras_bert.files import exists, join
+from keras_bert.models.loading import load
+from keras_bert.tasks.problems import open_problem
+from keras_bert.training.outputs import all_outputs
+from keras_bert.training.step import Step
+from keras_bert.training.strategy import make_strategy
+
+# Each width is traced once.
+_MOST_WIDTHS = 4
+
+
+class Evaluator:
+    """Computes a model's outputs for rows of any lengths.
+
+    Args:
+        problem: what is judged; see `tasks.sequence_problem.SequenceProblem`.
+        model: its Keras model.
+        pad_id: the id of [PAD].
+        strategy: the `tf.distribute.Strategy` in whose scope the model was made.
+        batch_size: rows at once.
+    """
+
+    def __init__(self, problem, model, pad_id, strategy, batch_size):
+        self._problem = problem
+        self._pad_id = pad_id
+        self._strategy = strategy
+        self._batch_size = batch_size
+        self._step = Step(strategy, model, problem.objective)
+
+    def __call__(self, split):
+        """`(outputs, {name: figure})` of a split that has labels; see `training.outputs.all_outputs`."""
+        outputs, figures = self.outputs(self._problem.rows(split))
+        return outputs, {**figures, **self._problem.evaluate(split, outputs)}
+
+    def outputs(self, rows):
+        """`(outputs, {name: figure of the objective})` of `TokenRows`."""
+        widths = choose_widths(rows.lengths, _MOST_WIDTHS)
+        batches = LengthBatches(rows, self._batch_size, 0, self._pad_id, widths, shuffle=False).all_batches()
+        return all_outputs(self._step, self._strategy.experimental_distribute_dataset(batches), self._problem.by_token)
+
+
+class FinetunedModel:
+    """A model that was fine-tuned here, with the task that its folder or its run tells.
+
+    Args:
+        path: a run folder or a model folder.
+        data: `{field of TaskDataConfig: value}` in place of what the run was trained on.
+        task: another task that the model answers too (GLUE's ax for MNLI's); None for its own.
+        noise: function (text) -> text that examples go through; None for none.
+        batch_size: rows at once.
+        report: takes one line of text at a time.
+
+    Attributes:
+        config: the `FinetuneConfig`.
+        problem: the task's problem.
+        model: the Keras model.
+        tokenizer: its `WordPieceTokenizer`.
+        evaluate: the `Evaluator`.
+
+    Raises:
+        UserError: the folder does not say what its model was fine-tuned on, or the data do not fit.
+    """
+
+    def __init__(self, path, data=None, task=None, noise=None, batch_size=32, report=print):
+        folder = open_model_folder(path)
+        self.config = finetune_config(path, folder, data or {}, task)
+        strategy = make_strategy("one")
+        with strategy.scope():
+            loaded = load(path)
+        self.model, self.tokenizer = loaded.model, loaded.tokenizer
+        self.problem = open_problem(self.config, self.tokenizer, loaded.classification, report, noise)
+        self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
+
+
+def finetune_config(path, folder, data, task=None):
+    """The `FinetuneConfig` of a model: that of its run, or what its folder says of its task.
+
+    Args:
+        path: a run folder or a model folder.
+        folder: its `ModelFolder`.
+        data: `{field of TaskDataConfig: value}` that win.
+        task: another task's name.
+    """
+    described = folder.task
+    if not described:
+        raise UserError(
+            f"{path}: needs a model that was fine-tuned here on a task. Received: one whose config.json names none. "
+            "Fine-tune one with: python run.py finetune --task NAME --init MODEL"
+        )
+    config = _run_config(path)
+    if config is None:
+        config = FinetuneConfig(described["task"], data=_fields(TaskDataConfig, described))
+    return dataclasses.replace(
+        config,
+        task=task or described["task"],
+        input=_fields(InputConfig, described),
+        data=dataclasses.replace(config.data, **data),
+    )
+
+
+def _run_config(path):
+    """The config of the run that a folder is of, or None for a folder of a model alone."""
+    file = join(path, "config.yaml")
+    return FinetuneConfig.from_file(file) if exists(file) else None
+
+
+def _fields(cls, values):
+    names = {field.name for field in dataclasses.fields(cls)}
+    return cls(**{name: value for name, value in values.items() if name in names})

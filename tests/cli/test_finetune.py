@@ -1,0 +1,151 @@
+"""finetune, evaluate and predict as a user gives them."""
+
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+from finetuning import write_reviews, write_sst2, write_tiny_bert
+from glue_folder import write_glue
+
+from keras_bert.cli import main
+
+SMALL = ["--set", "input.max_length=24", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a model, SST-2 and all of GLUE in small."""
+    folder = tmp_path_factory.mktemp("cli")
+    write_tiny_bert(folder / "bert")
+    write_sst2(folder / "sst2")
+    write_glue(folder / "glue")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(place):
+    """The run of `finetune --task sst2`."""
+    run = str(place / "run")
+    result = give(
+        "finetune", "--task", "sst2", "--init", place / "bert", "--data-dir", place / "sst2", "--output", run, *SMALL
+    )
+    assert result.exit_code == 0, result.output
+    assert "majority" in result.output and "Written: " in result.output
+    return run
+
+
+def give(*arguments, stdin=None):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+
+
+def test_evaluate_scores_the_run_also_with_errors_in_the_texts(trained, place, tmp_path):
+    figures = tmp_path / "figures.json"
+    result = give("evaluate", "--model", trained, "--noise", "nospace", "--noise", "typo=1", "--output", figures)
+    assert result.exit_code == 0, result.output
+    found = json.loads(figures.read_text(encoding="utf-8"))["dev"]
+    kept = json.load(open(os.path.join(trained, "results.json"), encoding="utf-8"))["splits"]["dev"]
+    assert found["as it is"]["accuracy"] == kept["accuracy"] > 0.8
+    assert found["nospace"]["accuracy"] < 0.7
+
+
+def test_predict_writes_what_the_server_takes(trained, place, tmp_path):
+    result = give("predict", "--model", trained, "--split", "test", "--output", tmp_path / "submission")
+    assert result.exit_code == 0, result.output
+    lines = (tmp_path / "submission" / "SST-2.tsv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "index\tprediction" and len(lines) == 11
+    assert {line.split("\t")[1] for line in lines[1:]} <= {"0", "1"}
+
+
+def test_predict_answers_lines_and_tables_alike(trained, place, tmp_path):
+    texts = ["w1 good w2", "dull w3 \u2603 it's"]
+    table = tmp_path / "table.jsonl"
+    table.write_text("".join(json.dumps({"sentence": text}) + "\n" for text in texts), encoding="utf-8")
+    by_lines = give("predict", "--model", trained, "--input", "-", "--output", "-", stdin="\n".join(texts) + "\n")
+    assert by_lines.exit_code == 0, by_lines.output
+    answers = [json.loads(line) for line in by_lines.output.splitlines()]
+    assert [(answer["sentence"], answer["label"]) for answer in answers] == list(zip(texts, ["positive", "negative"]))
+    assert all(0.99 < sum(answer["probabilities"].values()) < 1.01 for answer in answers)
+    output = tmp_path / "answers.jsonl"
+    assert give("predict", "--model", trained, "--input", table, "--output", output).exit_code == 0
+    assert [json.loads(line)["label"] for line in output.read_text(encoding="utf-8").splitlines()] == [
+        answer["label"] for answer in answers
+    ]
+
+
+@pytest.mark.slow
+def test_all_of_glue_in_one_table(place, tmp_path):
+    output = tmp_path / "glue"
+    result = give(
+        "finetune", "--task", "glue", "--init", place / "bert", "--data-dir", place / "glue", "--output", output,
+        *SMALL, "--steps", "1",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    tasks = json.loads((output / "results.json").read_text(encoding="utf-8"))["tasks"]
+    assert set(tasks) == {"cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli"}
+    assert set(tasks["mnli"]["splits"]) == {"dev_matched", "dev_mismatched"}
+    rows = {line[:18].strip(): line.split()[-1] for line in result.output.splitlines() if "(" in line[:20]}
+    assert rows["BERT base (test)"] == "79.6" and rows["BERT large (test)"] == "82.1"
+    # The diagnostic set is answered by the model of MNLI.
+    answered = give(
+        "predict", "--model", output / "mnli", "--task", "ax", "--split", "test", "--data-dir", place / "glue",
+        "--output", tmp_path / "ax",
+    )  # fmt: skip
+    assert answered.exit_code == 0, answered.output
+    lines = (tmp_path / "ax" / "AX.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 3 and set(line.split("\t")[1] for line in lines[1:]) <= {
+        "entailment", "neutral", "contradiction",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["finetune"], "--task: needs the name of a task"),
+        (["finetune", "--task", "sst3", "--init", "BERT"], "sst3: no such config"),
+        (["finetune", "--task", "sst2", "--init", "absent"], "absent: needs a model folder"),
+        (["finetune", "--task", "sst2", "--init", "BERT", "--seeds", "1,1"], "--seeds: needs different whole numbers"),
+        (["finetune", "--task", "sst2", "--init", "BERT", "--data-dir", "absent", *SMALL], "absent: needs"),
+        (["finetune", "--task", "sst2", "--init", "BERT"], "input.max_length: needs at most 32"),
+        (
+            ["finetune", "--task", "sst2", "--init", "BERT", "--set", "training.epoch=3"],
+            "The nearest is training.epochs",
+        ),
+        (["evaluate", "--model", "BERT"], "needs a model that was fine-tuned here on a task"),
+        (["predict", "--model", "BERT", "--output", "x"], "Give one of the two"),
+        (["evaluate", "--model", "BERT", "--noise", "rain"], "noise: needs typo=SHARE"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(arguments, message, place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = [place / "bert" if argument == "BERT" else argument for argument in arguments]
+    result = give(*given)
+    assert result.exit_code == 2 and message in result.output, result.output
+    assert "Traceback" not in result.output and not os.path.exists("runs")
+
+
+def test_without_init_the_newest_pretraining_run_is_taken(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "no run in runs/ holds one" in give("finetune", "--task", "sst2").output
+    for number, name in enumerate(("older", "newer")):
+        folder = tmp_path / "runs" / name
+        write_tiny_bert(folder / "model")
+        os.utime(folder / "model" / "config.json", (1000.0 + number, 1000.0 + number))
+    result = give("finetune", "--task", "sst2", "--data-dir", "absent", *SMALL)
+    assert "runs/newer, the newest pretraining run" in result.output and result.exit_code == 2
+
+
+def test_ones_own_table_by_its_columns(place, tmp_path):
+    train = write_reviews(tmp_path / "train.jsonl", 60)
+    run = tmp_path / "run"
+    result = give(
+        "finetune", "--task", "text", "--init", place / "bert", "--train", train, "--text", "text", "--label", "label",
+        "--output", run, *SMALL, "--steps", "2",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    wrong = give("finetune", "--task", "text", "--init", place / "bert", "--train", train, "--text", "txt", *SMALL)
+    assert wrong.exit_code == 2 and "'txt'" in wrong.output
+    # The folder of the model alone knows its columns and its labels.
+    dev = write_reviews(tmp_path / "dev.jsonl", 20, seed=5)
+    result = give("evaluate", "--model", run / "model", "--dev", dev)
+    assert result.exit_code == 0 and "macro_f1" in result.output, result.output

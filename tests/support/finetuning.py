@@ -1,0 +1,66 @@
+"""A tiny model folder and a task that it can learn in seconds."""
+
+import json
+
+import numpy as np
+from tiny import random_weights, without_dropout
+
+from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+WORDS = ("good", "fine", "nice", "bad", "dull", "poor", *(f"w{number}" for number in range(49)))
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *WORDS])
+
+
+def write_tiny_bert(folder):
+    """A pretrained model, as its folder; returns the path."""
+    model = BertForPreTraining(without_dropout(max_position_embeddings=32))
+    random_weights(model)
+    write_model_folder(str(folder), model, VOCABULARY, lower_case=True)
+    return str(folder)
+
+
+def reviews(count, seed=0):
+    """[(text, label)]: the one word that tells stands anywhere among some that do not."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for _ in range(count):
+        label = int(random.integers(2))
+        telling = WORDS[3 * (1 - label) + int(random.integers(3))]
+        others = [f"w{number}" for number in random.integers(0, 49, random.integers(1, 12))]
+        others.insert(int(random.integers(len(others) + 1)), telling)
+        rows.append((" ".join(others), ("negative", "positive")[label]))
+    return rows
+
+
+def write_reviews(path, count, seed=0, name=lambda label: label):
+    """A JSON-lines table with the columns `text` and `label`; returns the path."""
+    rows = ({"text": text, "label": name(label)} for text, label in reviews(count, seed))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def write_sst2(folder, train=240, dev=48):
+    """SST-2's folder in GLUE's form, below `folder`; returns `folder`."""
+    home = folder / "SST-2"
+    home.mkdir(parents=True)
+    for split, count in (("train", train), ("dev", dev)):
+        rows = [f"{text} \t{int(label == 'positive')}" for text, label in reviews(count, seed=len(split))]
+        (home / f"{split}.tsv").write_text("\n".join(["sentence\tlabel", *rows]) + "\n", encoding="utf-8")
+    rows = [f"{number}\t{text}" for number, (text, _) in enumerate(reviews(10, seed=9))]
+    (home / "test.tsv").write_text("\n".join(["index\tsentence", *rows]) + "\n", encoding="utf-8")
+    return str(folder)
+
+
+def finetune_config(init, task="sst2", **overrides):
+    values = {
+        "task": task,
+        "name": task,
+        "init": init,
+        "input": {"max_length": 24},
+        "optimizer": {"learning_rate": 1e-2},
+        "training": {"batch_size": 8, "epochs": 4, "log_every": 4},
+    }
+    return FinetuneConfig.from_mapping(values, overrides)

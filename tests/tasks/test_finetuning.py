@@ -1,0 +1,218 @@
+"""Fine-tuning end to end on a small made-up task: it learns, goes on, keeps the best, and its model stands alone."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from finetuning import finetune_config, write_reviews, write_sst2, write_tiny_bert
+
+import keras_bert
+from keras_bert.errors import RunStopped, UserError
+from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuning_runs import FinetuningRuns
+from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.run_folder import RunFolder
+
+CLOCKED = {"examples_per_second", "tokens_per_second", "data_wait_fraction"}
+
+
+@pytest.fixture(scope="module")
+def init(tmp_path_factory):
+    return write_tiny_bert(tmp_path_factory.mktemp("bert") / "model")
+
+
+@pytest.fixture(scope="module")
+def glue(tmp_path_factory):
+    return write_sst2(tmp_path_factory.mktemp("glue"))
+
+
+def quiet(line):
+    pass
+
+
+@pytest.fixture(scope="module")
+def run(init, glue, tmp_path_factory):
+    """(path, results) of a run to its end."""
+    path = str(tmp_path_factory.mktemp("runs") / "sst2")
+    return path, FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).one(path)
+
+
+def figures(path):
+    lines = read_metrics(RunFolder(path).metrics_file)
+    return [{key: value for key, value in line.items() if key not in CLOCKED} for line in lines]
+
+
+def test_it_learns_and_writes_what_it_promises(run):
+    path, results = run
+    assert results["splits"]["dev"]["accuracy"] > 0.9 > results["baseline"]["dev"]["accuracy"]
+    assert np.sum(results["splits"]["dev"]["confusion"]) == 48 and results["warnings"] == []
+    assert {"config.yaml", "metrics.jsonl", "results.json", "model", "loss.png", "confusion_dev.png"} <= set(
+        os.listdir(path)
+    )
+    evaluations = {line["step"]: line["eval_accuracy"] for line in figures(path) if "eval_loss" in line}
+    assert list(evaluations) == [30, 60, 90, 120]
+    assert results["splits"]["dev"]["accuracy"] == max(evaluations.values())
+    assert evaluations[results["best_step"]] == max(evaluations.values())
+
+
+def test_the_model_folder_stands_alone_and_says_the_same(run, glue):
+    path, results = run
+    alone = FinetunedModel(os.path.join(path, "model"), {"folder": glue}, report=quiet)
+    assert alone.config.input.max_length == 24
+    outputs, scored = alone.evaluate("dev")
+    for name, value in scored.items():
+        assert value == pytest.approx(results["splits"]["dev"][name], abs=1e-5)
+    answer = keras_bert.load(path).predict(["w1 good w2", "w3 w4 dull"])
+    assert [one.label for one in answer] == ["positive", "negative"]
+
+
+def test_a_run_that_is_stopped_goes_on_to_the_same_end(run, init, glue, tmp_path, monkeypatch):
+    straight, expected = run
+    config = finetune_config(init, **{"data.folder": glue})
+    path = str(tmp_path / "stopped")
+    from keras_bert.training.stop_request import StopRequest
+
+    asked = []
+    with monkeypatch.context() as patch:
+        patch.setattr(StopRequest, "reason", lambda self: asked.append(1) or ("a test" if len(asked) == 35 else None))
+        with pytest.raises(RunStopped):
+            FinetuningRuns(config, quiet).one(path)
+    results = FinetuningRuns(config, quiet).one(path)
+    assert figures(path) == figures(straight)
+    assert results["splits"] == expected["splits"] and results["best_step"] == expected["best_step"]
+
+
+def test_a_finished_run_is_not_run_again(run, init, glue):
+    path, results = run
+    said = []
+    again = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), said.append).one(path)
+    assert again == results and any("is finished" in line for line in said)
+
+
+def test_patience_ends_a_run_that_gets_no_better(init, glue, tmp_path):
+    config = finetune_config(
+        init, **{"data.folder": glue, "optimizer.learning_rate": 1e-9, "training.patience": 2, "training.epochs": 5}
+    )
+    results = FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
+    assert results["steps"] == 90 and results["best_step"] == 30
+
+
+def test_freezing_leaves_the_encoder_as_it_was(init, glue, tmp_path):
+    config = finetune_config(init, **{"data.folder": glue, "training.freeze": True, "training.epochs": 1})
+    path = str(tmp_path / "run")
+    FinetuningRuns(config, quiet).one(path)
+    before, after = keras_bert.load(init), keras_bert.load(path)
+    for old, new in zip(before.encoder.weights, after.encoder.weights, strict=True):
+        np.testing.assert_array_equal(old.numpy(), new.numpy(), old.path)
+    assert abs(after.model.classifier.dense.kernel.numpy()).max() > 0.01
+
+
+def test_from_scratch_the_weights_are_not_those_of_init(init, glue, tmp_path):
+    config = finetune_config(init, **{"data.folder": glue, "from_scratch": True, "optimizer.learning_rate": 1e-9})
+    path = str(tmp_path / "run")
+    FinetuningRuns(config, quiet).one(path)
+    before, after = (keras_bert.load(folder).encoder.embeddings.word_embeddings.numpy() for folder in (init, path))
+    assert abs(before - after).max() > 0.01
+
+
+def test_one_class_throughout_is_told(init, glue, tmp_path):
+    config = finetune_config(init, **{"data.folder": glue, "optimizer.learning_rate": 1e-9, "training.epochs": 1})
+    said = []
+    results = FinetuningRuns(config, said.append).one(str(tmp_path / "run"))
+    assert len(results["warnings"]) == 1 and "the training failed" in results["warnings"][0]
+    assert results["warnings"][0] in said
+
+
+def test_seeds_differ_and_their_median_comes_first(init, glue, tmp_path):
+    config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1, "optimizer.learning_rate": 2e-3})
+    path = str(tmp_path / "runs")
+    results = FinetuningRuns(config, quiet).seeds(path, [1, 2, 3])
+    values = results["over_seeds"]["dev"]["loss"]["values"]
+    assert len(set(values)) == 3
+    assert results["splits"]["dev"]["loss"] == sorted(values)[1] == results["over_seeds"]["dev"]["loss"]["median"]
+    assert results["over_seeds"]["dev"]["loss"]["std"] == pytest.approx(np.std(values, ddof=1))
+    assert json.load(open(os.path.join(path, "results.json"), encoding="utf-8")) == results
+    best = keras_bert.load(os.path.join(path, f"seed-{results['best_seed']}"))
+    kept = keras_bert.load(path)
+    np.testing.assert_array_equal(
+        kept.model.classifier.dense.kernel.numpy(), best.model.classifier.dense.kernel.numpy()
+    )
+
+
+def test_batches_by_length_lose_nothing(init, glue, tmp_path):
+    """Padding every row to one width gives the same loss."""
+    path = str(tmp_path / "run")
+    config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1})
+    runs = FinetuningRuns(config, quiet)
+    runs.one(path)
+    model = FinetunedModel(path, {"folder": glue}, report=quiet)
+    by_length = model.evaluate("dev")[1]["loss"]
+    from keras_bert.tasks import evaluation
+
+    wide = evaluation.choose_widths
+    try:
+        evaluation.choose_widths = lambda lengths, most: [24]
+        padded = model.evaluate("dev")[1]["loss"]
+    finally:
+        evaluation.choose_widths = wide
+    assert by_length == pytest.approx(padded, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["single_label_classification", "multi_label_classification", "regression"])
+def test_ones_own_table(init, kind, tmp_path):
+    names = {
+        "single_label_classification": lambda label: label,
+        "multi_label_classification": lambda label: {"negative": "bad", "positive": "good,seen"}[label],
+        "regression": lambda label: {"negative": -1.0, "positive": 1.0}[label],
+    }
+    train = write_reviews(tmp_path / "train.jsonl", 300, name=names[kind])
+    data = {"data.train": train, "data.kind": kind}
+    path = str(tmp_path / "run")
+    results = FinetuningRuns(finetune_config(init, "text", **data), quiet).one(path)
+    figure = results["splits"]["dev"][results["main_metric"]]
+    assert figure > 0.85 and (figure > results["baseline"]["dev"][results["main_metric"]])
+    again = FinetunedModel(path, report=quiet).evaluate("dev")[1]
+    assert again[results["main_metric"]] == pytest.approx(figure, abs=1e-5)
+
+
+def test_class_weights_move_the_answers(init, glue, tmp_path):
+    base = {"data.folder": glue, "training.epochs": 1, "optimizer.learning_rate": 1e-3}
+    shares = []
+    for weight in (0.05, 20.0):
+        config = finetune_config(init, **base, **{"training.class_weights": {"positive": weight}})
+        results = FinetuningRuns(config, quiet).one(str(tmp_path / str(weight)))
+        shares.append(np.array(results["splits"]["dev"]["confusion"])[:, 1].sum())
+    assert shares[0] < shares[1]
+
+
+def test_an_unknown_class_in_the_weights_is_refused(init, glue, tmp_path):
+    config = finetune_config(init, **{"data.folder": glue, "training.class_weights": {"postive": 2.0}})
+    with pytest.raises(UserError, match="names of labels, of negative, positive. Received: 'postive'"):
+        FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
+
+
+@pytest.mark.slow
+def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypatch):
+    import tensorflow as tf
+    from tensorboard.plugins.hparams import plugin_data_pb2
+
+    from keras_bert.tasks import finetuning_runs
+
+    grid = {"batch_size": (8, 16), "learning_rate": (5e-3, 1e-9), "epochs": (1.0,)}
+    monkeypatch.setattr(finetuning_runs, "GRID", grid)
+    path = tmp_path / "sweep"
+    found = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).sweep(str(path))
+    scores = [results["splits"]["dev"]["accuracy"] for _, results in found]
+    assert len(found) == 4 and scores == sorted(scores, reverse=True)
+    sessions = {}
+    for file in path.glob("*/tensorboard/validation/events*"):
+        for event in tf.compat.v1.train.summary_iterator(str(file)):
+            for value in event.summary.value:
+                if value.tag == "_hparams_/session_start_info":
+                    content = plugin_data_pb2.HParamsPluginData.FromString(value.metadata.plugin_data.content)
+                    sessions[file.parts[-4]] = {
+                        name: item.number_value for name, item in content.session_start_info.hparams.items()
+                    }
+    assert len(sessions) == 4
+    assert {item["learning_rate"] for item in sessions.values()} == {5e-3, 1e-9}
