@@ -14,7 +14,9 @@ from keras_bert.quiet import import_tensorflow
 CONFIG, CHECKPOINT = "bert_config.json", "bert_model.ckpt"
 
 _OF_TRAINING = re.compile(r"^(global_step|beta[12]_power)$|/(adam_[mv]|lamb_[mv]|Adam(_1)?)$")
-_KEPT_FIELDS = re.compile(r"^(directionality|pooler_\w+|id2label|label2id|problem_type)$")
+_KEPT_FIELDS = re.compile(
+    r"^(directionality|pooler_\w+|architectures|id2label|label2id|problem_type|null_score_diff_threshold)$"
+)
 _LAYER = re.compile(r"^bert/encoder/layer_(\d+)/")
 
 
