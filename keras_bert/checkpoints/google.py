@@ -8,15 +8,14 @@ from keras_bert import files
 from keras_bert.checkpoints.names import PARTS
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
+from keras_bert.config.heads import HEADS
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 
 CONFIG, CHECKPOINT = "bert_config.json", "bert_model.ckpt"
 
 _OF_TRAINING = re.compile(r"^(global_step|beta[12]_power)$|/(adam_[mv]|lamb_[mv]|Adam(_1)?)$")
-_KEPT_FIELDS = re.compile(
-    r"^(directionality|pooler_\w+|architectures|id2label|label2id|problem_type|null_score_diff_threshold)$"
-)
+_KEPT_FIELDS = re.compile(r"^(directionality|pooler_\w+|id2label|label2id|problem_type|null_score_diff_threshold)$")
 _LAYER = re.compile(r"^bert/encoder/layer_(\d+)/")
 
 
@@ -106,12 +105,17 @@ def write_google_folder(path, config, tensors, vocabulary, other_fields=None):
         config: a `BertConfig`.
         tensors: `{TensorName: array in our orientation}`.
         vocabulary: a `text.Vocabulary`.
-        other_fields: of a config that was read; those that Google's own files have are kept, and the labels' names.
+        other_fields: of a config that was read; those that Google's own files have are kept, and what says of which kind
+            a task's head is, and its labels' names.
     """
     import_tensorflow()
     import tensorflow as tf
 
-    fields = {key: value for key, value in (other_fields or {}).items() if _KEPT_FIELDS.match(key)}
+    other_fields = other_fields or {}
+    fields = {key: value for key, value in other_fields.items() if _KEPT_FIELDS.match(key)}
+    heads = [name for name in other_fields.get("architectures") or () if name in HEADS]
+    if heads:
+        fields["architectures"] = heads
     stored = {name.google.name: value.T if name.google.transposed else value for name, value in tensors.items()}
     names = sorted(stored)
     with files.whole_folder(path) as aside:
