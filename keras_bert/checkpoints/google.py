@@ -105,8 +105,8 @@ def write_google_folder(path, config, tensors, vocabulary, other_fields=None):
         config: a `BertConfig`.
         tensors: `{TensorName: array in our orientation}`.
         vocabulary: a `text.Vocabulary`.
-        other_fields: of a config that was read; those that Google's own files have are kept, and what says of which kind
-            a task's head is, and its labels' names.
+        other_fields: of a config that was read; kept are those that Google's own files have, and which kind of
+            head a task put on it, with its labels' names.
     """
     import_tensorflow()
     import tensorflow as tf

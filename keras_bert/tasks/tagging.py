@@ -137,7 +137,7 @@ class TaggingProblem:
         except UnknownLabel as problem:
             raise UserError(
                 f"{tagged.place(problem.word)}: needs O, or B-, I-, E- or S- and a type. "
-                f"Received: {tagged.labels[problem.word]!r}. Give the column with the entities, or take the task tokens."
+                f"Received: {tagged.labels[problem.word]!r}. Give the entities' column, or take the task tokens."
             ) from None
         scheme = self._scheme or entities.scheme()
         breaks = entities.breaks(scheme)
@@ -179,8 +179,8 @@ class TaggingProblem:
         unknown = [word for word, label in enumerate(labels) if label not in ids]
         if unknown:
             self.notes.append(
-                f"{tagged.origin}: {len(unknown):,} words bear labels that the model does not have (the first: line "
-                f"{tagged.lines[unknown[0]]}, {labels[unknown[0]]}); they are not in the loss, and errors in the scores."
+                f"{tagged.origin}: {len(unknown):,} words have labels that the model has not (the first: line "
+                f"{tagged.lines[unknown[0]]}, {labels[unknown[0]]}); they count as errors, and not in the loss."
             )
         return np.array([ids.get(label, -1) for label in labels])
 

@@ -28,7 +28,7 @@ def entity_scores(gold, predicted):
 
 
 def label_scores(gold, predicted):
-    """`{name: float}` from 0 to 1 of two lists of labels: `accuracy`, then `precision_LABEL`, `recall_LABEL`, `f1_LABEL`.
+    """`{name: float}` from 0 to 1 of two lists of labels: `accuracy`, then `precision_`, `recall_` and `f1_LABEL`.
 
     What is 0/0 is 0.
     """
