@@ -8,14 +8,14 @@ from keras_bert import files
 from keras_bert.checkpoints.names import PARTS
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
-from keras_bert.config.heads import HEADS
+from keras_bert.config.heads import TASK_HEADS
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 
 CONFIG, CHECKPOINT = "bert_config.json", "bert_model.ckpt"
 
 _OF_TRAINING = re.compile(r"^(global_step|beta[12]_power)$|/(adam_[mv]|lamb_[mv]|Adam(_1)?)$")
-_KEPT_FIELDS = re.compile(r"^(directionality|pooler_\w+|id2label|label2id|problem_type|null_score_diff_threshold)$")
+_KEPT_FIELDS = re.compile(r"^(directionality|pooler_\w+|id2label|label2id|problem_type)$")
 _LAYER = re.compile(r"^bert/encoder/layer_(\d+)/")
 
 
@@ -113,7 +113,7 @@ def write_google_folder(path, config, tensors, vocabulary, other_fields=None):
 
     other_fields = other_fields or {}
     fields = {key: value for key, value in other_fields.items() if _KEPT_FIELDS.match(key)}
-    heads = [name for name in other_fields.get("architectures") or () if name in HEADS]
+    heads = [name for name in other_fields.get("architectures") or () if name in TASK_HEADS]
     if heads:
         fields["architectures"] = heads
     stored = {name.google.name: value.T if name.google.transposed else value for name, value in tensors.items()}

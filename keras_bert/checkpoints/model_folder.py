@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import os
 
-from keras_bert import settings
+from keras_bert import files, settings
 from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.load_report import LoadReport
@@ -30,11 +30,13 @@ from keras_bert.checkpoints.tokenizer_settings import (
 )
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.classification import ClassificationConfig
-from keras_bert.config.heads import HEADS
+from keras_bert.config.heads import TASK_HEADS
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
 
 CONFIG = "config.json"
+# The one field of config.json that transformers does not know, and keeps.
+TASK_FIELD = "keras_bert"
 
 
 @dataclasses.dataclass
@@ -70,7 +72,7 @@ class ModelFolder:
 
     @functools.cached_property
     def head(self):
-        """What a task put on the encoder: one of `config.heads.HEADS` in its values, None where there is none.
+        """What a task put on the encoder: one of `config.heads.TASK_HEADS` in its values, None where there is none.
 
         Raises:
             UserError: the weights are not whole, or config.json does not fit them.
@@ -81,10 +83,19 @@ class ModelFolder:
         for architecture in named:
             part = SPAN_HEAD if architecture == SpanExtractionConfig.architecture else CLASSIFIER
             _, bias = names = self.names(part)
-            if architecture in HEADS and self._holds(part, names):
+            if architecture in TASK_HEADS and self._holds(part, names):
                 config_file = os.path.join(self.path, google.CONFIG if self.kind == "google" else CONFIG)
-                return HEADS[architecture].from_fields(self.other_fields, len(self.tensors.read(bias)), config_file)
+                return TASK_HEADS[architecture].from_fields(
+                    self.other_fields, len(self.tensors.read(bias)), config_file
+                )
         return None
+
+    @property
+    def task(self):
+        """What config.json says of the task that the model was fine-tuned on here: `task` (its name) and what its
+        problem described, such as `max_length`; empty for other models.
+        """
+        return self.other_fields.get(TASK_FIELD) or {}
 
     def require_length(self, vocabulary_length):
         """Raises `UserError` for a vocabulary that is not the model's."""
@@ -92,6 +103,14 @@ class ModelFolder:
             raise UserError(
                 f"{self.vocabulary_file}: needs {self.config.vocab_size} rows, as the config's vocab_size says. "
                 f"Received: {vocabulary_length}. Is it another model's vocabulary?"
+            )
+
+    def require_positions(self, max_length):
+        """Raises `UserError` for rows of more tokens than the model has positions."""
+        if max_length > self.config.max_position_embeddings:
+            raise UserError(
+                f"input.max_length: needs at most {self.config.max_position_embeddings}, the max_position_embeddings "
+                f"of {self.path}. Received: {max_length}."
             )
 
     def parts(self):
@@ -161,6 +180,15 @@ def find_model_folder(path):
     )
 
 
+def newest_pretrained(folder):
+    """The newest of the runs in `folder` that holds a model not yet fine-tuned on a task; None where there is none."""
+    paths = [os.path.join(folder, name) for name in files.list_folder(folder)]
+    configs = {path: os.path.join(path, "model", CONFIG) for path in paths}
+    found = [path for path in paths if os.path.isfile(configs[path])]
+    pretrained = [path for path in found if TASK_FIELD not in settings.read_json(configs[path])]
+    return max(pretrained, key=lambda path: os.path.getmtime(configs[path]), default=None)
+
+
 def open_model_folder(path, lower_case=None):
     """Reads the small files of the folder that `path` names.
 
@@ -204,7 +232,9 @@ def _other_fields(config_file):
     return {key: value for key, value in settings.read_json(config_file).items() if key not in fields}
 
 
-def write_model_folder(path, model, vocabulary, lower_case, strip_accents=None, split_chinese=True, head=None):
+def write_model_folder(
+    path, model, vocabulary, lower_case, strip_accents=None, split_chinese=True, head=None, task=None
+):
     """Writes a model to `path`, whole or not at all, in Hugging Face's format.
 
     Args:
@@ -212,7 +242,9 @@ def write_model_folder(path, model, vocabulary, lower_case, strip_accents=None, 
         model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
         vocabulary: a `text.Vocabulary`.
         lower_case, strip_accents, split_chinese: its tokenizer's, as for `WordPieceTokenizer`.
-        head: of a model with a task's head its config, one of `config.heads.HEADS` in its values.
+        head: of a model with a task's head its config, one of `config.heads.TASK_HEADS` in its values.
+        task: what this program knows of the task that the model was fine-tuned on, a plain mapping; see
+            `ModelFolder.task`.
     """
     kind = type(model).__name__
     if head and head.architecture != kind:
@@ -222,4 +254,6 @@ def write_model_folder(path, model, vocabulary, lower_case, strip_accents=None, 
     tensors = {name: variable.numpy() for name, variable in model_variables(model)}
     tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese)
     fields = head.to_fields() if head else {"architectures": [kind]}
+    if task:
+        fields[TASK_FIELD] = task
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields)

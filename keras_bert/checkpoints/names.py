@@ -131,6 +131,9 @@ PARTS = {
     SPAN_HEAD: _output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/"),
 }
 
+# All that is not the network of the paper's figure 1, but trained for one objective or task.
+HEADS = tuple(part for part in PARTS if part not in (ENCODER, POOLER))
+
 
 def part_names(part, num_hidden_layers):
     """The `TensorName` of every tensor of a part of `PARTS`, layers written out."""

@@ -12,6 +12,7 @@ import click
 from keras_bert.cli.convert import convert
 from keras_bert.cli.embed import embed
 from keras_bert.cli.fill import fill
+from keras_bert.cli.finetune import finetune
 from keras_bert.cli.inspect import inspect
 from keras_bert.cli.launch import launch
 from keras_bert.cli.prepare import prepare
@@ -68,6 +69,7 @@ def main(debug):
     \b
     python run.py pretrain                                  the demo: no download, a few minutes
     python run.py pretrain --config wiki_mini --data 'wiki/*'
+    python run.py finetune --task sst2 --init MODEL
     python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
     python run.py fill --model runs/demo "The file [MASK] be opened."
     python run.py embed --model runs/demo --input texts.txt --output vectors.npz
@@ -75,5 +77,5 @@ def main(debug):
     """
 
 
-for command in (pretrain, vocab, prepare, fill, embed, inspect, convert, launch):
+for command in (pretrain, finetune, vocab, prepare, fill, embed, inspect, convert, launch):
     main.add_command(command)

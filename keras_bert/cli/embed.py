@@ -3,7 +3,7 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option
+from keras_bert.cli.options import casing_option, model_option
 from keras_bert.config.pooling import POOLINGS, check_embedding
 from keras_bert.errors import UserError
 from keras_bert.files import exists
@@ -11,9 +11,7 @@ from keras_bert.quiet import import_tensorflow
 
 
 @click.command()
-@click.option(
-    "--model", required=True, metavar="MODEL", help="A run folder, or a folder of Hugging Face's or Google's."
-)
+@model_option
 @click.option(
     "--input", "source", required=True, metavar="FILE|-", help="One text a line; also .gz, .bz2, .xz. -: what comes in."
 )

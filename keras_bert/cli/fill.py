@@ -3,14 +3,12 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option
+from keras_bert.cli.options import casing_option, model_option
 from keras_bert.quiet import import_tensorflow
 
 
 @click.command()
-@click.option(
-    "--model", required=True, metavar="MODEL", help="A run folder, or a folder of Hugging Face's or Google's."
-)
+@model_option
 @click.option("--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates a [MASK].")
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")

@@ -6,10 +6,9 @@ import click
 
 from keras_bert import settings
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option
+from keras_bert.cli.options import casing_option, given, run_options, run_settings
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
-from keras_bert.config.training import STRATEGIES
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 
@@ -25,45 +24,11 @@ from keras_bert.quiet import import_tensorflow
 @click.option("--init", metavar="MODEL", help="Go on from a model's weights, with its vocabulary or an extended one.")
 @casing_option
 @click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<recipe>.")
-@click.option("--strategy", type=click.Choice(STRATEGIES), help="The devices to train on.")
-@click.option("--devices", metavar="GPU:0,GPU:1", help="For one and mirrored: which devices.")
-@click.option("--tpu", metavar="NAME", help="For tpu: its name or address; local on a TPU VM.")
-@click.option("--steps", type=click.IntRange(min=1), help="Steps in all; a run that goes on may be given more.")
-@click.option(
-    "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Instead of steps: the run's time in all; the learning rate follows the clock.",
-)
-@click.option(
-    "--max-minutes",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Stop this start after so long, with a checkpoint.",
-)
+@run_options
 @click.option("--seed", type=click.IntRange(min=0), help="Of weights, masks, pairs, order and dropout.")
-@click.option(
-    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any setting: optimizer.learning_rate=1e-3"
-)
 @click.option("--estimate", is_flag=True, help="Time a few steps, print what the run will take, and stop.")
-@click.option("--fresh", is_flag=True, help="Start over in a new folder.")
 @click.pass_context
-def pretrain(
-    context,
-    config,
-    data,
-    init,
-    lower_case,
-    output,
-    strategy,
-    devices,
-    tpu,
-    steps,
-    minutes,
-    max_minutes,
-    seed,
-    overrides,
-    estimate,
-    fresh,
-):
+def pretrain(context, config, data, init, lower_case, output, seed, overrides, estimate, fresh, **run):
     """Pretrain a BERT: masked LM, and next sentence prediction unless the recipe says objective.pair: none.
 
     Without a config, data or strategy it is the demo: a small model on the documentation that every Python
@@ -74,22 +39,16 @@ def pretrain(
     Example:
       python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
     """
-    recipe_file = find_config("pretrain", config or ("bert_base" if data or strategy or init else "demo"))
+    is_real = data or run["strategy"] or init
+    recipe_file = find_config("pretrain", config or ("bert_base" if is_real else "demo"))
     flags = {
-        "data.files": list(data) or None,
-        "training.strategy": strategy,
-        "training.devices": devices.split(",") if devices else None,
-        "training.tpu": tpu,
-        "training.steps": steps,
-        # A recipe may run by the clock; steps asked for are steps.
-        "training.minutes": 0.0 if steps and not minutes else minutes,
-        "training.max_minutes": max_minutes,
-        "training.seed": seed,
+        **given({"data.files": list(data) or None, "training.seed": seed}),
+        **run_settings(**run),
     }
     chosen = {
         **_of_model(init, lower_case),
         **dict(settings.parse_override(text) for text in overrides),
-        **{key: value for key, value in flags.items() if value is not None},
+        **flags,
     }
     recipe = PretrainConfig.from_file(recipe_file, chosen)
     recipe.require_text()
@@ -99,19 +58,19 @@ def pretrain(
     from keras_bert.tasks.pretraining import pretrain as run_pretraining
     from keras_bert.training.run_folder import RunFolder
 
-    run = RunFolder.fresh(output) if fresh else RunFolder(output)
-    context.meta["keras_bert.run_folder"] = run.path
+    folder = RunFolder.fresh(output) if fresh else RunFolder(output)
+    context.meta["keras_bert.run_folder"] = folder.path
     if estimate:
-        _estimate(recipe, run)
+        _estimate(recipe, folder)
         return
-    click.echo(f"{os.path.relpath(recipe_file)} → {run.path}")
-    results = run_pretraining(recipe, run, click.echo)
+    click.echo(f"{os.path.relpath(recipe_file)} → {folder.path}")
+    results = run_pretraining(recipe, folder, click.echo)
     if results is None:  # One of several workers, and not the one that writes.
         return
     _show(results)
     click.echo(
-        f'Written: {run.path}. Next: python run.py fill --model {run.path} "…[MASK]…"   |   '
-        f"tensorboard --logdir {run.path}"
+        f'Written: {folder.path}. Next: python run.py fill --model {folder.path} "…[MASK]…"   |   '
+        f"tensorboard --logdir {folder.path}"
     )
 
 

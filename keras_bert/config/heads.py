@@ -5,7 +5,7 @@ from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.config.token_classification import TokenClassificationConfig
 
-HEADS = {
+TASK_HEADS = {
     head.architecture: head
     for head in (ClassificationConfig, TokenClassificationConfig, MultipleChoiceConfig, SpanExtractionConfig)
 }

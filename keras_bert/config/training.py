@@ -36,18 +36,16 @@ class OptimizerConfig:
 
 
 @dataclass
-class TrainingConfig:
-    """How long, on what, and how often to look. Counts are optimiser steps unless the name says otherwise.
+class RunConfig:
+    """What every training has: on what it runs, and how often it logs and saves, in optimiser steps.
 
     `accumulation` computes each replica's part of a batch in that many slices, one after the other, for batches
     that do not fit in memory; the numbers stay the same. Of the checkpoints the newest `keep_checkpoints`, the best
-    by validation loss and those of every `keep_every` steps stay. `max_minutes` ends one start of the run, with a
-    checkpoint; 0 is no limit. `minutes` above 0 runs by the clock instead of `steps`: the learning rate's way down and
-    the shares of the phases are then of that time, over all starts of the run together. `profile_at` above 0 writes a
-    profiler's trace of the few steps after so many.
+    by validation and those of every `keep_every` steps stay. `max_minutes` ends one start of the run, with a
+    checkpoint; 0 is no limit. `minutes` above 0 runs by the clock: the learning rate's way down is then of that time,
+    over all starts of the run together.
     """
 
-    steps: int = 1_000_000
     minutes: float = 0.0
     seed: int = 1
     strategy: str = "auto"
@@ -57,27 +55,33 @@ class TrainingConfig:
     jit_compile: bool = False
     accumulation: int = 1
     log_every: int = 100
-    evaluate_every: int = 10_000
-    evaluation_examples: int = 2_048
     checkpoint_every: int = 1_000
     keep_checkpoints: int = 3
     keep_every: int = 0
     max_minutes: float = 0.0
+
+    def __post_init__(self):
+        require_positive(self, "accumulation", "log_every", "checkpoint_every", "keep_checkpoints")
+        for key in ("minutes", "keep_every", "max_minutes", "seed"):
+            require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
+        require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)
+        require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
+
+
+@dataclass
+class TrainingConfig(RunConfig):
+    """A pretraining run: how long, and how often to look. Counts are optimiser steps unless the name says otherwise.
+
+    By the clock (`minutes`) the shares of the phases are of that time too. `profile_at` above 0 writes a profiler's
+    trace of the few steps after so many.
+    """
+
+    steps: int = 1_000_000
+    evaluate_every: int = 10_000
+    evaluation_examples: int = 2_048
     profile_at: int = 0
 
     def __post_init__(self):
-        require_positive(
-            self,
-            "steps",
-            "accumulation",
-            "log_every",
-            "evaluate_every",
-            "evaluation_examples",
-            "checkpoint_every",
-            "keep_checkpoints",
-        )
-        for key in ("minutes", "keep_every", "max_minutes", "profile_at"):
-            require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
-        require(self.seed >= 0, "seed", "0 or more", self.seed)
-        require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)
-        require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
+        super().__post_init__()
+        require_positive(self, "steps", "evaluate_every", "evaluation_examples")
+        require(self.profile_at >= 0, "profile_at", "0 or more", self.profile_at)

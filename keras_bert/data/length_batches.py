@@ -105,9 +105,10 @@ class LengthBatches:
     def epoch(self, epoch, first_batch=0):
         """A `tf.data.Dataset` of the batches `first_batch`, `first_batch + 1`, … of an epoch.
 
-        A batch has the encoder's three inputs, [batch, width] int32, what the rows hold besides, and `example_weights`
-        [batch] float32. Of examples of several rows the inputs are [batch, rows of the largest example, width],
-        and the mask is 0 throughout a row that an example has not.
+        A batch has the encoder's three inputs, [batch, width] int32, what the rows hold besides, `example_weights`
+        [batch] float32, and `row_numbers` [batch] int32, the numbers of the examples, -1 where one only fills the
+        batch. Of examples of several rows the inputs are [batch, rows of the largest example, width], and the mask is 0
+        throughout a row that an example has not.
         """
         plan, widths = self._plan(epoch)
         ids, starts = tf.constant(self._rows.ids), tf.constant(self._rows.starts)
@@ -139,6 +140,7 @@ class LengthBatches:
                 "input_mask": tf.cast(mask, tf.int32),
                 "input_type_ids": tf.cast(second, tf.int32),
                 "example_weights": weights * batch.get("example_weights", 1.0),
+                "row_numbers": tf.cast(numbers, tf.int32),
             }
 
         batches = tf.data.Dataset.from_tensor_slices((plan[first_batch:], widths[first_batch:].astype("int32")))

@@ -21,7 +21,7 @@ def model_with_head(config, head, **settings):
 
     Args:
         config: the `BertConfig` of its encoder.
-        head: the head's config, one of `config.heads.HEADS` in its values.
+        head: the head's config, one of `config.heads.TASK_HEADS` in its values.
         settings: Keras' own: `dtype`, `name`.
     """
     labels = {"num_labels": head.num_labels} if hasattr(head, "num_labels") else {}

@@ -35,7 +35,7 @@ class LoadedModel:
         model: where the folder holds a task's head the model of it, such as `BertForSequenceClassification`; else a
             `BertForPreTraining`; where it holds no masked LM head either, the `BertEncoder` alone.
         report: the `LoadReport`: what the folder lacked and was made new, and what in it was not used.
-        head: what a task put on the encoder, one of `config.heads.HEADS` in its values, such as the
+        head: what a task put on the encoder, one of `config.heads.TASK_HEADS` in its values, such as the
             `ClassificationConfig` of a classifier; else None.
     """
 

@@ -13,19 +13,14 @@ from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining_readers import open_readers
 from keras_bert.tasks.pretraining_views import PretrainingViews
-from keras_bert.training.budget import StepBudget, TimeBudget
+from keras_bert.training.budget import make_budget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.loop import Loop
 from keras_bert.training.matmul_peak import matmul_peak
 from keras_bert.training.metrics import MetricSums, perplexity
-from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
 from keras_bert.training.optimizer import make_optimizer
-from keras_bert.training.out_of_memory import explained_out_of_memory
-from keras_bert.training.progress import Progress
 from keras_bert.training.step import Step
-from keras_bert.training.stop_request import StopRequest
 from keras_bert.training.strategy import (
-    agreement,
     check_divisible,
     describe,
     make_strategy,
@@ -33,6 +28,7 @@ from keras_bert.training.strategy import (
     wait_for_all,
     worker_number,
 )
+from keras_bert.training.surroundings import surroundings
 
 
 def pretrain(config, run, report=print):
@@ -120,7 +116,8 @@ class Pretraining:
             if not predicts_next:
                 # They get no gradient; weight decay would shrink them all the same.
                 self.model.encoder.pooler.trainable = self.model.nsp_head.trainable = False
-            self.budget = self._budget()
+            training, shares = config.training, [phase.share for phase in config.phases]
+            self.budget = make_budget(training.minutes, training.steps, shares, self.strategy)
             share = getattr(self.budget, "share", None)
             self.optimizer = make_optimizer(config.optimizer, config.training.steps, share)
             self.optimizer.build(self.model.trainable_variables)
@@ -129,18 +126,11 @@ class Pretraining:
         self.batches = PhasedBatches(self.readers.training, self.budget, self.distribute)
         objective = PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next)
         measured = PretrainingObjective(vocabulary.mask_id, self.readers.unigram_nats, predicts_next)
-        training = config.training
         self.step = Step(
             self.strategy, self.model, objective, self.optimizer, config.optimizer.clip_norm,
             training.seed, training.jit_compile, training.accumulation,
         )  # fmt: skip
         self._evaluation_step = Step(self.strategy, self.model, measured)
-
-    def _budget(self):
-        training, shares = self.config.training, [phase.share for phase in self.config.phases]
-        if not training.minutes:
-            return StepBudget(training.steps, shares)
-        return TimeBudget(training.minutes, shares, agreement(self.strategy), process_count(self.strategy))
 
     def distribute(self, dataset):
         """A `tf.data.Dataset` spread over the replicas."""
@@ -175,33 +165,28 @@ class Pretraining:
     def train(self, first_step):
         """Trains from `first_step` to the end; returns the steps done and the last validation figures."""
         training = self.config.training
-        log = MetricsLog(self.run, first_step) if self.is_chief else NoMetricsLog()
-        views = PretrainingViews(self, log, self.matmul_peak())
-        progress = Progress(self.budget.share_done(first_step), self.is_chief)
 
-        def batches(step):
-            return views.traced(self.batches(step), step) if self.is_chief else self.batches(step)
+        def batch():
+            return self._batch_key(loop.done)
 
-        def evaluate(done):
-            if self.is_chief:
-                views.fillings(done, self._phase_of(done))
-            return self.evaluate(self._phase_of(done))
+        with surroundings(self.run, self.strategy, training, self.budget, first_step, batch) as around:
+            views = PretrainingViews(self, around.log, self.matmul_peak())
 
-        def derive(done, figures):
-            return views.utilization(self._phase_of(done), figures)
+            def batches(step):
+                return views.traced(self.batches(step), step) if self.is_chief else self.batches(step)
 
-        try:
-            with StopRequest(training.max_minutes, agreement(self.strategy)) as stop:
-                loop = Loop(
-                    self.step, batches, evaluate, self.budget, training, self.checkpoints, log, progress, stop, derive
-                )
-                with explained_out_of_memory(lambda: self._batch_key(loop.done), self.strategy, training.accumulation):
-                    evaluation = loop.run(first_step)
+            def evaluate(done):
+                if self.is_chief:
+                    views.fillings(done, self._phase_of(done))
+                return self.evaluate(self._phase_of(done))
+
+            def derive(done, figures):
+                return views.utilization(self._phase_of(done), figures)
+
+            loop = Loop(self.step, batches, evaluate, self.budget, training, self.checkpoints, around, derive)
+            evaluation = loop.run(first_step)
             if self.is_chief:
                 views.embeddings()
-        finally:
-            progress.close()
-            log.close()
         return loop.done, evaluation
 
     def matmul_peak(self):

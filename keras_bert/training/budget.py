@@ -4,6 +4,22 @@ from time import monotonic
 
 import tensorflow as tf
 
+from keras_bert.training.strategy import agreement, process_count
+
+
+def make_budget(minutes, steps, shares, strategy):
+    """The `TimeBudget` of a run by the clock, or the `StepBudget` of another.
+
+    Args:
+        minutes: 0 for a run by steps.
+        steps: of the whole run.
+        shares: each phase's share of it, summing to 1.
+        strategy: the run's `tf.distribute.Strategy`, in whose scope this is called.
+    """
+    if not minutes:
+        return StepBudget(steps, shares)
+    return TimeBudget(minutes, shares, agreement(strategy), process_count(strategy))
+
 
 class StepBudget:
     """A run of so many steps; everything follows from the number of a step.

@@ -119,20 +119,36 @@ class Checkpoints:
         """
         steps = self.steps()
         for step in reversed(steps):
-            folder = self._path(step)
-            damage = _damage(folder)
-            if damage:
-                report(f"{damage} The checkpoint before it is taken.")
-                continue
-            status = self._checkpoint.read(files.join(folder, "checkpoint"))
-            status.assert_existing_objects_matched()
-            self.unlogged = _state(folder).get("unlogged")
-            return step
+            damage = _damage(self._path(step))
+            if not damage:
+                return self._restore(step)
+            report(f"{damage} The checkpoint before it is taken.")
         if steps:
             raise UserError(
                 f"{self.folder}: all {len(steps)} checkpoints are damaged. Start over with --fresh, or copy one back."
             )
         return 0
+
+    def restore_best(self):
+        """Restores the checkpoint with the best score and returns its step; None where none has a score.
+
+        Raises `UserError` when it is damaged.
+        """
+        scores = self._scores()
+        best = min(scores, key=scores.get, default=None)
+        if best is None:
+            return None
+        damage = _damage(self._path(best))
+        if damage:
+            raise UserError(f"{damage} It is the best of the run. Start over with --fresh, or copy it back.")
+        return self._restore(best)
+
+    def _restore(self, step):
+        folder = self._path(step)
+        status = self._checkpoint.read(files.join(folder, "checkpoint"))
+        status.assert_existing_objects_matched()
+        self.unlogged = _state(folder).get("unlogged")
+        return step
 
 
 def _state(folder):

@@ -1,5 +1,7 @@
 """The one training loop."""
 
+import operator
+
 import tensorflow as tf
 
 from keras_bert.errors import RunStopped, UserError
@@ -13,30 +15,33 @@ class Loop:
         step: a `Step` with an optimiser.
         batches: function `(first_step) -> iterator of global batches` from that step on. It starts anywhere
             by arithmetic, so a run that goes on sees what it would have seen.
-        evaluate: function `(step) -> {name: number}` of validation figures; `eval_loss` is the score of a checkpoint.
+        evaluate: function `(step) -> {name: number}` of validation figures.
         budget: a `StepBudget` or `TimeBudget`, which says when the run is over.
-        settings: a `TrainingConfig`.
+        settings: has `log_every`, `evaluate_every` and `checkpoint_every`, in steps; see `TrainingConfig`.
         checkpoints: `Checkpoints` of the model and the optimiser.
-        log: a `MetricsLog`.
-        progress: a `Progress`.
-        stop: a `StopRequest`.
+        surroundings: the run's `Surroundings`: log, progress, requests to stop.
         derive: function `(step, figures) -> {name: number}`, more figures that follow from the logged ones.
+        score: function `(validation figures) -> number`, lower is better: that of a checkpoint.
+        is_enough: function `() -> bool`, asked after every validation, whether the run ends before its budget.
 
     Attributes:
         done: steps done so far.
     """
 
-    def __init__(self, step, batches, evaluate, budget, settings, checkpoints, log, progress, stop, derive=None):
+    def __init__(
+        self, step, batches, evaluate, budget, settings, checkpoints, surroundings,
+        derive=lambda step, figures: {}, score=operator.itemgetter("eval_loss"), is_enough=lambda: False,
+    ):  # fmt: skip
         self.step = step
         self.batches = batches
         self.evaluate = evaluate
         self.budget = budget
         self.settings = settings
         self.checkpoints = checkpoints
-        self.log = log
-        self.progress = progress
-        self.stop = stop
-        self.derive = derive or (lambda step, figures: {})
+        self.surroundings = surroundings
+        self.derive = derive
+        self.score = score
+        self.is_enough = is_enough
         self.done = 0
 
     def run(self, first_step):
@@ -61,9 +66,10 @@ class Loop:
             throughput.add(result)
             self.done = done = done + 1
             is_over = self.budget.advance(done)
-            self.progress.advance(done, self.budget.share_done(done))
-            stop_reason, score = self.stop.reason(), None
-            logs = done % settings.log_every == 0 or is_over
+            self.surroundings.progress.advance(done, self.budget.share_done(done))
+            stop_reason, score = self.surroundings.stop.reason(), None
+            evaluates = done % settings.evaluate_every == 0 or is_over
+            logs = done % settings.log_every == 0 or evaluates
             saves = done % settings.checkpoint_every == 0 or is_over or stop_reason
             if logs or saves:
                 self._refuse_no_number(sums, done, result)
@@ -73,12 +79,13 @@ class Loop:
                 figures["grad_norm"] = float(result["grad_norm"])
                 figures.update(throughput.take())
                 self._record(done, {**figures, **self.derive(done, figures)})
-            if done % settings.evaluate_every == 0 or is_over:
+            if evaluates:
                 with throughput.paused():
                     evaluation = self.evaluate(done)
                 self._record(done, evaluation)
-                score = evaluation["eval_loss"]
-            if saves or self.checkpoints.is_best(score):
+                score = self.score(evaluation)
+                is_over = is_over or self.is_enough()
+            if saves or is_over or self.checkpoints.is_best(score):
                 with throughput.paused():
                     self.checkpoints.save(done, score, sums.totals())
             if stop_reason and not is_over:
@@ -86,13 +93,13 @@ class Loop:
                 raise RunStopped(
                     f"Stopped by {stop_reason} after step {done:,}, {share:.1%} of the run, with a checkpoint. "
                     "The same command goes on from there.",
-                    self.stop.status,
+                    self.surroundings.stop.status,
                 )
         return evaluation or self.evaluate(done)
 
     def _record(self, done, figures):
-        self.log.write(done, figures)
-        self.progress.figures(done, figures)
+        self.surroundings.log.write(done, figures)
+        self.surroundings.progress.figures(done, figures)
 
     def _refuse_no_number(self, sums, done, result):
         """Stops before weights that are no numbers any more get into a checkpoint."""

@@ -57,6 +57,12 @@ class Step:
         """Sums and counts of one batch, dropout off, nothing updated."""
         return self._first_replica(self.strategy.run(self._evaluate_replica, (batch,)))
 
+    @tf.function(autograph=False)
+    def predict(self, batch):
+        """`(outputs, results)`: what the model gives for one batch, each replica's part, and what `evaluate` gives."""
+        outputs, results = self.strategy.run(self._predict_replica, (batch,))
+        return outputs, self._first_replica(results)
+
     def _first_replica(self, results):
         # All replicas hold the same reduced values.
         return tf.nest.map_structure(lambda value: self.strategy.experimental_local_results(value)[0], results)
@@ -112,10 +118,13 @@ class Step:
         return [tf.convert_to_tensor(gradient) for gradient in gradients], sums
 
     def _evaluate_replica(self, batch):
+        return self._predict_replica(batch)[1]
+
+    def _predict_replica(self, batch):
         context = tf.distribute.get_replica_context()
-        sums = self.objective.sums(self.model(batch, training=False), batch)
-        return {
-            "sums": _all_reduce(context, sums),
+        outputs = self.model(batch, training=False)
+        return outputs, {
+            "sums": _all_reduce(context, self.objective.sums(outputs, batch)),
             "counts": _all_reduce(context, self.objective.counts(batch)),
         }
 

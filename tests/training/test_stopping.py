@@ -13,6 +13,7 @@ from keras_bert.errors import RunStopped, UserError
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.loop import Loop
 from keras_bert.training.stop_request import StopRequest
+from keras_bert.training.surroundings import Surroundings
 
 
 class FakeStep:
@@ -67,7 +68,7 @@ def make_loop(losses, stop, **settings):
     checkpoints = FakeCheckpoints()
     loop = Loop(
         FakeStep(losses), lambda first: iter([None] * (len(losses) - first)), lambda done: {"eval_loss": 1.0},
-        StepBudget(settings.steps, [1.0]), settings, checkpoints, Quiet(), Quiet(), stop,
+        StepBudget(settings.steps, [1.0]), settings, checkpoints, Surroundings(Quiet(), Quiet(), stop),
     )  # fmt: skip
     return loop, checkpoints
 
@@ -94,7 +95,7 @@ def test_the_time_limit_is_no_failure(monkeypatch):
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     stop = StopRequest(max_minutes=2.0)
     loop, checkpoints = make_loop([1.0] * 10, stop)
-    loop.progress.advance = lambda done, share: now.__setitem__(0, now[0] + 50.0)
+    loop.surroundings.progress.advance = lambda done, share: now.__setitem__(0, now[0] + 50.0)
     with pytest.raises(RunStopped, match="the time limit after step 3") as stopped:
         loop.run(0)
     assert stopped.value.status == 0 and checkpoints.saved == [3]

@@ -1,0 +1,173 @@
+"""`run.py finetune`."""
+
+import os
+
+import click
+
+from keras_bert import files, settings
+from keras_bert.checkpoints.model_folder import find_model_folder, newest_pretrained, open_model_folder
+from keras_bert.cli.options import casing_option, given, run_options, run_settings
+from keras_bert.config.classification import PROBLEM_TYPES
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.recipes import find_config
+from keras_bert.errors import UserError
+from keras_bert.quiet import import_tensorflow
+
+_KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
+
+
+@click.command()
+@click.option("--task", metavar="NAME", help="A recipe in configs/finetune: sst2, mrpc, … or text; or glue, all of it.")
+@click.option("--config", metavar="FILE", help="A recipe's file, in place of the task's own.")
+@click.option("--init", metavar="MODEL", help="The BERT to begin from. Default: the newest pretraining run in runs/.")
+@casing_option
+@click.option("--from-scratch", is_flag=True, help="Take the architecture and vocabulary of --init, not its weights.")
+@click.option("--data-dir", metavar="DIR", help="The task's own files, or a folder of TFDS. Default: TFDS's own.")
+@click.option("--train", metavar="FILE", help="For text: CSV, TSV or JSON lines. Likewise --dev and --test.")
+@click.option("--dev", metavar="FILE", help="Without it a tenth of --train is held out.")
+@click.option("--test", metavar="FILE")
+@click.option("--text", "texts", multiple=True, metavar="COLUMN", help="The column with the text; twice for pairs.")
+@click.option("--label", metavar="COLUMN", help="The column with the label.")
+@click.option("--kind", type=click.Choice(list(_KINDS)), help="Of label: one class, several, or a number.")
+@click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<task>.")
+@click.option("--seeds", metavar="1,2,3", help="One run each, and what they come to: of the head, order and dropout.")
+@click.option("--epochs", type=click.FloatRange(min=0, min_open=True))
+@click.option("--freeze", is_flag=True, help="Train the head alone; the encoder stays as it is.")
+@click.option("--sweep", is_flag=True, help="The paper's grid of batch size, learning rate and epochs.")
+@run_options
+@click.pass_context
+def finetune(
+    context, task, config, init, lower_case, from_scratch, data_dir, train, dev, test, texts, label, kind, output,
+    seeds, epochs, freeze, sweep, overrides, fresh, **run,
+):  # fmt: skip
+    """Fine-tune a BERT on a task, and keep the epoch that does best on the task's dev examples.
+
+    The same command again goes on where it stopped.
+
+    \b
+    Examples:
+      python run.py finetune --task sst2 --init MODEL
+      python run.py finetune --task mrpc --init MODEL --data-dir glue --seeds 1,2,3
+      python run.py finetune --task text --init MODEL --train reviews.csv --text review --label stars
+    """
+    if not task and not config:
+        raise UserError("--task: needs the name of a task, or --config a recipe's file. Received: neither.")
+    if sweep and seeds:
+        raise UserError("--sweep: needs one seed; --set training.seed=N chooses it. Received: --seeds as well.")
+    init = init or _newest()
+    find_model_folder(init)
+    flags = {
+        **given(
+            {
+                "init": init,
+                "lower_case": lower_case,
+                "from_scratch": from_scratch or None,
+                "data.folder": data_dir,
+                "data.train": train,
+                "data.dev": dev,
+                "data.test": test,
+                "data.texts": list(texts) or None,
+                "data.label": label,
+                "data.kind": _KINDS.get(kind),
+                "training.epochs": epochs,
+                "training.freeze": freeze or None,
+            }
+        ),
+        **run_settings(**run),
+    }
+    chosen = {**dict(settings.parse_override(text) for text in overrides), **flags}
+    seeds = _seeds(seeds)
+    if task == "glue" and not config:
+        names = GLUE_RECIPES
+    else:
+        names = (config or task,)
+    recipes = {name: _recipe(name, chosen) for name in names}
+    for recipe in recipes.values():
+        open_model_folder(init, lower_case).require_positions(recipe.input.max_length)
+
+    import_tensorflow(context.find_root().params["debug"])
+    from keras_bert.training.run_folder import RunFolder
+
+    name = "glue" if len(recipes) > 1 else next(iter(recipes.values())).name
+    output = output or os.path.join("runs", name)
+    output = RunFolder.fresh(output).path if fresh else output
+    context.meta["keras_bert.run_folder"] = output
+    if len(recipes) > 1:
+        _glue(recipes, output, seeds)
+    else:
+        _one(next(iter(recipes.values())), output, seeds, sweep)
+
+
+GLUE_RECIPES = ("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli")
+
+
+def _one(recipe, output, seeds, sweep):
+    from keras_bert.tasks.finetuning_runs import FinetuningRuns
+    from keras_bert.tasks.results_table import results_lines, sweep_lines
+
+    click.echo(f"{recipe.task} from {recipe.init} → {output}")
+    runs = FinetuningRuns(recipe, click.echo)
+    if sweep:
+        for line in sweep_lines(runs.sweep(output)):
+            click.echo(line)
+        click.echo(f"Written: {output}. Next: tensorboard --logdir {output}, page HPARAMS")
+        return
+    results = runs.seeds(output, seeds) if seeds else runs.one(output)
+    for line in results_lines(results):
+        click.echo(line)
+    click.echo(
+        f"Written: {output}. Next: python run.py predict --model {output} --input FILE --output FILE   |   "
+        f"tensorboard --logdir {output}"
+    )
+
+
+def _glue(recipes, output, seeds):
+    from keras_bert.tasks.finetuning_runs import FinetuningRuns
+    from keras_bert.tasks.results_table import glue_lines
+
+    results, missing, strategy = {}, {}, None
+    for task, recipe in recipes.items():
+        path = files.join(output, task)
+        try:
+            runs = FinetuningRuns(recipe, click.echo, strategy)
+        except UserError as error:
+            missing[task] = str(error)
+            continue
+        strategy = runs.strategy
+        click.echo(f"{task} from {recipe.init} → {path}")
+        results[task] = runs.seeds(path, seeds) if seeds else runs.one(path)
+    for task, reason in missing.items():
+        click.echo(f"Left out: {task}: {reason}")
+    if not results:
+        raise UserError("glue: needs the data of one task or more. Received: none. Give --data-dir.")
+    files.write_json(files.join(output, "results.json"), {"tasks": results, "left_out": missing})
+    for line in glue_lines(results):
+        click.echo(line)
+    click.echo(f"Written: {output}. Next: tensorboard --logdir {output}")
+
+
+def _recipe(name, chosen):
+    return FinetuneConfig.from_file(find_config("finetune", name), chosen)
+
+
+def _newest():
+    newest = newest_pretrained("runs")
+    if newest is None:
+        raise UserError(
+            "--init: needs a BERT, and no run in runs/ holds one. Give the folder of one (Hugging Face's or Google's), "
+            "or train one with: python run.py pretrain"
+        )
+    click.echo(f"Beginning from {newest}, the newest pretraining run here; --init takes another.")
+    return newest
+
+
+def _seeds(text):
+    if not text:
+        return []
+    try:
+        seeds = [int(seed) for seed in text.split(",")]
+    except ValueError:
+        seeds = []
+    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+        raise UserError(f"--seeds: needs different whole numbers with commas between, as 1,2,3. Received: {text!r}.")
+    return seeds

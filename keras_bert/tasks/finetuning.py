@@ -1,0 +1,219 @@
+"""Fine-tuning, whole: a BERT and a task → training → the best epoch by validation → model folder and results."""
+
+import dataclasses
+import math
+import time
+
+import keras
+import tensorflow as tf
+
+from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.checkpoints.names import HEADS
+from keras_bert.data.length_batches import LengthBatches, choose_widths
+from keras_bert.tasks.phased_batches import PhasedBatches
+from keras_bert.tasks.pictures import confusion_picture, loss_picture, write_pictures
+from keras_bert.training.budget import make_budget
+from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.loop import Loop
+from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.outputs import all_outputs
+from keras_bert.training.step import Step
+from keras_bert.training.strategy import check_divisible, describe, wait_for_all, worker_number
+from keras_bert.training.surroundings import surroundings
+
+_MOST_WIDTHS = 8
+# A width more is one compilation more, which takes as long as some tens of steps.
+_STEPS_A_WIDTH = 60
+
+
+class Finetuning:
+    """One process of one fine-tuning run, from its settings to its model folder.
+
+    Args:
+        config: a `FinetuneConfig`.
+        run: the `RunFolder`, which is settled here.
+        problem: what is learned and how it is judged; see `tasks.sequence_problem.SequenceProblem`.
+        folder: the `ModelFolder` to begin from.
+        tokenizer: its `WordPieceTokenizer`.
+        strategy: the `tf.distribute.Strategy`.
+        report: takes one line of text at a time.
+    """
+
+    def __init__(self, config, run, problem, folder, tokenizer, strategy, report=print):
+        self.config = config
+        self.run = run
+        self.problem = problem
+        self.folder = folder
+        self.tokenizer = tokenizer
+        self.strategy = strategy
+        self.is_chief = worker_number(strategy) == 0
+        self.report = report if self.is_chief else lambda line: None
+        check_divisible(config.training.batch_size, strategy, config.training.accumulation, "training.batch_size")
+        if self.is_chief:
+            run.settle(config)
+        wait_for_all(strategy)
+
+    def finetune(self):
+        """Trains, going on from the newest checkpoint; returns the results, which are also written."""
+        finished = self.run.results()
+        if finished and finished["lasts"] == self._lasts():
+            self.report(f"{self.run.path} is finished: {finished['steps']:,} steps. --fresh starts over.")
+            return finished
+        began = time.perf_counter()
+        self.build()
+        done = self.train(self.restore())
+        return self.write_results(done, began)
+
+    def _lasts(self):
+        training = self.config.training
+        return {key: getattr(training, key) for key in ("epochs", "steps", "minutes")}
+
+    def build(self):
+        """Makes every part of the run."""
+        config, training, problem = self.config, self.config.training, self.problem
+        self.report(describe(self.strategy))
+        rows = problem.rows("train")
+        self.reader = self._batches(rows, training.seed, self._most_widths(rows))
+        self.report(
+            f"{len(rows):,} rows for training, {self.reader.batches_per_epoch:,} batches of {training.batch_size} "
+            f"an epoch, {self.reader.padding_share:.1%} of their tokens padding."
+        )
+        self._steps_per_epoch = self.reader.batches_per_epoch
+        steps = training.steps or math.ceil(training.epochs * self._steps_per_epoch)
+
+        tf.config.experimental.enable_op_determinism()
+        keras.utils.set_random_seed(training.seed)
+        with self.strategy.scope():
+            self.model = problem.make_model(
+                self.folder.config, "mixed_bfloat16" if training.precision == "bfloat16" else "float32"
+            )
+            if training.freeze:
+                self.model.encoder.trainable = False
+            self.budget = make_budget(training.minutes, steps, [1.0], self.strategy)
+            self.optimizer = make_optimizer(self._optimizer_settings(steps), steps, getattr(self.budget, "share", None))
+            self.optimizer.build(self.model.trainable_variables)
+        self.step = Step(
+            self.strategy, self.model, problem.objective, self.optimizer, config.optimizer.clip_norm,
+            training.seed, training.jit_compile, training.accumulation,
+        )  # fmt: skip
+        self.batches = PhasedBatches([self.reader], self.budget, self.strategy.experimental_distribute_dataset)
+
+    def _optimizer_settings(self, steps):
+        settings = self.config.optimizer
+        if settings.warmup_steps:
+            return settings
+        of = self._steps_per_epoch if self.config.training.minutes else steps
+        return dataclasses.replace(settings, warmup_steps=round(settings.warmup_share * of))
+
+    def _most_widths(self, rows):
+        training = self.config.training
+        if training.minutes:
+            return _MOST_WIDTHS
+        steps = training.steps or training.epochs * len(rows) / training.batch_size
+        return min(max(int(steps / _STEPS_A_WIDTH), 1), _MOST_WIDTHS)
+
+    def _batches(self, rows, seed, most_widths, shuffle=True):
+        widths = choose_widths(rows.lengths, most_widths)
+        pad_id = self.tokenizer.vocabulary.pad_id
+        return LengthBatches(rows, self.config.training.batch_size, seed, pad_id, widths, shuffle)
+
+    def restore(self):
+        """Takes the newest checkpoint, or the weights of `init`; returns the steps done."""
+        training = self.config.training
+        clock = {"budget": self.budget} if training.minutes else {}
+        self.checkpoints = Checkpoints(
+            self.run.checkpoints, training.keep_checkpoints, training.keep_every, self.is_chief,
+            model=self.model, optimizer=self.optimizer, **clock,
+        )  # fmt: skip
+        done = self.checkpoints.restore_newest(self.report)
+        if done:
+            self.report(f"Going on from step {done}.")
+        elif not self.config.from_scratch:
+            loaded = self.folder.load_into(self.model, new_parts=HEADS)
+            self.report("\n".join([f"Beginning from the weights of {self.folder.path}.", *loaded.lines()]))
+        return done
+
+    def evaluate(self, split):
+        """`(outputs, {name: figure})` of a split that has labels."""
+        rows = self.problem.rows(split)
+        batches = self._batches(rows, 0, _MOST_WIDTHS // 2, shuffle=False).all_batches()
+        outputs, figures = all_outputs(
+            self.step, self.strategy.experimental_distribute_dataset(batches), self.problem.by_token
+        )
+        return outputs, {**figures, **self.problem.evaluate(split, outputs)}
+
+    def train(self, first_step):
+        """Trains from `first_step` to the end; returns the steps done."""
+        training, problem = self.config.training, self.problem
+        split = problem.dev_splits[0]
+        settings = dataclasses.replace(training, evaluate_every=training.evaluate_every or self._steps_per_epoch)
+
+        def batch():
+            return "training.batch_size", training.batch_size
+
+        def evaluate(done):
+            return {f"eval_{name}": value for name, value in self.evaluate(split)[1].items()}
+
+        def score(figures):
+            return -figures[f"eval_{problem.main_metric}"]
+
+        with surroundings(self.run, self.strategy, training, self.budget, first_step, batch) as around:
+            loop = Loop(
+                self.step, self.batches, evaluate, self.budget, settings, self.checkpoints, around,
+                score=score, is_enough=self._is_enough,
+            )  # fmt: skip
+            loop.run(first_step)
+        return loop.done
+
+    def _is_enough(self):
+        """Whether `patience` validations in a row brought nothing better."""
+        patience = self.config.training.patience
+        if not patience:
+            return False
+        key = f"eval_{self.problem.main_metric}"
+        seen = [line[key] for line in read_metrics(self.run.metrics_file) if key in line]
+        return len(seen) - 1 - seen.index(max(seen)) >= patience
+
+    def write_results(self, done, began):
+        """Writes the model folder and results.json of the best validation, and pictures beside them.
+
+        `began` is when the process did, by `time.perf_counter`. Returns the results.
+        """
+        problem = self.problem
+        best_step = self.checkpoints.restore_best()
+        results = {
+            "task": self.config.task,
+            "seed": self.config.training.seed,
+            "main_metric": problem.main_metric,
+            "steps": done,
+            "best_step": best_step,
+            "best_epoch": round(best_step / self._steps_per_epoch, 2),
+            "lasts": self._lasts(),
+            "splits": {},
+            "baseline": {},
+            "warnings": [],
+        }
+        pictures = {}
+        for split in problem.dev_splits:
+            outputs, figures = self.evaluate(split)
+            results["splits"][split] = figures
+            results["baseline"][split] = problem.baseline(split)
+            results["warnings"] += problem.remarks(split, outputs)
+            confusion = problem.confusion(split, outputs)
+            if confusion is not None:
+                results["splits"][split]["confusion"] = confusion.tolist()
+                pictures[f"confusion_{split}"] = confusion_picture(confusion, problem.head.labels, split)
+        results["seconds"] = round(time.perf_counter() - began, 1)
+        if not self.is_chief:
+            return results
+        pictures["loss"] = loss_picture({self.config.name: read_metrics(self.run.metrics_file)})
+        write_pictures(self.run, pictures, done)
+        write_model_folder(
+            self.run.model, self.model, self.tokenizer.vocabulary, **vars(self.folder.tokenizer),
+            head=problem.head, task=problem.described(),
+        )  # fmt: skip
+        self.run.write_results(results)
+        for line in results["warnings"]:
+            self.report(line)
+        return results

@@ -1,0 +1,138 @@
+"""Fine-tuning runs: one, one for each seed, or one for each point of a grid; see `tasks.finetuning.Finetuning`."""
+
+import dataclasses
+import itertools
+import shutil
+
+import numpy as np
+import tensorflow as tf
+from tensorboard.plugins.hparams import api as hparams
+
+from keras_bert import files
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.models.loading import model_tokenizer
+from keras_bert.tasks.finetuning import Finetuning
+from keras_bert.tasks.problems import open_problem
+from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.strategy import make_strategy
+
+# Paper, appendix A.3.
+GRID = {"batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2.0, 3.0, 4.0)}
+
+
+class FinetuningRuns:
+    """Runs of one recipe from one model; what they share is made once.
+
+    Args:
+        config: a `FinetuneConfig` with `init`.
+        report: takes one line of text at a time.
+        strategy: the `tf.distribute.Strategy`; made as the config says if None.
+
+    Attributes:
+        problem: what all runs learn.
+        strategy: of all of them.
+    """
+
+    def __init__(self, config, report=print, strategy=None):
+        training = config.training
+        self.config = config
+        self.strategy = strategy or make_strategy(training.strategy, training.devices, training.tpu)
+        self._report = report
+        self._folder = open_model_folder(config.init, config.lower_case)
+        for line in self._folder.notes:
+            report(line)
+        self._folder.require_positions(config.input.max_length)
+        self._tokenizer = model_tokenizer(self._folder)
+        self.problem = open_problem(config, self._tokenizer, report=report)
+
+    def one(self, path, **changes):
+        """Runs once in the folder `path`, with other `training` settings and `learning_rate`; returns the results."""
+        rate = changes.pop("learning_rate", self.config.optimizer.learning_rate)
+        config = dataclasses.replace(
+            self.config,
+            training=dataclasses.replace(self.config.training, **changes),
+            optimizer=dataclasses.replace(self.config.optimizer, learning_rate=rate),
+        )
+        run = Finetuning(
+            config, RunFolder(path), self.problem, self._folder, self._tokenizer, self.strategy, self._report
+        )
+        return run.finetune()
+
+    def seeds(self, path, seeds):
+        """One run for each seed, in `path`/seed-N; the best one's model is `path`/model. Returns the `summary`."""
+        found = {}
+        for seed in seeds:
+            self._report(f"Seed {seed}:")
+            found[seed] = self.one(files.join(path, f"seed-{seed}"), seed=seed)
+        results = summary(found)
+        best = files.join(path, f"seed-{results['best_seed']}", "model")
+        with files.whole_folder(files.join(path, "model")) as aside:
+            shutil.copytree(best, aside, dirs_exist_ok=True)
+        RunFolder(path).write_results(results)
+        return results
+
+    def sweep(self, path):
+        """One run for each point of `GRID`, each in a folder of `path`, compared on TensorBoard's page HPARAMS.
+
+        Returns: `[({setting: value}, results)]`, the best first.
+        """
+        metric, split = self.problem.main_metric, self.problem.dev_splits[0]
+        with tf.summary.create_file_writer(files.join(path, "tensorboard")).as_default():
+            hparams.hparams_config(
+                hparams=[hparams.HParam(name, hparams.Discrete(values)) for name, values in GRID.items()],
+                metrics=[hparams.Metric(f"score/{metric}", display_name=f"{split} {metric}")],
+            )
+        found = []
+        for values in itertools.product(*GRID.values()):
+            point = dict(zip(GRID, values))
+            name = "-".join(f"{key}-{value:g}" for key, value in point.items())
+            self._report(f"{name}:")
+            results = self.one(files.join(path, name), **point)
+            with tf.summary.create_file_writer(files.join(path, name, "tensorboard", "validation")).as_default():
+                hparams.hparams(point, trial_id=name)
+                tf.summary.scalar(f"score/{metric}", results["splits"][split][metric], results["steps"])
+            found.append((point, results))
+        return sorted(found, key=lambda pair: -pair[1]["splits"][split][metric])
+
+
+def summary(results):
+    """What several seeds' results come to.
+
+    Args:
+        results: `{seed: results}`.
+
+    Returns: results of the same form, each figure the median over the seeds; beside them `seeds`, `best_seed` (of the
+        main metric on the main split) and `over_seeds`, `{split: {metric: {median, mean, std, best, values}}}`, `std`
+        with n - 1.
+    """
+    first = next(iter(results.values()))
+    metric, main_split = first["main_metric"], next(iter(first["splits"]))
+    over_seeds = {
+        split: {
+            name: _spread([result["splits"][split][name] for result in results.values()], lower=name == "loss")
+            for name, value in figures.items()
+            if not isinstance(value, list)
+        }
+        for split, figures in first["splits"].items()
+    }
+    return {
+        **{key: first[key] for key in ("task", "main_metric", "steps", "lasts", "baseline")},
+        "seeds": list(results),
+        "best_seed": max(results, key=lambda seed: results[seed]["splits"][main_split][metric]),
+        "splits": {
+            split: {name: spread["median"] for name, spread in figures.items()} for split, figures in over_seeds.items()
+        },
+        "over_seeds": over_seeds,
+        "seconds": round(sum(result["seconds"] for result in results.values()), 1),
+        "warnings": [f"Seed {seed}: {line}" for seed, result in results.items() for line in result["warnings"]],
+    }
+
+
+def _spread(values, lower):
+    return {
+        "median": float(np.median(values)),
+        "mean": float(np.mean(values)),
+        "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+        "best": min(values) if lower else max(values),
+        "values": values,
+    }

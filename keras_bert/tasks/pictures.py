@@ -1,0 +1,82 @@
+"""Pictures of a run, as PNG files and on TensorBoard's page of images."""
+
+import io
+
+import matplotlib
+import numpy as np
+import tensorflow as tf
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from keras_bert import files
+
+matplotlib.use("Agg")
+# Above so many labels the numbers in the squares are not legible.
+_MOST_NUMBERS = 20
+
+
+def loss_picture(runs, title="", smoothed=1):
+    """PNG bytes: the training loss of each run over its steps, and its validation loss where there is one.
+
+    Args:
+        runs: `{name: objects of metrics.jsonl}`.
+        title: above the picture.
+        smoothed: how many logged figures the drawn one is the mean of.
+    """
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for name, lines in runs.items():
+        training = np.array([(line["step"], line["loss"]) for line in lines if "loss" in line], float).reshape(-1, 2)
+        validation = [(line["step"], line["eval_loss"]) for line in lines if "eval_loss" in line]
+        values = _running_mean(training[:, 1], smoothed)
+        (drawn,) = axes.plot(training[:, 0], values, label=f"{name}: training")
+        if validation:
+            axes.plot(*zip(*validation), "o--", color=drawn.get_color(), label=f"{name}: validation")
+    axes.set(xlabel="step", ylabel="loss", title=title, ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return _png(figure)
+
+
+def confusion_picture(matrix, labels, title=""):
+    """PNG bytes of [labels, labels] counts: how often each label (row) was predicted as each (column)."""
+    matrix = np.asarray(matrix)
+    size = min(3 + 0.6 * len(labels), 14)
+    figure = Figure(figsize=(size + 1, size), layout="constrained")
+    axes = figure.subplots()
+    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    drawn = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    figure.colorbar(drawn, label="share of the label's examples", shrink=0.8)
+    axes.set(xlabel="predicted", ylabel="label", title=title)
+    axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(labels)), labels)
+    if len(labels) <= _MOST_NUMBERS:
+        for (row, column), count in np.ndenumerate(matrix):
+            color = "white" if shares[row, column] > 0.5 else "black"
+            axes.text(column, row, f"{count:,}", ha="center", va="center", color=color)
+    return _png(figure)
+
+
+def write_pictures(run, pictures, step):
+    """Writes `{name: PNG bytes}` to the run's folder, each as `<name>.png`, and to TensorBoard."""
+    writer = tf.summary.create_file_writer(files.join(run.tensorboard, "validation"))
+    with writer.as_default(step=step):
+        for name, png in pictures.items():
+            with files.atomic_write(files.join(run.path, f"{name}.png"), "wb") as stream:
+                stream.write(png)
+            tf.summary.image(name, tf.image.decode_png(png, channels=3)[None])
+    writer.close()
+
+
+def _running_mean(values, count):
+    sums = np.cumsum(np.concatenate([np.zeros(1), values]))
+    begins = np.maximum(np.arange(len(values)) - count + 1, 0)
+    ends = np.arange(1, len(values) + 1)
+    return (sums[ends] - sums[begins]) / (ends - begins)
+
+
+def _png(figure):
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=110)
+    return stream.getvalue()

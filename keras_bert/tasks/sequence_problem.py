@@ -1,0 +1,180 @@
+"""What fine-tuning needs of a task on whole texts: its rows, its model, its loss and its scores."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from keras_bert.config.classification import REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.errors import UserError
+from keras_bert.models.classification_objective import ClassificationObjective
+from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.tasks.examples import load_examples, with_labels
+from keras_bert.tasks.scores import (
+    confusion_matrix,
+    majority_scores,
+    one_class_throughout,
+    predictions,
+    scores,
+)
+from keras_bert.tasks.sequence_rows import sequence_rows
+
+
+class SequenceProblem:
+    """A `Task`, with its examples as one tokenizer cuts them.
+
+    Args:
+        task: the `Task`.
+        source: as for `load_examples`.
+        tokenizer: a `WordPieceTokenizer`.
+        config: a `FinetuneConfig`.
+        head: the `ClassificationConfig` of a trained model, whose labels the task then has; else None.
+        report: takes one line of text at a time.
+
+    Attributes:
+        task: the `Task` with its labels.
+        head: the `ClassificationConfig`.
+        main_metric: the name of what the best epoch is chosen by; higher is better.
+        by_token: names of the model's outputs that are [batch, seq, …]: none.
+        dev_splits: names, the main one first.
+    """
+
+    by_token = ()
+
+    def __init__(self, task, source, tokenizer, config, head=None, report=print):
+        if head is None:
+            self.task = with_labels(task, source)
+            head = ClassificationConfig(self.task.labels or (task.label or "score",), task.kind)
+        elif task.kind == REGRESSION:
+            self.task = task
+        else:
+            _check_head(task, head)
+            self.task = dataclasses.replace(task, labels=head.labels)
+        self.head = head
+        self.main_metric = self.task.main_metric
+        self.dev_splits = self.task.dev_splits
+        self._source = source
+        self._tokenizer = tokenizer
+        self._config = config
+        self._report = report
+        self._kept = {}
+
+    def described(self):
+        """What the model's folder keeps, so that it can be used without the recipe."""
+        return {
+            "task": self.task.name,
+            **dataclasses.asdict(self._config.input),
+            "texts": list(self.task.texts),
+            "label": self.task.label,
+            "separator": self.task.separator,
+        }
+
+    def make_model(self, config, dtype):
+        """The Keras model for a `BertConfig`."""
+        return BertForSequenceClassification(config, self.head.num_labels, dtype=dtype)
+
+    @functools.cached_property
+    def objective(self):
+        """The `ClassificationObjective` to train by."""
+        return ClassificationObjective(self.head.problem_type, self._class_weights())
+
+    def examples(self, split):
+        """The `Examples` of a split; what looks odd in them is reported once."""
+        return self._read(split)[0]
+
+    def rows(self, split):
+        """`TokenRows` of a split, labels in their `extra` where it has them.
+
+        Of several rows of one example each counts as that share of it.
+        """
+        return self._read(split)[1]
+
+    def evaluate(self, split, outputs):
+        """`{metric: number}`, the main one first, of the model's outputs for `rows(split)`.
+
+        Args:
+            outputs: `{"logits": [array [labels], …]}`, one for each row.
+        """
+        return scores(self.head, self.task.metrics, self._labels(split), self.predictions(split, outputs))
+
+    def predictions(self, split, outputs):
+        """What the outputs answer for each example; see `scores.predictions`."""
+        return predictions(self.head, self.logits(split, outputs))
+
+    def logits(self, split, outputs):
+        """Float64 [examples, labels]: the mean over the rows of each example."""
+        of_rows = np.asarray(outputs["logits"], "float64")
+        examples, _, numbers = self._read(split)
+        if len(of_rows) == len(examples):
+            return of_rows
+        sums = np.zeros((len(examples), of_rows.shape[1]))
+        np.add.at(sums, numbers, of_rows)
+        return sums / np.bincount(numbers)[:, None]
+
+    def baseline(self, split):
+        """The scores of the most frequent answer in training, as `evaluate`'s."""
+        training = load_examples(self.task, "train", self._source)
+        return majority_scores(self.head, self.task.metrics, training.labels, self._labels(split))
+
+    def remarks(self, split, outputs):
+        """Lines that a person must see: predictions that are all alike."""
+        predicted = self.predictions(split, outputs)
+        if self.head.problem_type == SINGLE_LABEL and one_class_throughout(predicted):
+            yield (
+                f"Every example of {split} is predicted as {self.head.labels[predicted[0]]!r}: the training failed. "
+                "Try another seed, a lower learning rate or more epochs."
+            )
+
+    def confusion(self, split, outputs):
+        """[labels, labels] int, see `scores.confusion_matrix`; None where there are no classes."""
+        if self.head.problem_type != SINGLE_LABEL:
+            return None
+        return confusion_matrix(self.head, self._labels(split), self.predictions(split, outputs))
+
+    def _labels(self, split):
+        labels = self.examples(split).labels
+        if labels is None:
+            raise UserError(f"{self.examples(split).origin}: needs labels to evaluate on. Received: none.")
+        return labels
+
+    def _read(self, split):
+        """(`Examples`, their `TokenRows`, the number of the example of each row)."""
+        if split not in self._kept:
+            examples = load_examples(self.task, split, self._source)
+            for line in examples.warnings:
+                self._report(line)
+            rows, numbers = sequence_rows(examples.texts, self._tokenizer, self._config.input)
+            if examples.labels is not None:
+                rows.extra["labels"] = examples.labels[numbers]
+            rows.extra["example_weights"] = (1.0 / np.bincount(numbers)[numbers]).astype("float32")
+            self._kept[split] = examples, rows, numbers
+        return self._kept[split]
+
+    def _class_weights(self):
+        """[labels] numbers, or None where all count alike."""
+        training = self._config.training
+        if not training.class_weights and not training.balance_classes:
+            return None
+        if self.head.problem_type != SINGLE_LABEL:
+            raise UserError(f"training.class_weights: needs a task of classes. Received: {self.head.problem_type}.")
+        if training.class_weights and training.balance_classes:
+            raise UserError("training.class_weights: needs balance_classes to be false. Received: both.")
+        if training.balance_classes:
+            labels = self.examples("train").labels
+            counts = np.bincount(labels, minlength=self.head.num_labels)
+            return len(labels) / (self.head.num_labels * np.maximum(counts, 1))
+        unknown = next((label for label in training.class_weights if str(label) not in self.head.labels), None)
+        if unknown is not None:
+            raise UserError(
+                f"training.class_weights: needs names of labels, of {', '.join(self.head.labels)}. Received: {unknown!r}."
+            )
+        named = {str(label): weight for label, weight in training.class_weights.items()}
+        return [named.get(label, 1.0) for label in self.head.labels]
+
+
+def _check_head(task, head):
+    if task.kind != head.problem_type or (task.labels and set(task.labels) != set(head.labels)):
+        raise UserError(
+            f"{task.name}: needs a model for {task.kind} with the labels {', '.join(task.labels or ('?',))}. "
+            f"Received: one for {head.problem_type} with {', '.join(head.labels)}."
+        )

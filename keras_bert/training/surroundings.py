@@ -1,0 +1,43 @@
+"""What surrounds the loop in every run: figures written down, progress shown, requests to stop, memory that ran out."""
+
+import contextlib
+import dataclasses
+
+from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
+from keras_bert.training.out_of_memory import explained_out_of_memory
+from keras_bert.training.progress import Progress
+from keras_bert.training.stop_request import StopRequest
+from keras_bert.training.strategy import agreement, worker_number
+
+
+@dataclasses.dataclass
+class Surroundings:
+    """A `MetricsLog` (or `NoMetricsLog`), a `Progress` and a `StopRequest`."""
+
+    log: MetricsLog
+    progress: Progress
+    stop: StopRequest
+
+
+@contextlib.contextmanager
+def surroundings(run, strategy, training, budget, first_step, batch):
+    """The `Surroundings` of one process of a run, closed when the block ends.
+
+    Args:
+        run: the `RunFolder`.
+        strategy: the run's `tf.distribute.Strategy`.
+        training: its `RunConfig`.
+        budget: its `StepBudget` or `TimeBudget`.
+        first_step: steps done before.
+        batch: function () -> (key of the batch size in the recipe, the batch size), for when memory runs out.
+    """
+    is_chief = worker_number(strategy) == 0
+    log = MetricsLog(run, first_step) if is_chief else NoMetricsLog()
+    progress = Progress(budget.share_done(first_step), is_chief)
+    try:
+        with StopRequest(training.max_minutes, agreement(strategy)) as stop:
+            with explained_out_of_memory(batch, strategy, training.accumulation):
+                yield Surroundings(log, progress, stop)
+    finally:
+        progress.close()
+        log.close()
