@@ -1,8 +1,10 @@
 """Tagging as a problem for the loop of fine-tuning: named entities, parts of speech, any label a word."""
 
+import collections
 import functools
 
 import numpy as np
+import sklearn.metrics
 
 from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.data.label_schemes import SCHEMES, UnknownLabel, bio_labels, read_entities
@@ -33,12 +35,17 @@ class TaggingProblem:
     Attributes:
         head: the `TokenClassificationConfig`.
         main_metric: `f1` of entities, else `accuracy`.
+        metric_names: of what `evaluate` gives, those over all labels, the main one first.
+        by_token: names of the model's outputs that are [batch, seq, …].
+        splits, dev_splits: names of the splits, and of those to evaluate on.
         objective: the `TaggingObjective`.
         notes: list of what a user should know of the files read so far, one line each.
 
     Raises:
         UserError: there is no such file, it cannot be read, or labels that must mark entities do not; with the line.
     """
+
+    by_token = ("logits",)
 
     def __init__(self, task, files, tokenizer, max_length, head=None, scheme=None, **options):
         if scheme not in (None, *SCHEMES):
@@ -59,8 +66,20 @@ class TaggingProblem:
         return "f1" if self._marks_entities else "accuracy"
 
     @property
+    def metric_names(self):
+        return ("f1", "precision", "recall", "accuracy") if self._marks_entities else ("accuracy",)
+
+    @property
     def splits(self):
         return tuple(self._files)
+
+    @property
+    def dev_splits(self):
+        return tuple(split for split in self._files if split.startswith("dev"))
+
+    def described(self):
+        """What the model's folder keeps, so that it can be used without the recipe."""
+        return {"task": self._task.name, "max_length": self._max_length, **self._options}
 
     def make_model(self, bert_config, dtype=None):
         """A new `BertForTokenClassification` for these labels."""
@@ -80,7 +99,44 @@ class TaggingProblem:
         Raises:
             UserError: the split has no labels, or an output is no finite number.
         """
-        tagged, predicted = self._words(split), self._predicted(split, outputs)
+        return self._scores(split, self._predicted(split, outputs))
+
+    def baseline(self, split):
+        """The scores, as `evaluate`'s, of each word's most frequent label in training, and of all words' for a new one.
+
+        Where several are as frequent it is the one met first.
+        """
+        training, counts = self._words("train"), collections.defaultdict(collections.Counter)
+        labels = self._entities("train").labels("bio") if self._marks_entities else training.labels
+        for word, label in zip(training.words, labels):
+            if label is not None:
+                counts[word][label] += 1
+        most_frequent = {word: of_word.most_common(1)[0][0] for word, of_word in counts.items()}
+        [(of_all, _)] = collections.Counter(label for label in labels if label is not None).most_common(1)
+        return self._scores(split, [most_frequent.get(word, of_all) for word in self._words(split).words])
+
+    def remarks(self, split, outputs):
+        """Lines that a person must see: predictions that are all alike."""
+        predicted = self._predicted(split, outputs)
+        if len(predicted) > 1 and len(set(predicted)) == 1:
+            yield (
+                f"Every word of {split} is predicted as {predicted[0]!r}: the training failed. "
+                "Try another seed, a lower learning rate or more epochs."
+            )
+
+    def confusion(self, split, outputs):
+        """[labels, labels] int: the count of each label (row) predicted as each (column); None for entities."""
+        if self._marks_entities:
+            return None
+        pairs = [
+            pair
+            for pair in zip(self._words(split).labels, self._predicted(split, outputs))
+            if pair[0] in self.head.labels
+        ]
+        return sklearn.metrics.confusion_matrix(*map(list, zip(*pairs)), labels=list(self.head.labels))
+
+    def _scores(self, split, predicted):
+        tagged = self._words(split)
         if tagged.labels is None:
             raise UserError(f"{tagged.origin}: needs labels to evaluate on. Received: none. Write predictions instead.")
         if self._marks_entities:

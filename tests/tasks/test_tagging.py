@@ -164,6 +164,24 @@ def test_a_model_takes_the_batches_and_the_objective_their_labels(tmp_path):
     assert model.num_labels == 5 and model.classifier.dtype_policy.name == "mixed_bfloat16"
 
 
+def test_the_baseline_is_each_words_most_frequent_label(tmp_path):
+    """b is X more often, c never was seen, and most words are N."""
+    files = written(tmp_path, train="a N\na N\nb X\nb N\nb X\na N\n", dev="b X\nb N\nc N\nc X\n")
+    problem = TaggingProblem(TOKENS, files, TOKENIZER, 16)
+    assert problem.baseline("dev")["accuracy"] == 0.5 and problem.baseline("train")["accuracy"] == pytest.approx(5 / 6)
+    entities = TaggingProblem(NER, written(tmp_path, train=IOB1, dev="c I-X\na I-Y\n"), TOKENIZER, 16)
+    assert entities.baseline("dev")["f1"] == pytest.approx(2 / 3)
+
+
+def test_one_label_for_every_word_is_remarked_and_confusions_are_counted(tmp_path):
+    problem = TaggingProblem(TOKENS, written(tmp_path, train="a N\nb V\n", dev="a N\nb V\nc W\n"), TOKENIZER, 16)
+    outputs = {"logits": [np.array([[0, 0], [0, 1], [0, 1], [0, 1], [0, 0]])]}
+    assert "Every word of dev is predicted as 'V'" in list(problem.remarks("dev", outputs))[0]
+    assert problem.confusion("dev", outputs).tolist() == [[0, 1], [0, 1]]
+    assert list(problem.remarks("train", perfect(problem, "train"))) == []
+    assert problem.dev_splits == ("dev",) and problem.described() == {"task": "tokens", "max_length": 16}
+
+
 def test_the_files_of_a_folder(tmp_path):
     for name in ("eng.train", "eng.testa", "README", "en_ewt-ud-train.conllu.gz", "en_ewt-ud-dev.conllu.gz"):
         (tmp_path / name).write_text("")
