@@ -8,6 +8,7 @@ from keras_bert import files
 from keras_bert.checkpoints.names import PARTS
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
+from keras_bert.config.heads import TASK_HEADS
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 
@@ -104,12 +105,17 @@ def write_google_folder(path, config, tensors, vocabulary, other_fields=None):
         config: a `BertConfig`.
         tensors: `{TensorName: array in our orientation}`.
         vocabulary: a `text.Vocabulary`.
-        other_fields: of a config that was read; those that Google's own files have are kept, and the labels' names.
+        other_fields: of a config that was read; kept are those that Google's own files have, and which kind of
+            head a task put on it, with its labels' names.
     """
     import_tensorflow()
     import tensorflow as tf
 
-    fields = {key: value for key, value in (other_fields or {}).items() if _KEPT_FIELDS.match(key)}
+    other_fields = other_fields or {}
+    fields = {key: value for key, value in other_fields.items() if _KEPT_FIELDS.match(key)}
+    heads = [name for name in other_fields.get("architectures") or () if name in TASK_HEADS]
+    if heads:
+        fields["architectures"] = heads
     stored = {name.google.name: value.T if name.google.transposed else value for name, value in tensors.items()}
     names = sorted(stored)
     with files.whole_folder(path) as aside:

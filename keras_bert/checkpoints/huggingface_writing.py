@@ -9,9 +9,12 @@ import safetensors.numpy
 
 from keras_bert import files
 from keras_bert.checkpoints.huggingface import WEIGHTS
-from keras_bert.checkpoints.names import CLASSIFIER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, PARTS
+from keras_bert.checkpoints.names import CLASSIFIER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, PARTS, SPAN_HEAD
 from keras_bert.checkpoints.tokenizer_settings import TOKENIZER_CONFIG, VOCABULARY, tokenizer_config
-from keras_bert.config.classification import ARCHITECTURE
+from keras_bert.config.classification import ClassificationConfig
+from keras_bert.config.multiple_choice import MultipleChoiceConfig
+from keras_bert.config.span_extraction import SpanExtractionConfig
+from keras_bert.config.token_classification import TokenClassificationConfig
 
 # Of a config that was read, what is true of the file it came with alone.
 _NOT_KEPT = (
@@ -19,8 +22,9 @@ _NOT_KEPT = (
     "tie_word_embeddings",
 )  # fmt: skip
 
-# All three call their head `classifier`.
-_CLASSIFIERS = (ARCHITECTURE, "BertForTokenClassification", "BertForMultipleChoice")
+# All three call their head `classifier`; of the first two the config says how many labels there are.
+_LABELLED = (ClassificationConfig.architecture, TokenClassificationConfig.architecture)
+_CLASSIFIERS = (*_LABELLED, MultipleChoiceConfig.architecture)
 
 
 def write_huggingface_folder(path, config, tensors, vocabulary, tokenizer, other_fields=None):
@@ -53,7 +57,7 @@ def write_huggingface_folder(path, config, tensors, vocabulary, tokenizer, other
 def _config(config, tensors, vocabulary, other_fields):
     kept = {key: value for key, value in other_fields.items() if key not in _NOT_KEPT}
     architecture = _architecture(tensors, other_fields.get("architectures") or ())
-    if architecture == ARCHITECTURE and "id2label" not in kept:
+    if architecture in _LABELLED and "id2label" not in kept:
         kept["num_labels"] = _num_labels(tensors)  # Else transformers takes it for 2.
     return {
         "architectures": [architecture],
@@ -67,10 +71,12 @@ def _config(config, tensors, vocabulary, other_fields):
 
 def _architecture(tensors, named):
     """The class of transformers that has a place for all of these tensors; of several classifiers the one `named`."""
-    all_heads = (MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, CLASSIFIER)
+    all_heads = (MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, CLASSIFIER, SPAN_HEAD)
     heads = {part for part in all_heads if not tensors.keys().isdisjoint(PARTS[part])}
     if CLASSIFIER in heads:
-        return next((name for name in named if name in _CLASSIFIERS), ARCHITECTURE)
+        return next((name for name in named if name in _CLASSIFIERS), ClassificationConfig.architecture)
+    if SPAN_HEAD in heads:
+        return SpanExtractionConfig.architecture
     if NEXT_SENTENCE_HEAD in heads:
         return "BertForPreTraining" if MASKED_LM_HEAD in heads else "BertForNextSentencePrediction"
     return "BertForMaskedLM" if MASKED_LM_HEAD in heads else "BertModel"

@@ -11,7 +11,15 @@ from keras_bert import files, settings
 from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.load_report import LoadReport
-from keras_bert.checkpoints.names import CLASSIFIER, ENCODER, PARTS, model_parts, model_variables, part_names
+from keras_bert.checkpoints.names import (
+    CLASSIFIER,
+    ENCODER,
+    PARTS,
+    SPAN_HEAD,
+    model_parts,
+    model_variables,
+    part_names,
+)
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import (
     VOCABULARY,
@@ -21,7 +29,9 @@ from keras_bert.checkpoints.tokenizer_settings import (
     vocabulary_file,
 )
 from keras_bert.config.bert import BertConfig
-from keras_bert.config.classification import ARCHITECTURE, ClassificationConfig
+from keras_bert.config.classification import ClassificationConfig
+from keras_bert.config.heads import TASK_HEADS
+from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
 
 CONFIG = "config.json"
@@ -61,21 +71,24 @@ class ModelFolder:
         return (huggingface.HuggingFaceTensors if self.kind == "huggingface" else google.GoogleTensors)(self.path)
 
     @functools.cached_property
-    def classification(self):
-        """The `ClassificationConfig` of a folder that holds a classifier of sequences; else None.
+    def head(self):
+        """What a task put on the encoder: one of `config.heads.TASK_HEADS` in its values, None where there is none.
 
         Raises:
             UserError: the weights are not whole, or config.json does not fit them.
         """
-        # transformers calls the classifiers of tokens and of choices `classifier` as well.
-        if self.kind == "huggingface" and ARCHITECTURE not in (self.other_fields.get("architectures") or ()):
-            return None
-        _, bias = names = self.names(CLASSIFIER)
-        if not self._holds(CLASSIFIER, names):
-            return None
-        num_labels = len(self.tensors.read(bias))
-        config_file = os.path.join(self.path, google.CONFIG if self.kind == "google" else CONFIG)
-        return ClassificationConfig.from_fields(self.other_fields, num_labels, config_file)
+        named = self.other_fields.get("architectures") or ()
+        if self.kind == "google":  # Its own files name no class; the tensors tell run_classifier.py from run_squad.py.
+            named = (*named, ClassificationConfig.architecture, SpanExtractionConfig.architecture)
+        for architecture in named:
+            part = SPAN_HEAD if architecture == SpanExtractionConfig.architecture else CLASSIFIER
+            _, bias = names = self.names(part)
+            if architecture in TASK_HEADS and self._holds(part, names):
+                config_file = os.path.join(self.path, google.CONFIG if self.kind == "google" else CONFIG)
+                return TASK_HEADS[architecture].from_fields(
+                    self.other_fields, len(self.tensors.read(bias)), config_file
+                )
+        return None
 
     @property
     def task(self):
@@ -220,7 +233,7 @@ def _other_fields(config_file):
 
 
 def write_model_folder(
-    path, model, vocabulary, lower_case, strip_accents=None, split_chinese=True, classification=None, task=None
+    path, model, vocabulary, lower_case, strip_accents=None, split_chinese=True, head=None, task=None
 ):
     """Writes a model to `path`, whole or not at all, in Hugging Face's format.
 
@@ -229,15 +242,18 @@ def write_model_folder(
         model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
         vocabulary: a `text.Vocabulary`.
         lower_case, strip_accents, split_chinese: its tokenizer's, as for `WordPieceTokenizer`.
-        classification: the `ClassificationConfig` of a `BertForSequenceClassification`.
+        head: of a model with a task's head its config, one of `config.heads.TASK_HEADS` in its values.
         task: what this program knows of the task that the model was fine-tuned on, a plain mapping; see
             `ModelFolder.task`.
     """
-    if classification and classification.num_labels != model.num_labels:
-        raise ValueError(
-            f"classification: needs {model.num_labels} labels, as the model. Received: {classification.num_labels}."
-        )
+    kind = type(model).__name__
+    if head and head.architecture != kind:
+        raise ValueError(f"head: needs the config of a {kind}. Received: that of a {head.architecture}.")
+    if hasattr(head, "num_labels") and head.num_labels != model.num_labels:
+        raise ValueError(f"head: needs {model.num_labels} labels, as the model. Received: {head.num_labels}.")
     tensors = {name: variable.numpy() for name, variable in model_variables(model)}
     tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese)
-    fields = {**(classification.to_fields() if classification else {}), **({TASK_FIELD: task} if task else {})}
+    fields = head.to_fields() if head else {"architectures": [kind]}
+    if task:
+        fields[TASK_FIELD] = task
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields)

@@ -118,7 +118,7 @@ _MASKED_LM_HEAD = (
 )
 
 ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
-CLASSIFIER = "classifier"
+CLASSIFIER, SPAN_HEAD = "classifier", "qa_outputs"
 
 # By the attribute of a model that has the part. A part is in a file whole or not at all.
 PARTS = {
@@ -126,8 +126,9 @@ PARTS = {
     POOLER: _dense("encoder.pooler.dense", "bert.pooler.dense", "bert/pooler/dense"),
     MASKED_LM_HEAD: _MASKED_LM_HEAD,
     NEXT_SENTENCE_HEAD: _output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/"),
-    # In Hugging Face's files of sequences, of tokens or of choices, as config.json says; in Google's of sequences.
+    # Of sequences, of tokens or of choices, as `architectures` in the config says; Google's own is of sequences.
     CLASSIFIER: _output_layer("classifier.dense", "classifier", ""),
+    SPAN_HEAD: _output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/"),
 }
 
 # All that is not the network of the paper's figure 1, but trained for one objective or task.

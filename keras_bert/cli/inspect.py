@@ -6,7 +6,7 @@ import os
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.names import CLASSIFIER, ENCODER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, POOLER
+from keras_bert.checkpoints.names import CLASSIFIER, ENCODER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, POOLER, SPAN_HEAD
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.models import parameters
@@ -17,6 +17,7 @@ _PARTS = {
     MASKED_LM_HEAD: "masked LM head",
     NEXT_SENTENCE_HEAD: "next sentence head",
     CLASSIFIER: "classifier",
+    SPAN_HEAD: "head for the start and end of answers",
 }
 
 

@@ -14,20 +14,27 @@ class TokenRows:
         ids: int32 [tokens], all rows one after the other.
         starts: int64 [rows + 1], where each row begins in `ids`.
         second_starts: int32 [rows], the position in its row where the second segment begins; its length for none.
-        extra: `{name: array [rows, ...]}` that a batch holds too: labels, weights, numbers of examples.
+        extra: `{name: array [examples, ...]}` that a batch holds too: labels, weights, numbers of examples.
+        token_extra: `{name: int32 [tokens]}` that a batch holds too, [batch, width], -1 at padding: labels of tokens.
+        group_starts: int64 [examples + 1], where each example's rows begin, for examples of several rows (choices);
+            None where every row is an example.
     """
 
     ids: np.ndarray
     starts: np.ndarray
     second_starts: np.ndarray
     extra: dict
+    token_extra: dict = dataclasses.field(default_factory=dict)
+    group_starts: np.ndarray | None = None
 
     @property
     def lengths(self):
-        return np.diff(self.starts)
+        """int64 [examples]: the tokens of each, of its longest row."""
+        lengths = np.diff(self.starts)
+        return lengths if self.group_starts is None else np.maximum.reduceat(lengths, self.group_starts[:-1])
 
     def __len__(self):
-        return len(self.second_starts)
+        return len(self.second_starts if self.group_starts is None else self.group_starts[1:])
 
 
 def choose_widths(lengths, most=8, multiple=4):
@@ -67,7 +74,7 @@ class LengthBatches:
 
     Args:
         rows: the `TokenRows`.
-        batch_size: rows of a batch.
+        batch_size: examples of a batch.
         seed: of the order.
         pad_id: the id of [PAD].
         widths: sequence lengths as `choose_widths` gives them; one alone pads every row to it.
@@ -86,10 +93,11 @@ class LengthBatches:
         self._pad_id = pad_id
         self._widths = np.asarray(widths)
         self._shuffle = shuffle
+        self._most_rows = 1 if rows.group_starts is None else int(np.diff(rows.group_starts).max())
         plan, batch_widths = self._plan(0)
         self.batches_per_epoch = len(plan)
         self.examples_per_epoch = len(rows)
-        self.padding_share = 1.0 - rows.lengths.sum() / (batch_widths.sum() * batch_size)
+        self.padding_share = 1.0 - len(rows.ids) / (batch_widths.sum() * batch_size * self._most_rows)
 
     def remove_epoch(self, epoch):
         """Nothing is kept of an epoch."""
@@ -98,28 +106,37 @@ class LengthBatches:
         """A `tf.data.Dataset` of the batches `first_batch`, `first_batch + 1`, … of an epoch.
 
         A batch has the encoder's three inputs, [batch, width] int32, what the rows hold besides, `example_weights`
-        [batch] float32, and `row_numbers` [batch] int32, -1 where a row only fills the batch.
+        [batch] float32, and `row_numbers` [batch] int32, the numbers of the examples, -1 where one only fills the
+        batch. Of examples of several rows the inputs are [batch, rows of the largest example, width], and the mask is 0
+        throughout a row that an example has not.
         """
         plan, widths = self._plan(epoch)
         ids, starts = tf.constant(self._rows.ids), tf.constant(self._rows.starts)
         seconds = tf.constant(self._rows.second_starts)
         extra = {name: tf.constant(values) for name, values in self._rows.extra.items()}
+        token_extra = {name: tf.constant(values) for name, values in self._rows.token_extra.items()}
+        rows_of = self._rows_of_examples()
 
         def assemble(numbers, width):
-            is_real = numbers >= 0
-            row = tf.maximum(numbers, 0)
+            example = tf.maximum(numbers, 0)
+            weights = tf.cast(numbers >= 0, tf.float32)
+            row, is_there, is_real = rows_of(example, numbers >= 0)
             begins = tf.gather(starts, row)
             lengths = tf.cast(tf.gather(starts, row + 1) - begins, tf.int32)
-            column = tf.range(width)[None, :]
+            column = tf.range(width)
             # A row that fills up a batch keeps its [CLS]: attention over nothing is no number.
-            mask = column < tf.where(is_real, lengths, 1)[:, None]
-            tokens = tf.gather(ids, tf.where(mask, begins[:, None] + tf.cast(column, tf.int64), 0))
-            second = mask & (column >= tf.gather(seconds, row)[:, None])
-            weights = tf.cast(is_real, tf.float32)
-            batch = {name: tf.gather(values, row) for name, values in extra.items()}
+            mask = is_there[..., None] & (column < tf.where(is_real, lengths, 1)[..., None])
+            place = tf.where(mask, begins[..., None] + tf.cast(column, tf.int64), 0)
+            second = mask & (column >= tf.gather(seconds, row)[..., None])
+            of_tokens = {
+                name: tf.where(mask & is_real[..., None], tf.gather(values, place), -1)
+                for name, values in token_extra.items()
+            }
+            batch = {name: tf.gather(values, example) for name, values in extra.items()}
             return {
                 **batch,
-                "input_word_ids": tf.where(mask, tokens, self._pad_id),
+                **of_tokens,
+                "input_word_ids": tf.where(mask, tf.gather(ids, place), self._pad_id),
                 "input_mask": tf.cast(mask, tf.int32),
                 "input_type_ids": tf.cast(second, tf.int32),
                 "example_weights": weights * batch.get("example_weights", 1.0),
@@ -128,6 +145,23 @@ class LengthBatches:
 
         batches = tf.data.Dataset.from_tensor_slices((plan[first_batch:], widths[first_batch:].astype("int32")))
         return batches.map(assemble, num_parallel_calls=2, deterministic=True).prefetch(4)
+
+    def _rows_of_examples(self):
+        """Function (example, is_real), each [batch], -> (its rows, whether they exist, whether they are real).
+
+        Each is [batch], or [batch, rows of the largest example] of examples of several rows.
+        """
+        if self._rows.group_starts is None:
+            return lambda example, is_real: (example, tf.ones_like(is_real), is_real)
+        group_starts = tf.constant(self._rows.group_starts)
+
+        def rows_of(example, is_real):
+            first = tf.gather(group_starts, example)[:, None]
+            row = first + tf.range(self._most_rows, dtype=tf.int64)
+            is_there = row < tf.gather(group_starts, example + 1)[:, None]
+            return tf.where(is_there, row, first), is_there, tf.broadcast_to(is_real[:, None], tf.shape(row))
+
+        return rows_of
 
     def all_batches(self):
         """A `tf.data.Dataset` of every row once."""

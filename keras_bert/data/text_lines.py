@@ -10,6 +10,7 @@ import sys
 import zlib
 from itertools import chain
 
+from keras_bert.errors import UserError
 from keras_bert.files import is_remote, open_file
 
 _CHUNK_BYTES = 1 << 20
@@ -34,6 +35,30 @@ def read_lines(path):
         Unreadable: at the place where the file turns out to be missing, damaged, binary or not UTF-8.
     """
     return _decoded_lines(_chunks(path))
+
+
+def read_whole_lines(path):
+    """A list of the lines of a UTF-8 file as they are: with their ends, and a byte order mark if it has one.
+
+    Lines are numbered as those of `read_lines`. `path` "-" is standard input.
+
+    Raises:
+        UserError: the file is missing, damaged, binary or not UTF-8.
+    """
+    try:
+        content = sys.stdin.buffer.read() if path == "-" else b"".join(_chunks(path))
+        if b"\0" in content:
+            raise Unreadable("binary, not text")
+        # With newline="" the stream ends lines at "\n", "\r\n" and "\r", and changes none of them.
+        return list(io.StringIO(content.decode("utf-8"), newline=""))
+    except UnicodeDecodeError as error:
+        line = len((error.object[: error.start] + b".").splitlines())
+        byte = error.object[error.start]
+        raise UserError(
+            f"{path} line {line}: needs UTF-8 text. Received: {error.reason}: byte {byte:#04x}. Convert the file."
+        ) from None
+    except Unreadable as problem:
+        raise UserError(f"{path}: needs UTF-8 text. Received: {problem}.") from None
 
 
 def read_standard_input():

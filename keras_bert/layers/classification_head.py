@@ -1,4 +1,4 @@
-"""The head of every classifier: one number a label (run_classifier.py, `create_model`)."""
+"""A task's last layer: one number a label (run_classifier.py and run_squad.py, `create_model`)."""
 
 import keras
 from keras import ops

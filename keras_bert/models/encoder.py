@@ -19,6 +19,7 @@ class BertEncoder(keras.Model):
 
     Args:
         config: a `BertConfig`.
+        with_pooler: False for a model that takes no vector of the whole sequence.
 
     Call arguments:
         inputs: dict of `input_word_ids`, `input_mask` (1 real, 0 padding) and `input_type_ids` (segment),
@@ -27,7 +28,7 @@ class BertEncoder(keras.Model):
 
     Returns a dict:
         sequence_output: [batch, seq, hidden], the last layer.
-        pooled_output: [batch, hidden].
+        pooled_output: [batch, hidden], where there is a pooler.
         hidden_states: list of [batch, seq, hidden]: the embeddings, then each layer.
         attentions: on request, list of [batch, heads, seq, seq], one a layer.
 
@@ -37,9 +38,10 @@ class BertEncoder(keras.Model):
         encoder({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})["pooled_output"]
     """
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config, with_pooler=True, **kwargs):
         super().__init__(**kwargs)
         self.config = config
+        self.pooler = None
         policy = self.dtype_policy
         self.embeddings = BertEmbeddings(
             config.vocab_size,
@@ -67,7 +69,8 @@ class BertEncoder(keras.Model):
             )
             for index in range(config.num_hidden_layers)
         ]
-        self.pooler = Pooler(config.hidden_size, config.initializer_range, dtype=policy, name="pooler")
+        if with_pooler:
+            self.pooler = Pooler(config.hidden_size, config.initializer_range, dtype=policy, name="pooler")
         self.build()
 
     def build(self, input_shape=None):
@@ -78,7 +81,8 @@ class BertEncoder(keras.Model):
         self.embeddings.build((None, None))
         for block in self.blocks:
             block.build(shape)
-        self.pooler.build(shape)
+        if self.pooler is not None:
+            self.pooler.build(shape)
 
     def call(self, inputs, training=False, return_attentions=False):
         missing = {"input_word_ids", "input_mask", "input_type_ids"} - set(inputs)
@@ -95,17 +99,20 @@ class BertEncoder(keras.Model):
             hidden, probabilities = block(hidden, attention_bias, training=training)
             hidden_states.append(hidden)
             attentions.append(probabilities)
-        outputs = {
-            "sequence_output": hidden,
-            "pooled_output": self.pooler(hidden),
-            "hidden_states": hidden_states,
-        }
+        outputs = {"sequence_output": hidden, "hidden_states": hidden_states}
+        if self.pooler is not None:
+            outputs["pooled_output"] = self.pooler(hidden)
         if return_attentions:
             outputs["attentions"] = attentions
         return outputs
 
     def get_config(self):
-        return {"name": self.name, "dtype": self.dtype_policy.name, "config": dataclasses.asdict(self.config)}
+        return {
+            "name": self.name,
+            "dtype": self.dtype_policy.name,
+            "config": dataclasses.asdict(self.config),
+            "with_pooler": self.pooler is not None,
+        }
 
     @classmethod
     def from_config(cls, config):

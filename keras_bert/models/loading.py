@@ -17,8 +17,8 @@ from keras_bert.layers.initializers import normal_replaced_by
 from keras_bert.models.classify import classify
 from keras_bert.models.encoder import BertEncoder
 from keras_bert.models.fill_mask import fill_masks
+from keras_bert.models.heads import model_with_head
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.sequence_classification import BertForSequenceClassification
 from keras_bert.models.text_embedding import BATCH_TOKENS, TextEmbedder
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
@@ -32,10 +32,11 @@ class LoadedModel:
         path: the folder that it came from.
         config: its `BertConfig`.
         tokenizer: the `WordPieceTokenizer` of its vocabulary.
-        model: a `BertForSequenceClassification` where the folder holds a classifier of sequences; else a
+        model: where the folder holds a task's head the model of it, such as `BertForSequenceClassification`; else a
             `BertForPreTraining`; where it holds no masked LM head either, the `BertEncoder` alone.
         report: the `LoadReport`: what the folder lacked and was made new, and what in it was not used.
-        classification: the `ClassificationConfig` of a classifier; else None.
+        head: what a task put on the encoder, one of `config.heads.TASK_HEADS` in its values, such as the
+            `ClassificationConfig` of a classifier; else None.
     """
 
     path: str
@@ -43,7 +44,7 @@ class LoadedModel:
     tokenizer: WordPieceTokenizer
     model: keras.Model
     report: LoadReport
-    classification: ClassificationConfig | None = None
+    head: object = None
     _embedders: dict = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -82,10 +83,15 @@ class LoadedModel:
         Returns: a classifier's answers, see `keras_bert.models.classify.classify`; else those of `fill`.
 
         Raises:
-            UserError: the folder held no head, or a text cannot be filled.
+            UserError: the folder held no head, one that says nothing of whole texts, or a text cannot be filled.
         """
-        if self.classification:
-            return classify(self.model, self.tokenizer, self.classification, texts)
+        if isinstance(self.head, ClassificationConfig):
+            return classify(self.model, self.tokenizer, self.head, texts)
+        if self.head:
+            raise UserError(
+                f"{self.path}: needs a head for whole texts. Received: {self.head.architecture}. "
+                "Call the model itself, or: python run.py predict --model MODEL"
+            )
         return self.fill(texts, top_k)
 
     def fill(self, texts, top_k=5):
@@ -95,7 +101,7 @@ class LoadedModel:
             UserError: the folder held no masked LM head, or a text cannot be filled.
         """
         if not isinstance(self.model, BertForPreTraining):
-            held = "a classifier" if self.classification else "the encoder alone"
+            held = f"a {self.head.architecture}" if self.head else "the encoder alone"
             raise UserError(
                 f"{self.path}: needs a masked LM head to fill [MASK]s, and holds {held}. "
                 "Train one on it with: python run.py pretrain --init MODEL"
@@ -119,13 +125,13 @@ def load(path, lower_case=None):
     model, report = _loaded(_kind(folder), folder)
     for line in (*folder.notes, *report.lines()):
         logging.getLogger("keras_bert").warning(line)
-    return LoadedModel(folder.path, folder.config, tokenizer, model, report, folder.classification)
+    return LoadedModel(folder.path, folder.config, tokenizer, model, report, folder.head)
 
 
 def _kind(folder):
     """The class of model that the folder's heads ask for, to be called with a `BertConfig`."""
-    if folder.classification:
-        return functools.partial(BertForSequenceClassification, num_labels=folder.classification.num_labels)
+    if folder.head:
+        return functools.partial(model_with_head, head=folder.head)
     return BertForPreTraining if MASKED_LM_HEAD in folder.parts() else BertEncoder
 
 

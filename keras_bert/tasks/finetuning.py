@@ -200,7 +200,7 @@ class Finetuning:
         write_pictures(self.run, pictures, done)
         write_model_folder(
             self.run.model, self.model, self.tokenizer.vocabulary, **vars(self.folder.tokenizer),
-            classification=problem.head, task=problem.described(),
+            head=problem.head, task=problem.described(),
         )  # fmt: skip
         self.run.write_results(results)
         for line in results["warnings"]:

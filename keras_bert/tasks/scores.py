@@ -35,17 +35,22 @@ def predictions(classification, outputs, threshold=0.0):
         UserError: an output is no finite number.
     """
     outputs = np.asarray(outputs, "float64")
-    broken = np.count_nonzero(~np.isfinite(outputs).all(axis=1))
-    if broken:
-        raise UserError(
-            f"The model's outputs: needs finite numbers. Received: {broken} of {len(outputs)} examples with others. "
-            "Was it trained with too high a learning rate?"
-        )
+    require_numbers(np.isfinite(outputs).all(axis=1))
     if classification.problem_type == REGRESSION:
         return outputs[:, 0]
     if classification.problem_type == MULTI_LABEL:
         return (outputs > threshold).astype("int64")
     return outputs.argmax(axis=1)
+
+
+def require_numbers(are_numbers, what="examples"):
+    """Raises `UserError` unless all outputs, told by a bool array [examples], are numbers to choose by."""
+    broken = np.count_nonzero(~are_numbers)
+    if broken:
+        raise UserError(
+            f"The model's outputs: needs finite numbers. Received: {broken} of {len(are_numbers)} {what} with others. "
+            "Was it trained with too high a learning rate?"
+        )
 
 
 def scores(classification, metrics, labels, predicted):

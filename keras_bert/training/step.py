@@ -78,7 +78,7 @@ class Step:
         self.optimizer.apply(gradients, self.model.trainable_variables)
         # Floats, because an all-reduce does not take int32 on the host beside floats on the devices.
         mask = tf.cast(batch["input_mask"], tf.float32)
-        seen = {"examples": tf.reduce_sum(tf.ones_like(mask[:, 0])), "tokens": tf.reduce_sum(mask)}
+        seen = {"examples": tf.cast(tf.shape(mask)[0], tf.float32), "tokens": tf.reduce_sum(mask)}
         return {
             "sums": _all_reduce(context, sums),
             "counts": totals,

@@ -89,3 +89,43 @@ def test_the_widths_are_the_best_there_are():
 def test_a_row_longer_than_every_width_is_a_fault():
     with pytest.raises(ValueError, match="widths: need one of"):
         make_batches(make_rows(), widths=[8])
+
+
+def test_what_belongs_to_tokens_comes_with_them():
+    """Each row's own values at its own tokens, -1 at padding and throughout the rows that fill a batch."""
+    rows = make_rows(21)
+    rows.token_extra = {"tags": np.arange(len(rows.ids), dtype="int32")}
+    for batch in as_numpy(make_batches(rows).epoch(0)):
+        for index, number in enumerate(batch["row"]):
+            length = rows.lengths[number] if batch["example_weights"][index] else 0
+            expected = np.arange(rows.starts[number], rows.starts[number] + length)
+            np.testing.assert_array_equal(batch["tags"][index, :length], expected)
+            assert (batch["tags"][index, length:] == -1).all()
+
+
+def test_an_example_of_several_rows_stays_together():
+    """Rows that an example has not are masked throughout; every example comes once with all its rows."""
+    rows = make_rows(60)
+    counts = np.random.default_rng(3).integers(1, 5, 40)
+    counts = counts[: np.searchsorted(np.cumsum(counts), 60)]
+    rows.group_starts = np.concatenate([[0], np.cumsum(counts), [60]])
+    rows.extra = {"example": np.arange(len(rows))}
+    most = np.diff(rows.group_starts).max()
+    batches, seen = make_batches(rows), []
+    for batch in as_numpy(batches.epoch(2)):
+        assert batch["input_word_ids"].shape[:2] == batch["input_mask"].shape[:2] == (8, most)
+        for index, example in enumerate(batch["example"]):
+            numbers = range(*rows.group_starts[example : example + 2])
+            assert not batch["input_mask"][index, len(numbers) :].any()
+            if not batch["example_weights"][index]:
+                assert (batch["input_mask"][index, : len(numbers)].sum(axis=-1) == 1).all()
+                continue
+            seen.append(example)
+            for place, number in enumerate(numbers):
+                row = rows.ids[rows.starts[number] : rows.starts[number + 1]]
+                np.testing.assert_array_equal(batch["input_word_ids"][index, place, : len(row)], row)
+                assert batch["input_mask"][index, place].sum() == len(row)
+                assert batch["input_type_ids"][index, place].sum() == len(row) - rows.second_starts[number]
+    assert sorted(seen) == list(range(len(rows))) and batches.examples_per_epoch == len(rows)
+    computed = sum(batch["input_mask"].size for batch in as_numpy(batches.epoch(0)))
+    assert batches.padding_share == pytest.approx(1 - len(rows.ids) / computed)

@@ -19,7 +19,7 @@ TEXTS = ["The cat sat.", "cats", "", "the " * 50]
 def loaded(tmp_path, classification):
     model = BertForSequenceClassification(without_dropout(vocab_size=len(VOCABULARY)), classification.num_labels)
     random_weights(model)
-    write_model_folder(str(tmp_path / "model"), model, VOCABULARY, lower_case=True, classification=classification)
+    write_model_folder(str(tmp_path / "model"), model, VOCABULARY, lower_case=True, head=classification)
     return load(str(tmp_path / "model"))
 
 
@@ -71,7 +71,7 @@ def test_each_text_is_answered_as_if_alone(tmp_path):
 
 
 def test_a_classifier_fills_no_masks(tmp_path):
-    with pytest.raises(UserError, match="needs a masked LM head to fill .* holds a classifier"):
+    with pytest.raises(UserError, match="needs a masked LM head to fill .* holds a BertForSequenceClassification"):
         loaded(tmp_path, ClassificationConfig(("a", "b"))).fill(["the [MASK]"])
 
 

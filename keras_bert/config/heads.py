@@ -1,0 +1,11 @@
+"""The kinds of heads that a task may put on the encoder, by the names that Hugging Face's config.json gives them."""
+
+from keras_bert.config.classification import ClassificationConfig
+from keras_bert.config.multiple_choice import MultipleChoiceConfig
+from keras_bert.config.span_extraction import SpanExtractionConfig
+from keras_bert.config.token_classification import TokenClassificationConfig
+
+TASK_HEADS = {
+    head.architecture: head
+    for head in (ClassificationConfig, TokenClassificationConfig, MultipleChoiceConfig, SpanExtractionConfig)
+}

@@ -1,0 +1,259 @@
+"""Tagging as a problem for the loop of fine-tuning: named entities, parts of speech, any label a word."""
+
+import collections
+import functools
+
+import numpy as np
+import sklearn.metrics
+
+from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.data.label_schemes import SCHEMES, UnknownLabel, bio_labels, read_entities
+from keras_bert.data.word_rows import lay_out_words
+from keras_bert.errors import UserError
+from keras_bert.models.tagging_objective import TaggingObjective
+from keras_bert.models.token_classification import BertForTokenClassification
+from keras_bert.tasks.scores import require_numbers
+from keras_bert.tasks.tagging_scores import entity_scores, label_scores
+
+
+class TaggingProblem:
+    """The splits of a task of tagging, laid out for a model and judged.
+
+    The first piece of a word bears its label (paper, section 5.3), and a sentence too long for a row goes by windows;
+    see `lay_out_words`. Entities are learned as BIO, whatever the scheme of their files.
+
+    Args:
+        task: a `TaggingTask`.
+        files: `{split: path}`; each is read when it is asked for.
+        tokenizer: the model's `WordPieceTokenizer`.
+        max_length: the most tokens of a row, special tokens included.
+        head: the `TokenClassificationConfig` of a model that is trained; where None, the labels are those of the
+            split "train".
+        scheme: of `data.label_schemes.SCHEMES`, the files' own; each file's labels tell it where None.
+        options: what `task.read` takes beside the path: which columns.
+
+    Attributes:
+        head: the `TokenClassificationConfig`.
+        main_metric: `f1` of entities, else `accuracy`.
+        metric_names: of what `evaluate` gives, those over all labels, the main one first.
+        by_token: names of the model's outputs that are [batch, seq, …].
+        splits, dev_splits: names of the splits, and of those to evaluate on.
+        objective: the `TaggingObjective`.
+        notes: list of what a user should know of the files read so far, one line each.
+
+    Raises:
+        UserError: there is no such file, it cannot be read, or labels that must mark entities do not; with the line.
+    """
+
+    by_token = ("logits",)
+
+    def __init__(self, task, files, tokenizer, max_length, head=None, scheme=None, **options):
+        if scheme not in (None, *SCHEMES):
+            raise UserError(f"scheme: needs one of {', '.join(SCHEMES)}. Received: {scheme!r}.")
+        self._task, self._files, self._options = task, dict(files), options
+        self._tokenizer, self._max_length, self._scheme = tokenizer, max_length, scheme
+        self.notes = []
+        # Of each split once.
+        self._words = functools.cache(self._read_words)
+        self._entities = functools.cache(self._read_entities)
+        self._layout = functools.cache(self._lay_out)
+        self.objective = TaggingObjective()
+        self._marks_entities = self._judge_labels(head)
+        self.head = head or self._found_labels()
+
+    @property
+    def main_metric(self):
+        return "f1" if self._marks_entities else "accuracy"
+
+    @property
+    def metric_names(self):
+        return ("f1", "precision", "recall", "accuracy") if self._marks_entities else ("accuracy",)
+
+    @property
+    def splits(self):
+        return tuple(self._files)
+
+    @property
+    def dev_splits(self):
+        return tuple(split for split in self._files if split.startswith("dev"))
+
+    def described(self):
+        """What the model's folder keeps, so that it can be used without the recipe."""
+        return {"task": self._task.name, "max_length": self._max_length, **self._options}
+
+    def make_model(self, bert_config, dtype=None):
+        """A new `BertForTokenClassification` for these labels."""
+        return BertForTokenClassification(bert_config, self.head.num_labels, dtype=dtype)
+
+    def rows(self, split):
+        """The `TokenRows` of a split, with `labels` of its tokens: -1 where a token bears none."""
+        return self._layout(split).rows
+
+    def evaluate(self, split, outputs):
+        """`{metric: float}` of a split with labels; see `entity_scores` and `label_scores`.
+
+        Args:
+            split: its name.
+            outputs: `{"logits": list of arrays [tokens of the row, labels]}`, the rows in the order of `rows(split)`.
+
+        Raises:
+            UserError: the split has no labels, or an output is no finite number.
+        """
+        return self._scores(split, self._predicted(split, outputs))
+
+    def baseline(self, split):
+        """The scores, as `evaluate`'s, of each word's most frequent label in training, and of all words' for a new one.
+
+        Where several are as frequent it is the one met first.
+        """
+        training, counts = self._words("train"), collections.defaultdict(collections.Counter)
+        labels = self._entities("train").labels("bio") if self._marks_entities else training.labels
+        for word, label in zip(training.words, labels):
+            if label is not None:
+                counts[word][label] += 1
+        most_frequent = {word: of_word.most_common(1)[0][0] for word, of_word in counts.items()}
+        [(of_all, _)] = collections.Counter(label for label in labels if label is not None).most_common(1)
+        return self._scores(split, [most_frequent.get(word, of_all) for word in self._words(split).words])
+
+    def remarks(self, split, outputs):
+        """Lines that a person must see: predictions that are all alike."""
+        predicted = self._predicted(split, outputs)
+        if len(predicted) > 1 and len(set(predicted)) == 1:
+            yield (
+                f"Every word of {split} is predicted as {predicted[0]!r}: the training failed. "
+                "Try another seed, a lower learning rate or more epochs."
+            )
+
+    def confusion(self, split, outputs):
+        """[labels, labels] int: the count of each label (row) predicted as each (column); None for entities."""
+        if self._marks_entities:
+            return None
+        pairs = [
+            pair
+            for pair in zip(self._words(split).labels, self._predicted(split, outputs))
+            if pair[0] in self.head.labels
+        ]
+        return sklearn.metrics.confusion_matrix(*map(list, zip(*pairs)), labels=list(self.head.labels))
+
+    def _scores(self, split, predicted):
+        tagged = self._words(split)
+        if tagged.labels is None:
+            raise UserError(f"{tagged.origin}: needs labels to evaluate on. Received: none. Write predictions instead.")
+        if self._marks_entities:
+            return entity_scores(self._entities(split), read_entities(predicted, tagged.starts))
+        pairs = [pair for pair in zip(tagged.labels, predicted) if pair[0] is not None]
+        return label_scores(*map(list, zip(*pairs)))
+
+    def write_predictions(self, split, outputs, path):
+        """Writes the split's file again with the predicted label of every word, in the file's own scheme."""
+        tagged, predicted = self._words(split), self._predicted(split, outputs)
+        if self._marks_entities:
+            predicted = read_entities(predicted, tagged.starts).labels(self._scheme_of(split))
+        self._task.write(tagged, predicted, path)
+
+    def _judge_labels(self, head):
+        """Whether the labels mark entities; of a trained model its own tell it, else those of the training file."""
+        expected = self._task.marks_entities
+        if expected and head and not _mark_entities(head.labels):
+            raise UserError(
+                f"{self._task.name}: needs a model whose labels are O, and B-, I-, E- or S- and a type. "
+                f"Received: {', '.join(head.labels[:10])}. Give a model that was trained on entities."
+            )
+        if expected is not None:
+            return expected
+        return _mark_entities(head.labels if head else self._words("train").labels or ["O"])
+
+    def _found_labels(self):
+        tagged = self._words("train")
+        if tagged.labels is None:
+            raise UserError(f"{tagged.origin}: needs labels to train on. Received: words alone.")
+        if not self._marks_entities:
+            return TokenClassificationConfig(tuple(sorted({*tagged.labels} - {None})))
+        types = self._entities("train").types
+        if not types:
+            raise UserError(f"{tagged.origin}: needs entities to train on. Received: no label but O.")
+        return TokenClassificationConfig(bio_labels(types))
+
+    def _read_words(self, split):
+        """The `TaggedWords` of a split."""
+        if split not in self._files:
+            raise UserError(
+                f"{self._task.name}: needs a file for the split {split!r}. "
+                f"Received: {', '.join(self._files) or 'none'}."
+            )
+        tagged = self._task.read(self._files[split], **self._options)
+        self.notes += tagged.notes
+        return tagged
+
+    def _read_entities(self, split):
+        """The `Entities` of a split's own labels; says how many break their scheme."""
+        tagged = self._words(split)
+        try:
+            entities = read_entities(tagged.labels, tagged.starts)
+        except UnknownLabel as problem:
+            raise UserError(
+                f"{tagged.place(problem.word)}: needs O, or B-, I-, E- or S- and a type. "
+                f"Received: {tagged.labels[problem.word]!r}. Give the entities' column, or take the task tokens."
+            ) from None
+        scheme = self._scheme or entities.scheme()
+        breaks = entities.breaks(scheme)
+        if len(breaks):
+            self.notes.append(
+                f"{tagged.origin}: {len(breaks):,} labels break {scheme.upper()} (the first: line "
+                f"{tagged.lines[breaks[0]]}, {tagged.labels[breaks[0]]}); they are read as conlleval reads them."
+            )
+        return entities
+
+    def _scheme_of(self, split):
+        """The scheme of a file; for one without labels that of training, or BIO."""
+        if self._scheme:
+            return self._scheme
+        of_training = split != "train" and "train" in self._files and self._words("train").labels is not None
+        otherwise = self._entities("train").scheme() if of_training else "bio"
+        return otherwise if self._words(split).labels is None else self._entities(split).scheme(otherwise)
+
+    def _lay_out(self, split):
+        """The `WordRows` of a split, the labels in place."""
+        tagged = self._words(split)
+        layout = lay_out_words(tagged.words, tagged.starts, self._tokenizer, self._max_length)
+        layout.rows.token_extra["labels"] = layout.token_values(self._ids(split))
+        for words, what in (
+            (layout.vanished, "words of which no piece is left stand as [UNK]"),
+            (layout.cut, f"words longer than {self._max_length - 2} pieces are cut"),
+        ):
+            if len(words):
+                self.notes.append(f"{tagged.origin}: {len(words):,} {what} (the first: line {tagged.lines[words[0]]}).")
+        return layout
+
+    def _ids(self, split):
+        """int [words]: each word's label, -1 for none and for one that the head has not, which is said."""
+        tagged = self._words(split)
+        if tagged.labels is None:
+            return np.full(len(tagged.words), -1)
+        labels = self._entities(split).labels("bio") if self._marks_entities else tagged.labels
+        ids = {None: -1, **{label: index for index, label in enumerate(self.head.labels)}}
+        unknown = [word for word, label in enumerate(labels) if label not in ids]
+        if unknown:
+            self.notes.append(
+                f"{tagged.origin}: {len(unknown):,} words have labels that the model has not (the first: line "
+                f"{tagged.lines[unknown[0]]}, {labels[unknown[0]]}); they count as errors, and not in the loss."
+            )
+        return np.array([ids.get(label, -1) for label in labels])
+
+    def _predicted(self, split, outputs):
+        """List of str: the label of each word of a split."""
+        layout = self._layout(split)
+        lengths = [len(row) for row in outputs["logits"]]
+        if lengths != layout.rows.lengths.tolist():
+            raise ValueError(f"outputs: needs a row of logits for each of {len(layout.rows)} rows, without padding.")
+        logits = np.concatenate(outputs["logits"])[layout.places]
+        require_numbers(np.isfinite(logits).all(axis=1), "words")
+        return [self.head.labels[index] for index in logits.argmax(axis=1)]
+
+
+def _mark_entities(labels):
+    """Whether there are labels of entities, and none but such and O."""
+    try:
+        return bool(read_entities(list(labels), [0, len(labels)]).types)
+    except UnknownLabel:
+        return False

@@ -1,0 +1,195 @@
+"""The problems ner, pos and tokens: from files to rows, from outputs to scores and to files again."""
+
+import numpy as np
+import pytest
+from tiny import tiny_config
+
+from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.data.length_batches import LengthBatches
+from keras_bert.errors import UserError
+from keras_bert.tasks.tagging import TaggingProblem
+from keras_bert.tasks.tagging_files import NER, POS, TOKENS, find_tagging_files
+from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+TOKENIZER = WordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "a", "b", "c", "##a", "##b", "##c"]))
+IOB1 = "ab I-X\nca I-X\nb B-X\nc O\n\na I-Y\n"
+
+
+def written(tmp_path, **contents):
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    return {name: str(tmp_path / name) for name in contents}
+
+
+def perfect(problem, split, wrong=()):
+    """Outputs that answer every label, but the words in `wrong` with the head's first; elsewhere they mislead."""
+    rows = problem.rows(split)
+    labels = rows.token_extra["labels"].copy()
+    labels[np.flatnonzero(labels >= 0)[list(wrong)]] = 0
+    logits = np.random.default_rng(0).normal(0, 50, (len(labels), problem.head.num_labels))
+    for place in np.flatnonzero(labels >= 0):
+        logits[place] = 0
+        logits[place, labels[place]] = 1
+    return {"logits": np.split(logits, rows.starts[1:-1])}
+
+
+def test_entities_are_learned_as_bio_and_written_in_their_own_scheme(tmp_path):
+    problem = TaggingProblem(NER, written(tmp_path, train=IOB1, dev=IOB1), TOKENIZER, 16)
+    assert problem.head.labels == ("O", "B-X", "I-X", "B-Y", "I-Y") and problem.main_metric == "f1"
+    rows = problem.rows("train")
+    #                                          [CLS] a ##b  c ##a  b  c [SEP] [CLS] a [SEP]
+    assert rows.token_extra["labels"].tolist() == [-1, 1, -1, 2, -1, 1, 0, -1, -1, 3, -1]
+    scores = problem.evaluate("dev", perfect(problem, "dev"))
+    assert scores["f1"] == scores["accuracy"] == scores["recall_Y"] == 1.0
+    problem.write_predictions("dev", perfect(problem, "dev"), str(tmp_path / "out"))
+    assert (tmp_path / "out").read_text() == "ab I-X I-X\nca I-X I-X\nb B-X B-X\nc O O\n\na I-Y I-Y\n"
+    assert problem.notes == []
+
+
+def test_a_wrong_word_costs_its_entity(tmp_path):
+    problem = TaggingProblem(NER, written(tmp_path, train=IOB1), TOKENIZER, 16)
+    scores = problem.evaluate("train", perfect(problem, "train", wrong=[1]))
+    assert scores["precision"] == scores["recall"] == pytest.approx(2 / 3)
+    assert scores["f1_Y"] == 1.0 and scores["accuracy"] == 0.8
+
+
+def test_long_sentences_are_judged_word_by_word(tmp_path):
+    """Through windows the labels come back as they went in."""
+    words = "".join(f"{word} {label}\n" for word, label in zip("abc" * 30, ["B-X", "I-X", "O"] * 30))
+    problem = TaggingProblem(NER, written(tmp_path, train=words), TOKENIZER, 12)
+    assert len(problem.rows("train")) > 10
+    assert problem.evaluate("train", perfect(problem, "train"))["f1"] == 1.0
+    assert (problem.rows("train").token_extra["labels"] >= 0).sum() == 90
+
+
+def test_a_file_without_labels_is_predicted_by_a_trained_models_head(tmp_path):
+    head = TokenClassificationConfig(("O", "B-X", "I-X"))
+    problem = TaggingProblem(NER, written(tmp_path, test="a\nb\n\nc\n"), TOKENIZER, 16, head, label=None)
+    rows = problem.rows("test")
+    assert (rows.token_extra["labels"] == -1).all()
+    logits = np.zeros((len(rows.ids), 3))
+    logits[:, 2] = 1  # I-X everywhere; an entity begins with each sentence all the same.
+    outputs = {"logits": np.split(logits, rows.starts[1:-1])}
+    problem.write_predictions("test", outputs, str(tmp_path / "out"))
+    assert (tmp_path / "out").read_text() == "a B-X\nb I-X\n\nc B-X\n"
+    with pytest.raises(UserError, match="test: needs labels to evaluate on"):
+        problem.evaluate("test", outputs)
+
+
+def test_words_that_vanish_or_bear_unknown_labels_are_counted_and_predicted(tmp_path):
+    files = written(tmp_path, train="a I-X\n\n\u200b I-X\n", dev="b B-Z\nc I-X\n\n\u200b O\n")
+    problem = TaggingProblem(NER, files, TOKENIZER, 16)
+    outputs = perfect(problem, "dev")
+    notes = " ".join(problem.notes)
+    assert "1 words have labels that the model has not (the first: line 1, B-Z)" in notes
+    assert "1 words of which no piece is left stand as [UNK] (the first: line 4)" in notes
+    logits = np.concatenate(outputs["logits"])
+    logits[1] = [1, 0, 0]
+    scores = problem.evaluate("dev", {"logits": np.split(logits, [4])})
+    assert scores["recall_Z"] == 0.0 and scores["recall_X"] == 1.0 and scores["recall"] == 0.5
+    problem.write_predictions("dev", {"logits": np.split(logits, [4])}, str(tmp_path / "out"))
+    assert len((tmp_path / "out").read_text().split("\n")) == 5
+
+
+def test_labels_that_break_their_scheme_are_counted(tmp_path):
+    files = written(tmp_path, train="a B-X\nb I-X\nc B-Y\n\na I-Y\n")
+    problem = TaggingProblem(NER, files, TOKENIZER, 16)
+    problem.rows("train")
+    assert "1 labels break BIO (the first: line 5, I-Y); they are read as conlleval" in problem.notes[0]
+    told = TaggingProblem(NER, files, TOKENIZER, 16, scheme="iob1")
+    told.rows("train")
+    assert "2 labels break IOB1 (the first: line 1, B-X)" in told.notes[0]
+
+
+def treebank(*words):
+    lines = (f"{number}\t{word}\t_\t{upos}" + "\t_" * 6 for number, (word, upos) in enumerate(words, 1))
+    return "# a comment\n" + "\n".join(lines) + "\n\n"
+
+
+def test_parts_of_speech(tmp_path):
+    files = written(tmp_path, train=treebank(("ab", "VERB"), ("c", "ADJ")), dev=treebank(("c", "VERB"), ("b", "_")))
+    problem = TaggingProblem(POS, files, TOKENIZER, 16)
+    assert problem.head.labels == ("ADJ", "VERB") and problem.main_metric == "accuracy"
+    assert problem.rows("dev").token_extra["labels"].tolist() == [-1, 1, -1, -1]
+    logits = [np.array([[0, 0], [0, 1], [1, 0], [0, 0]])]
+    assert problem.evaluate("dev", {"logits": logits})["accuracy"] == 1.0
+    problem.write_predictions("dev", {"logits": logits}, str(tmp_path / "out"))
+    assert (tmp_path / "out").read_text() == treebank(("c", "VERB"), ("b", "ADJ"))
+
+
+@pytest.mark.parametrize("content, metric, labels", [("a N\nb V\n", "accuracy", ("N", "V")), (IOB1, "f1", None)])
+def test_own_columns_tell_what_their_labels_are(tmp_path, content, metric, labels):
+    problem = TaggingProblem(TOKENS, written(tmp_path, train=content), TOKENIZER, 16)
+    assert problem.main_metric == metric and labels in (None, problem.head.labels)
+    assert TaggingProblem(TOKENS, {}, TOKENIZER, 16, problem.head).main_metric == metric
+    assert problem.evaluate("train", perfect(problem, "train"))[metric] == 1.0
+
+
+@pytest.mark.parametrize(
+    "task, train, message",
+    [
+        (NER, "a NNP\n", "train line 1: needs O, or B-, .* Received: 'NNP'"),
+        (NER, "a O\n", "train: needs entities to train on"),
+        (POS, treebank(("a", "_")), "train: needs labels to train on"),
+    ],
+)
+def test_what_cannot_be_trained_on_is_refused(tmp_path, task, train, message):
+    with pytest.raises(UserError, match=message):
+        TaggingProblem(task, written(tmp_path, train=train), TOKENIZER, 16)
+
+
+def test_what_does_not_fit_together_is_refused(tmp_path):
+    files = written(tmp_path, train=IOB1)
+    with pytest.raises(UserError, match="ner: needs a model whose labels are O.* Received: ADJ, NOUN"):
+        TaggingProblem(NER, files, TOKENIZER, 16, TokenClassificationConfig(("ADJ", "NOUN")))
+    with pytest.raises(UserError, match="scheme: needs one of bio, iob1, bioes. Received: 'iob3'"):
+        TaggingProblem(NER, files, TOKENIZER, 16, scheme="iob3")
+    problem = TaggingProblem(NER, files, TOKENIZER, 16)
+    with pytest.raises(UserError, match="ner: needs a file for the split 'dev'. Received: train"):
+        problem.rows("dev")
+    broken = perfect(problem, "train")
+    broken["logits"][0][1] = np.nan
+    with pytest.raises(UserError, match="needs finite numbers. Received: 1 of 5 words"):
+        problem.evaluate("train", broken)
+
+
+def test_a_model_takes_the_batches_and_the_objective_their_labels(tmp_path):
+    problem = TaggingProblem(NER, written(tmp_path, train=IOB1), TOKENIZER, 16)
+    batches = LengthBatches(problem.rows("train"), 3, 0, 0, [12])
+    batch = next(iter(batches.epoch(0)))
+    model = problem.make_model(tiny_config(), dtype="mixed_bfloat16")
+    sums, counts = problem.objective.sums(model(batch), batch), problem.objective.counts(batch)
+    assert float(counts["loss"]) == 5.0 and np.isfinite(float(sums["loss"]["loss"]))
+    assert model.num_labels == 5 and model.classifier.dtype_policy.name == "mixed_bfloat16"
+
+
+def test_the_baseline_is_each_words_most_frequent_label(tmp_path):
+    """b is X more often, c never was seen, and most words are N."""
+    files = written(tmp_path, train="a N\na N\nb X\nb N\nb X\na N\n", dev="b X\nb N\nc N\nc X\n")
+    problem = TaggingProblem(TOKENS, files, TOKENIZER, 16)
+    assert problem.baseline("dev")["accuracy"] == 0.5 and problem.baseline("train")["accuracy"] == pytest.approx(5 / 6)
+    entities = TaggingProblem(NER, written(tmp_path, train=IOB1, dev="c I-X\na I-Y\n"), TOKENIZER, 16)
+    assert entities.baseline("dev")["f1"] == pytest.approx(2 / 3)
+
+
+def test_one_label_for_every_word_is_remarked_and_confusions_are_counted(tmp_path):
+    problem = TaggingProblem(TOKENS, written(tmp_path, train="a N\nb V\n", dev="a N\nb V\nc W\n"), TOKENIZER, 16)
+    outputs = {"logits": [np.array([[0, 0], [0, 1], [0, 1], [0, 1], [0, 0]])]}
+    assert "Every word of dev is predicted as 'V'" in list(problem.remarks("dev", outputs))[0]
+    assert problem.confusion("dev", outputs).tolist() == [[0, 1], [0, 1]]
+    assert list(problem.remarks("train", perfect(problem, "train"))) == []
+    assert problem.dev_splits == ("dev",) and problem.described() == {"task": "tokens", "max_length": 16}
+
+
+def test_the_files_of_a_folder(tmp_path):
+    for name in ("eng.train", "eng.testa", "README", "en_ewt-ud-train.conllu.gz", "en_ewt-ud-dev.conllu.gz"):
+        (tmp_path / name).write_text("")
+    folder = str(tmp_path)
+    assert find_tagging_files(NER, folder) == {"train": f"{folder}/eng.train", "dev": f"{folder}/eng.testa"}
+    assert list(find_tagging_files(POS, folder)) == ["train", "dev"]
+    (tmp_path / "zh-ud-dev.conllu").write_text("")
+    with pytest.raises(UserError, match="needs one file for dev. Received: .*en_ewt-ud-dev.conllu.gz"):
+        find_tagging_files(POS, folder)
+    with pytest.raises(UserError, match="needs eng.train or eng.testa or eng.testb, for ner. Received: nothing there"):
+        find_tagging_files(NER, folder + "/none")
