@@ -76,7 +76,7 @@ class FinetunedModel:
         with strategy.scope():
             loaded = load(path)
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
-        self.problem = open_problem(self.config, self.tokenizer, loaded.classification, report, noise)
+        self.problem = open_problem(self.config, self.tokenizer, loaded.head, report, noise)
         self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
 
 
