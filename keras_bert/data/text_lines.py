@@ -1,4 +1,4 @@
-"""The lines of text files, compressed or not, read block by block."""
+"""The lines of text files, compressed or not, read block by block, and files as one text."""
 
 import bz2
 import codecs
@@ -16,6 +16,7 @@ _CHUNK_BYTES = 1 << 20
 _COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 _LONGEST_MAGIC = max(map(len, _COMPRESSIONS))
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_BINARY = "binary, not text"
 _LONGEST_LINE = 1 << 26  # In characters. What is longer is cut, so that memory stays bounded.
 
 
@@ -36,6 +37,17 @@ def read_lines(path):
     return _decoded_lines(_chunks(path))
 
 
+def read_text(path):
+    """The whole content of a UTF-8 file, decompressed like that of `read_lines`. Raises `Unreadable`."""
+    content = b"".join(_chunks(path))
+    if b"\0" in content:
+        raise Unreadable(_BINARY)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable(_not_utf8(error), content.count(b"\n", 0, error.start) + 1) from None
+
+
 def read_standard_input():
     """Iterates over the lines of what comes in, as they come, like `read_lines`; it is not decompressed."""
     return _decoded_lines(iter(lambda: sys.stdin.buffer.read1(_CHUNK_BYTES), b""))
@@ -46,13 +58,12 @@ def _decoded_lines(chunks):
     pending, complete = "", 0
     for chunk in chain(chunks, [b""]):
         if b"\0" in chunk:
-            raise Unreadable("binary, not text")
+            raise Unreadable(_BINARY)
         try:
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             line = complete + len((error.object[: error.start] + b".").splitlines())
-            reason = f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
-            raise Unreadable(reason, line) from None
+            raise Unreadable(_not_utf8(error), line) from None
         *lines, pending = (pending + text).split("\n")
         yield from lines
         complete += len(lines)
@@ -61,6 +72,10 @@ def _decoded_lines(chunks):
             pending = ""
     if pending:
         yield pending
+
+
+def _not_utf8(error):
+    return f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
 
 
 def _chunks(path):
