@@ -17,6 +17,7 @@ from keras_bert.data.squad_json import (
 from keras_bert.errors import UserError
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.split_files import split_file
+from keras_bert.tasks.squad import CHARACTERS
 
 NONE, LOST = -1, -2
 
@@ -44,7 +45,7 @@ class AnsweredQuestions:
         return len(self.questions)
 
 
-def load_questions(task, split, source="", needs_answers=False):
+def load_questions(task, split, source=""):
     """The `AnsweredQuestions` of one split.
 
     An answer is where its file says, else at the nearest place that has the same text. Of several references the
@@ -56,21 +57,20 @@ def load_questions(task, split, source="", needs_answers=False):
         split: a name in `task.splits`.
         source: the folder with the task's files, or one that holds that folder; "" where the task names its files
             in full; or a `sources.TfdsSource`.
-        needs_answers: whether hidden answers are refused: for evaluation.
 
     Raises:
         UserError: in one line: no such split or file, a broken file (see `read_squad`), no question, a question
-            without an answer in a split to evaluate on of a task where each has one, hidden answers that are needed.
+            without an answer in a split to evaluate on of a task where each has one, nothing to train on.
     """
     if task.unanswerable is None:
         raise ValueError(f"{task.name}: needs to know of unanswerable questions. Call with_unanswerable first.")
     read = _read(task, split, source)
     labelled = task.splits[split].labelled
     if labelled is None:
-        labelled = all(question.answers or (task.unanswerable and question.answers == ()) for question in read.questions)
+        labelled = all(
+            question.answers or (task.unanswerable and question.answers == ()) for question in read.questions
+        )
     if not labelled:
-        if needs_answers:
-            raise UserError(f"{read.origin}: needs answers to evaluate on. Received: the split {split!r}, without.")
         return AnsweredQuestions(read.passages, read.questions, None, read.origin)
     for question in read.questions:
         if question.answers is None:
@@ -80,14 +80,14 @@ def load_questions(task, split, source="", needs_answers=False):
     if unanswered and not task.unanswerable and not training:
         raise UserError(
             f"{read.origin}: needs an answer to every question, as {task.name} has no unanswerable ones. "
-            f"Received: {_count(unanswered, 'question')} without. Give squad_v2, or a file with answers."
+            f"Received: {count_of('questions without', unanswered)}. Give squad_v2, or a file with answers."
         )
     spans, warnings = _locate(read)
     if training:
         is_kept = spans[:, 0] >= (NONE if task.unanswerable else 0)
         if not is_kept.all():
             dropped = [question.id for question, kept in zip(read.questions, is_kept) if not kept]
-            warnings.append(f"{_count(dropped, 'question')} without an answer to train on, left out")
+            warnings.append(count_of("questions without an answer to train on, left out", dropped))
         if not is_kept.any():
             raise UserError(f"{read.origin}: needs questions to train on. Received: {'; '.join(warnings)}.")
         read = replace(read, questions=[question for question, kept in zip(read.questions, is_kept) if kept])
@@ -100,10 +100,14 @@ def load_questions(task, split, source="", needs_answers=False):
 def with_unanswerable(task, source=""):
     """The task that says whether questions may be unanswerable: where the training split, else the first, has one.
 
+    Scoring by characters knows of none.
+
     Raises `UserError` as `load_questions` does.
     """
     if task.unanswerable is not None:
         return task
+    if task.scoring == CHARACTERS:
+        return replace(task, unanswerable=False)
     read = _read(task, "train" if "train" in task.splits else next(iter(task.splits)), source)
     return replace(task, unanswerable=any(question.answers == () for question in read.questions))
 
@@ -130,9 +134,7 @@ def _read(task, name, source):
             f"{read.origin}: needs passages enough to hold a share of {task.dev_share} out for evaluation. Received: "
             f"none for the {split.side} part. Give a dev file, or more passages."
         )
-    return replace(
-        read, passages=[passage for passage, own in zip(read.passages, wanted) if own], questions=questions
-    )
+    return replace(read, passages=[passage for passage, own in zip(read.passages, wanted) if own], questions=questions)
 
 
 def _read_tfds(task, split, source):
@@ -173,9 +175,9 @@ def _locate(read):
             span[:] = found or LOST
     warnings = []
     if lost:
-        warnings.append(f"{_count(lost, 'answer')} that the passage does not hold")
+        warnings.append(count_of("answers that are not in their passage", lost))
     if moved:
-        warnings.append(f"{_count(moved, 'answer')} not where answer_start says, taken from the nearest place")
+        warnings.append(count_of("answers that are not where answer_start says, taken from the nearest place", moved))
     return spans, warnings
 
 
@@ -192,5 +194,6 @@ def _find(passage, answer):
     return min(found, key=lambda place: abs(place - start)) if found else None
 
 
-def _count(ids, what):
-    return f"{len(ids):,} {what}{'s' if len(ids) > 1 else ''} (the first: question {ids[0]!r})"
+def count_of(what, ids):
+    """How many questions there are of a kind, and the first of them."""
+    return f"{what}: {len(ids):,} (the first: {ids[0]!r})"

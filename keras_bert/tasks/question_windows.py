@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 
 from keras_bert.data.length_batches import TokenRows
-from keras_bert.tasks.answer_spans import LOST
+from keras_bert.tasks.answer_spans import LOST, count_of
 
 _TEXTS_AT_ONCE = 1024
 _ROWS_AT_ONCE = 1 << 15
@@ -26,7 +26,7 @@ class QuestionWindows:
         begins: int64 [rows], the place in its passage's pieces at which a window begins.
         lengths: int64 [rows], pieces of the passage in a window.
         passages: `Pieces` of the passages.
-        pieceless: the places of questions whose answer holds no piece: nothing but marks that the tokenizer drops.
+        warnings: what is cut or not trained on, one line each.
     """
 
     rows: TokenRows
@@ -34,7 +34,7 @@ class QuestionWindows:
     begins: np.ndarray
     lengths: np.ndarray
     passages: "Pieces"
-    pieceless: np.ndarray
+    warnings: tuple[str, ...] = ()
 
     def __len__(self):
         return len(self.begins)
@@ -110,18 +110,25 @@ def question_windows(answered, tokenizer, max_length=384, stride=128, max_questi
         second_starts=second_starts.astype(np.int32),
         extra={},
     )
-    pieceless = np.zeros(0, np.int64)
+    odd = [(texts.lengths > max_question_length, f"questions of more than {max_question_length} pieces, cut")]
     if answered.spans is not None:
         first, last = piece_spans(answered, passages)
         is_lost = (answered.spans[:, 0] == LOST) | (last < first)
-        pieceless = np.flatnonzero(last < first)
-        first, last, is_lost = first[of_row], last[of_row], is_lost[of_row]
-        is_inside = (first >= begins) & (last < begins + lengths) & ~is_lost
-        rows.extra["start_positions"] = np.where(is_inside, first - begins + second_starts, 0).astype(np.int32)
-        rows.extra["end_positions"] = np.where(is_inside, last - begins + second_starts, 0).astype(np.int32)
+        odd.append((last < first, "answers without a piece, not trained on"))
+        row_first, row_last, is_lost = first[of_row], last[of_row], is_lost[of_row]
+        is_inside = (row_first >= begins) & (row_last < begins + lengths) & ~is_lost
+        rows.extra["start_positions"] = np.where(is_inside, row_first - begins + second_starts, 0).astype(np.int32)
+        rows.extra["end_positions"] = np.where(is_inside, row_last - begins + second_starts, 0).astype(np.int32)
+        is_whole = np.logical_or.reduceat(is_inside, first_rows[:-1])
+        odd.append(((first <= last) & (last >= 0) & ~is_whole, "answers that no window holds whole, trained on as none"))
         if is_lost.any():
             rows.extra["example_weights"] = (~is_lost).astype(np.float32)
-    return QuestionWindows(rows, first_rows, begins, lengths, passages, pieceless)
+    warnings = tuple(
+        f"{answered.origin}: {count_of(what, [answered.questions[place].id for place in np.flatnonzero(which)])}"
+        for which, what in odd
+        if which.any()
+    )
+    return QuestionWindows(rows, first_rows, begins, lengths, passages, warnings)
 
 
 def tokenize(tokenizer, texts):

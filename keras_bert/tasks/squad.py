@@ -16,7 +16,8 @@ class SpanTask:
     Attributes:
         name: as in `--task NAME`.
         splits: name to `Split`; names begin with "train", "dev" or "test".
-        scoring: "words" as SQuAD's scripts count, "characters" as CMRC 2018's does.
+        scoring: "words" as SQuAD's scripts count, "characters" as CMRC 2018's does, where every question has an
+            answer.
         unanswerable: whether a passage may hold no answer (SQuAD 2.0); None: where the training split has such
             a question.
         folders: names of the task's folder.
@@ -38,6 +39,8 @@ class SpanTask:
 
     def __post_init__(self):
         require(self.scoring in SCORINGS, "scoring", f"one of {', '.join(SCORINGS)}", self.scoring)
+        if self.scoring == CHARACTERS:
+            require(not self.unanswerable, "unanswerable", "false where characters are scored", self.unanswerable)
         require(self.max_answer_length > 0, "max_answer_length", "one piece or more", self.max_answer_length)
 
     @property
@@ -118,6 +121,8 @@ def qa_task(*, train=None, dev=None, test=None, scoring=WORDS, unanswerable=None
         raise UserError(f"dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
     if max_answer_length < 1:
         raise UserError(f"max_answer_length: needs one piece or more. Received: {max_answer_length!r}.")
+    if scoring == CHARACTERS and unanswerable:
+        raise UserError("scoring: needs words where questions may be unanswerable. Received: characters.")
     splits = {}
     if train:
         splits["train"] = Split((train,), side=None if dev else "train")
