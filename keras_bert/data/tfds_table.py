@@ -116,8 +116,10 @@ def _column(batch, name):
     feature, _, inner = name.partition("/")
     if not inner:
         return batch[feature]
-    column = np.empty(len(batch[feature][inner]), object)
-    column[:] = batch[feature][inner].to_list()
+    rows = batch[feature][inner]  # Of two dimensions where all are of one length.
+    column = np.empty(len(rows), object)
+    for place, row in enumerate(rows):
+        column[place] = row.tolist()
     return column
 
 

@@ -120,7 +120,9 @@ def question_windows(answered, tokenizer, max_length=384, stride=128, max_questi
         rows.extra["start_positions"] = np.where(is_inside, row_first - begins + second_starts, 0).astype(np.int32)
         rows.extra["end_positions"] = np.where(is_inside, row_last - begins + second_starts, 0).astype(np.int32)
         is_whole = np.logical_or.reduceat(is_inside, first_rows[:-1])
-        odd.append(((first <= last) & (last >= 0) & ~is_whole, "answers that no window holds whole, trained on as none"))
+        odd.append(
+            ((first <= last) & (last >= 0) & ~is_whole, "answers that no window holds whole, trained on as none")
+        )
         if is_lost.any():
             rows.extra["example_weights"] = (~is_lost).astype(np.float32)
     warnings = tuple(
@@ -138,7 +140,8 @@ def tokenize(tokenizer, texts):
         ids, starts, ends = tokenizer.tokenize_with_offsets(texts[first : first + _TEXTS_AT_ONCE])
         parts.append([array.numpy() for array in (ids.values, starts.values, ends.values, ids.row_lengths())])
     ids, starts, ends, lengths = (np.concatenate(column) for column in zip(*parts))
-    return Pieces(ids, starts, ends, _splits(lengths))
+    # Marks that normalisation puts into another order can leave a piece with no character between its ends.
+    return Pieces(ids, starts, np.maximum(ends, starts + 1), _splits(lengths))
 
 
 def piece_spans(answered, passages):

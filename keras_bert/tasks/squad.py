@@ -93,7 +93,7 @@ CMRC = SpanTask(
     },
     scoring=CHARACTERS,
     folders=("cmrc2018", "squad-style-data"),
-    max_answer_length=50,
+    max_answer_length=100,
 )
 
 QUESTION_ANSWERING = {task.name: task for task in (SQUAD, SQUAD_V2, CMRC)}
