@@ -1,4 +1,4 @@
-"""The lines of text files, compressed or not, read block by block."""
+"""The lines of text files, compressed or not, read block by block, and files as one text."""
 
 import bz2
 import codecs
@@ -17,6 +17,7 @@ _CHUNK_BYTES = 1 << 20
 _COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 _LONGEST_MAGIC = max(map(len, _COMPRESSIONS))
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_BINARY = "binary, not text"
 _LONGEST_LINE = 1 << 26  # In characters. What is longer is cut, so that memory stays bounded.
 
 
@@ -37,28 +38,34 @@ def read_lines(path):
     return _decoded_lines(_chunks(path))
 
 
+def read_text(path, encoding="utf-8-sig"):
+    """The whole content of a UTF-8 file, decompressed like that of `read_lines`; `path` "-" is what comes in.
+
+    Raises `Unreadable`.
+    """
+    content = sys.stdin.buffer.read() if path == "-" else b"".join(_chunks(path))
+    if b"\0" in content:
+        raise Unreadable(_BINARY)
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise Unreadable(_not_utf8(error), content.count(b"\n", 0, error.start) + 1) from None
+
+
 def read_whole_lines(path):
     """A list of the lines of a UTF-8 file as they are: with their ends, and a byte order mark if it has one.
 
-    Lines are numbered as those of `read_lines`. `path` "-" is standard input.
+    Lines are numbered as those of `read_lines`. `path` "-" is what comes in.
 
     Raises:
         UserError: the file is missing, damaged, binary or not UTF-8.
     """
     try:
-        content = sys.stdin.buffer.read() if path == "-" else b"".join(_chunks(path))
-        if b"\0" in content:
-            raise Unreadable("binary, not text")
         # With newline="" the stream ends lines at "\n", "\r\n" and "\r", and changes none of them.
-        return list(io.StringIO(content.decode("utf-8"), newline=""))
-    except UnicodeDecodeError as error:
-        line = len((error.object[: error.start] + b".").splitlines())
-        byte = error.object[error.start]
-        raise UserError(
-            f"{path} line {line}: needs UTF-8 text. Received: {error.reason}: byte {byte:#04x}. Convert the file."
-        ) from None
+        return list(io.StringIO(read_text(path, "utf-8"), newline=""))
     except Unreadable as problem:
-        raise UserError(f"{path}: needs UTF-8 text. Received: {problem}.") from None
+        where = path if problem.line is None else f"{path} line {problem.line}"
+        raise UserError(f"{where}: needs UTF-8 text. Received: {problem}. Convert the file.") from None
 
 
 def read_standard_input():
@@ -71,13 +78,12 @@ def _decoded_lines(chunks):
     pending, complete = "", 0
     for chunk in chain(chunks, [b""]):
         if b"\0" in chunk:
-            raise Unreadable("binary, not text")
+            raise Unreadable(_BINARY)
         try:
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             line = complete + len((error.object[: error.start] + b".").splitlines())
-            reason = f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
-            raise Unreadable(reason, line) from None
+            raise Unreadable(_not_utf8(error), line) from None
         *lines, pending = (pending + text).split("\n")
         yield from lines
         complete += len(lines)
@@ -86,6 +92,10 @@ def _decoded_lines(chunks):
             pending = ""
     if pending:
         yield pending
+
+
+def _not_utf8(error):
+    return f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
 
 
 def _chunks(path):

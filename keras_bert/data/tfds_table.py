@@ -64,8 +64,8 @@ class TfdsTable:
 
         Args:
             split: TFDS's name of it.
-            wanted: names of features. Strings are handed out as text, class labels as names, None for those that
-                the data set hides (-1).
+            wanted: names of features; `answers/text` is the `text` in each of the sequence `answers`, a list. Strings
+                are handed out as text, class labels as names, None for those that the data set hides (-1).
 
         Returns:
             list of `Row`s whose `line` is the value of `index`, or the place in the stored order.
@@ -76,21 +76,22 @@ class TfdsTable:
         info = self._builder.info
         for needed, what, there in (
             (split, "split", info.splits),
-            *((name, "feature", info.features) for name in wanted),
+            *((name.partition("/")[0], "feature", info.features) for name in wanted),
         ):
             if needed not in there:
                 raise UserError(f"{self.name}: needs a {what} {needed!r}. Received: {', '.join(there) or 'none'}.")
         names = [*wanted, index] if index in info.features else list(wanted)
         dataset = self._builder.as_dataset(
             split=split,
-            decoders=tfds.decode.PartialDecoding(dict.fromkeys(names, True)),
+            decoders=tfds.decode.PartialDecoding({name.partition("/")[0]: True for name in names}),
             read_config=tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False),
             shuffle_files=False,
         )
-        batches = list(dataset.batch(_BATCH).as_numpy_iterator())
+        # Sequences, which batch() does not take, come out as ragged; what is one value an example as batch() has it.
+        batches = list(dataset.ragged_batch(_BATCH).as_numpy_iterator())
         if not batches:
             return []
-        cells = {name: np.concatenate([batch[name] for batch in batches]) for name in names}
+        cells = {name: np.concatenate([_column(batch, name) for batch in batches]) for name in names}
         count = len(cells[names[0]])
         numbers = cells[index].tolist() if len(names) > len(wanted) else range(count)
         columns = [self._plain(split, name, cells[name]) for name in wanted]
@@ -103,8 +104,26 @@ class TfdsTable:
         if values.dtype != object:
             return values.tolist()
         try:
-            return [value.decode("utf-8") for value in values]
+            return [_decoded(value) for value in values]
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{self.name} {split}: needs UTF-8 text in {name!r}. Received: {error.object[:40]!r}."
             ) from None
+
+
+def _column(batch, name):
+    """The values of one feature, an array whose items are lists where the feature is in a sequence."""
+    feature, _, inner = name.partition("/")
+    if not inner:
+        return batch[feature]
+    rows = batch[feature][inner]  # Of two dimensions where all are of one length.
+    column = np.empty(len(rows), object)
+    for place, row in enumerate(rows):
+        column[place] = row.tolist()
+    return column
+
+
+def _decoded(value):
+    if isinstance(value, list):
+        return [_decoded(item) if isinstance(item, bytes) else item for item in value]
+    return value.decode("utf-8")

@@ -1,0 +1,199 @@
+"""The questions of a split, out of files or TensorFlow Datasets, with the place of each answer in its passage."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from keras_bert.data.held_out import is_validation
+from keras_bert.data.squad_json import (
+    Answer,
+    BadField,
+    Question,
+    QuestionSet,
+    check_questions,
+    checked_text,
+    read_squad,
+)
+from keras_bert.errors import UserError
+from keras_bert.tasks.sources import TfdsSource
+from keras_bert.tasks.split_files import split_file
+from keras_bert.tasks.squad import CHARACTERS
+
+NONE, LOST = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredQuestions:
+    """The questions of one split, n of them, in their file's order.
+
+    Attributes:
+        passages: list of texts.
+        questions: list of `Question`s.
+        spans: int64 `[n, 2]`, start and end in code points of the passage; `NONE` twice where it holds no answer,
+            `LOST` twice where no reference is found in it. None where answers are hidden.
+        origin: the file or data set, for messages.
+        warnings: what was left out or looks odd, one line each.
+    """
+
+    passages: list[str]
+    questions: list[Question]
+    spans: np.ndarray | None
+    origin: str
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self):
+        return len(self.questions)
+
+
+def load_questions(task, split, source=""):
+    """The `AnsweredQuestions` of one split.
+
+    An answer is where its file says, else at the nearest place that has the same text. Of several references the
+    first that the passage holds is the one to train on. In training splits questions whose answer is not found are
+    left out; in others they stay and are scored by their references.
+
+    Args:
+        task: a `SpanTask` that knows whether questions may be unanswerable (`with_unanswerable`).
+        split: a name in `task.splits`.
+        source: the folder with the task's files, or one that holds that folder; "" where the task names its files
+            in full; or a `sources.TfdsSource`.
+
+    Raises:
+        UserError: in one line: no such split or file, a broken file (see `read_squad`), no question, a question
+            without an answer in a split to evaluate on of a task where each has one, nothing to train on.
+    """
+    if task.unanswerable is None:
+        raise ValueError(f"{task.name}: needs to know of unanswerable questions. Call with_unanswerable first.")
+    read = _read(task, split, source)
+    labelled = task.splits[split].labelled
+    if labelled is None:
+        labelled = all(
+            question.answers or (task.unanswerable and question.answers == ()) for question in read.questions
+        )
+    if not labelled:
+        return AnsweredQuestions(read.passages, read.questions, None, read.origin)
+    for question in read.questions:
+        if question.answers is None:
+            raise UserError(f"{read.origin}: needs 'answers' for every question. Received: {question.id!r} without.")
+    training = split.startswith("train")
+    unanswered = [question.id for question in read.questions if not question.answers]
+    if unanswered and not task.unanswerable and not training:
+        raise UserError(
+            f"{read.origin}: needs an answer to every question, as {task.name} has no unanswerable ones. "
+            f"Received: {count_of('questions without', unanswered)}. Give squad_v2, or a file with answers."
+        )
+    spans, warnings = _locate(read)
+    if training:
+        is_kept = spans[:, 0] >= (NONE if task.unanswerable else 0)
+        if not is_kept.all():
+            dropped = [question.id for question, kept in zip(read.questions, is_kept) if not kept]
+            warnings.append(count_of("questions without an answer to train on, left out", dropped))
+        if not is_kept.any():
+            raise UserError(f"{read.origin}: needs questions to train on. Received: {'; '.join(warnings)}.")
+        read = replace(read, questions=[question for question, kept in zip(read.questions, is_kept) if kept])
+        spans = spans[is_kept]
+    return AnsweredQuestions(
+        read.passages, read.questions, spans, read.origin, tuple(f"{read.origin}: {warning}" for warning in warnings)
+    )
+
+
+def with_unanswerable(task, source=""):
+    """The task that says whether questions may be unanswerable: where the training split, else the first, has one.
+
+    Scoring by characters knows of none.
+
+    Raises `UserError` as `load_questions` does.
+    """
+    if task.unanswerable is not None:
+        return task
+    if task.scoring == CHARACTERS:
+        return replace(task, unanswerable=False)
+    read = _read(task, "train" if "train" in task.splits else next(iter(task.splits)), source)
+    return replace(task, unanswerable=any(question.answers == () for question in read.questions))
+
+
+def _read(task, name, source):
+    """The `QuestionSet` of a split, its own side where two splits share a file."""
+    if name not in task.splits:
+        raise UserError(f"{task.name}: needs one of its splits {', '.join(task.splits)}. Received: {name!r}.")
+    split = task.splits[name]
+    if isinstance(source, TfdsSource):
+        return _read_tfds(task, split, source)
+    read = read_squad(split_file(task, name, source))
+    if split.side is None:
+        return read
+    wanted = [is_validation(passage, task.dev_share) == (split.side == "dev") for passage in read.passages]
+    place = np.cumsum(wanted) - 1
+    questions = [
+        question._replace(passage=int(place[question.passage]))
+        for question in read.questions
+        if wanted[question.passage]
+    ]
+    if not questions:
+        raise UserError(
+            f"{read.origin}: needs passages enough to hold a share of {task.dev_share} out for evaluation. Received: "
+            f"none for the {split.side} part. Give a dev file, or more passages."
+        )
+    return replace(read, passages=[passage for passage, own in zip(read.passages, wanted) if own], questions=questions)
+
+
+def _read_tfds(task, split, source):
+    if task.tfds is None or split.tfds is None:
+        raise UserError(f"{task.name}: needs files. Received: TensorFlow Datasets, which does not have it.")
+    from keras_bert.data.tfds_table import TfdsTable  # Imports TensorFlow.
+
+    table = TfdsTable(task.tfds, source.data_dir, source.download)
+    origin = f"{table.name} {split.tfds}"
+    passages, questions = {}, []
+    names = ("id", "question", "context", "answers/text", "answers/answer_start")
+    for row in table.rows(split.tfds, names):
+        name, text, passage, texts, starts = row.cells
+        try:
+            answers = tuple(Answer(checked_text(text, "answers"), start) for text, start in zip(texts, starts))
+        except BadField as problem:
+            raise UserError(f"{origin} example {row.line}: {problem}.") from None
+        questions.append(Question(name, text, passages.setdefault(passage, len(passages)), answers))
+    check_questions(questions, origin)
+    return QuestionSet(list(passages), questions, origin)
+
+
+def _locate(read):
+    """(spans int64 [n, 2], warnings) of questions whose answers are known."""
+    spans = np.full((len(read.questions), 2), NONE, np.int64)
+    lost, moved = [], []
+    for span, question in zip(spans, read.questions):
+        passage, found = read.passages[question.passage], None
+        for answer in question.answers:
+            start = _find(passage, answer)
+            if start is None:
+                lost.append(question.id)
+            elif start != answer.start:
+                moved.append(question.id)
+            if found is None and start is not None:
+                found = start, start + len(answer.text)
+        if question.answers:
+            span[:] = found or LOST
+    warnings = []
+    if lost:
+        warnings.append(count_of("answers that are not in their passage", lost))
+    if moved:
+        warnings.append(count_of("answers that are not where answer_start says, taken from the nearest place", moved))
+    return spans, warnings
+
+
+def _find(passage, answer):
+    """Where an answer begins, or None. A text of white space alone is no answer."""
+    text, start = answer
+    if not text.strip():
+        return None
+    if start >= 0 and passage.startswith(text, start):
+        return start
+    before = passage.rfind(text, 0, max(start, 0) + len(text))
+    after = passage.find(text, max(start, 0))
+    found = [place for place in (before, after) if place >= 0]
+    return min(found, key=lambda place: abs(place - start)) if found else None
+
+
+def count_of(what, ids):
+    """How many questions there are of a kind, and the first of them."""
+    return f"{what}: {len(ids):,} (the first: {ids[0]!r})"

@@ -1,0 +1,176 @@
+"""Finding answers in passages as a problem to fine-tune on: rows in, scores and files of answers out."""
+
+import json
+
+from keras_bert.errors import UserError
+from keras_bert.files import atomic_write, join, make_folder
+from keras_bert.models.span_objective import SpanObjective
+from keras_bert.tasks.answer_spans import load_questions, with_unanswerable
+from keras_bert.tasks.cmrc_scores import cmrc_scores
+from keras_bert.tasks.question_windows import question_windows
+from keras_bert.tasks.span_decoding import decode, n_best_list
+from keras_bert.tasks.squad import CHARACTERS
+from keras_bert.tasks.squad_scores import squad_v1_scores, squad_v2_scores
+
+
+class QuestionAnsweringProblem:
+    """A `SpanTask` over a source, for the one loop of fine-tuning.
+
+    Args:
+        task: a `SpanTask`.
+        tokenizer: a `WordPieceTokenizer`.
+        source: see `load_questions`.
+        max_length: the most pieces of a row, special tokens included.
+        stride: pieces from the beginning of one window of a passage to that of the next.
+        max_question_length: pieces after which a question is cut.
+        n_best: how many answers `write_predictions` lists.
+        null_threshold: for tasks with unanswerable questions, see `null_threshold` below.
+
+    Attributes:
+        task: the `SpanTask`, which knows whether questions may be unanswerable.
+        objective: the `SpanObjective`.
+        main_metric: its name; higher is better. Scores are in per cent, as the official scripts give them.
+        metric_names: what `evaluate` always gives, the main metric first.
+        null_threshold: what the odds of no answer must be above for that to be the answer; `tune` sets it.
+
+    Raises:
+        UserError: a file is wrong (see `load_questions`), or the lengths leave a passage no room.
+    """
+
+    def __init__(
+        self,
+        task,
+        tokenizer,
+        source="",
+        max_length=384,
+        stride=128,
+        max_question_length=64,
+        n_best=20,
+        null_threshold=0.0,
+    ):
+        if max_length - 3 - max_question_length < 1:
+            raise UserError(
+                f"max_length: needs {max_question_length + 4} or more, so that a question of {max_question_length} "
+                f"pieces leaves the passage room. Received: {max_length}."
+            )
+        if stride < 1:
+            raise UserError(f"stride: needs one piece or more. Received: {stride}.")
+        self.task = with_unanswerable(task, source)
+        self.objective = SpanObjective()
+        self.null_threshold = null_threshold
+        self._tokenizer = tokenizer
+        self._source = source
+        self._lengths = {"max_length": max_length, "stride": stride, "max_question_length": max_question_length}
+        self._n_best = n_best
+        self._splits = {}
+
+    @property
+    def metric_names(self):
+        if self.task.scoring == CHARACTERS:
+            return ("f1", "exact_match", "average")
+        if self.task.unanswerable:
+            return ("best_f1", "best_exact", "f1", "exact")
+        return ("f1", "exact_match")
+
+    @property
+    def main_metric(self):
+        return self.metric_names[0]
+
+    def rows(self, split):
+        """The `TokenRows` of a split's windows; see `QuestionWindows` for what `extra` holds."""
+        return self._split(split)[1].rows
+
+    def warnings(self, split):
+        """What was left out of a split, or looks odd: a tuple of lines."""
+        answered, windows = self._split(split)
+        return (*answered.warnings, *windows.warnings)
+
+    def evaluate(self, split, outputs):
+        """`{metric: float}` in per cent, the official script's figures (`squad_scores`, `cmrc_scores`).
+
+        With unanswerable questions `exact` and `f1` are at `null_threshold`, and `best_exact` and `best_f1` those of
+        the best thresholds.
+
+        Args:
+            split: a split with answers.
+            outputs: `{"start_logits", "end_logits"}`, each a list with one array [length] for each of `rows`.
+
+        Raises:
+            UserError: the split has no answers, or a logit is no finite number.
+        """
+        return self._scores(self._references(split), self._decoded(split, outputs))
+
+    def tune(self, split, outputs):
+        """Sets `null_threshold` to that of the best F1 on a split, and returns it; does nothing without such questions.
+
+        The arguments are `evaluate`'s.
+        """
+        if self.task.unanswerable:
+            references, decoded = self._references(split), self._decoded(split, outputs)
+            scores = self._scores(references, decoded)
+            self.null_threshold = scores["best_f1_thresh"]
+            if self._scores(references, decoded)["f1"] < scores["best_f1"]:
+                # The best is to answer nothing, for which the official script names no threshold.
+                self.null_threshold = min(answer.null_odds for answer in decoded.values()) - 1.0
+        return self.null_threshold
+
+    def write_predictions(self, split, outputs, folder):
+        """Writes the answers as run_squad.py does, and returns the files' paths.
+
+        predictions.json has `{id: text}`, nbest.json `{id: [{"text", "probability", "start_logit", "end_logit",
+        "start", "end"}]}` with the places in code points of the passage, and null_odds.json, for tasks with
+        unanswerable questions, `{id: number}`.
+        """
+        decoded = self._decoded(split, outputs)
+        contents = {
+            "predictions.json": self._answers(decoded),
+            "nbest.json": {name: n_best_list(answer, self.task.unanswerable) for name, answer in decoded.items()},
+        }
+        if self.task.unanswerable:
+            contents["null_odds.json"] = {name: answer.null_odds for name, answer in decoded.items()}
+        make_folder(folder)
+        for name, content in contents.items():
+            with atomic_write(join(folder, name)) as stream:
+                json.dump(content, stream, ensure_ascii=False, indent=1)
+                stream.write("\n")
+        return [join(folder, name) for name in contents]
+
+    def _split(self, split):
+        """(`AnsweredQuestions`, `QuestionWindows`), read once."""
+        if split not in self._splits:
+            answered = load_questions(self.task, split, self._source)
+            self._splits[split] = answered, question_windows(answered, self._tokenizer, **self._lengths)
+        return self._splits[split]
+
+    def _decoded(self, split, outputs):
+        """`{id: Decoded}`."""
+        answered, windows = self._split(split)
+        decoded = decode(answered, windows, outputs, self.task.max_answer_length, self._n_best)
+        return {question.id: answer for question, answer in zip(answered.questions, decoded)}
+
+    def _answers(self, decoded):
+        """`{id: text}`, with "" for no answer."""
+        if not self.task.unanswerable:
+            return {name: answer.best_text for name, answer in decoded.items()}
+        return {
+            name: "" if answer.null_odds > self.null_threshold else answer.best_text for name, answer in decoded.items()
+        }
+
+    def _references(self, split):
+        """`{id: [text, …]}`."""
+        answered, _ = self._split(split)
+        if answered.spans is None:
+            raise UserError(
+                f"{answered.origin}: needs answers to evaluate on. Received: the split {split!r}, without. Give a file "
+                "with answers, or write predictions."
+            )
+        return {question.id: [answer.text for answer in question.answers] for question in answered.questions}
+
+    def _scores(self, references, decoded):
+        texts = {name: answer.best_text for name, answer in decoded.items()}
+        if self.task.scoring == CHARACTERS:
+            return cmrc_scores(references, texts)
+        if not self.task.unanswerable:
+            return squad_v1_scores(references, texts)
+        odds = {name: answer.null_odds for name, answer in decoded.items()}
+        return squad_v2_scores(references, texts, odds, self.null_threshold)

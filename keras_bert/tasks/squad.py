@@ -1,0 +1,140 @@
+"""The tasks of finding an answer in a passage, each as data: SQuAD 1.1 and 2.0, CMRC 2018, and one's own files."""
+
+from dataclasses import dataclass, field
+
+from keras_bert.config.checks import require
+from keras_bert.errors import UserError
+from keras_bert.tasks.task import PublishedScore, Split
+
+WORDS, CHARACTERS = SCORINGS = ("words", "characters")
+
+
+@dataclass(frozen=True)
+class SpanTask:
+    """Answers that are spans of a passage: everything that tells one such task from another.
+
+    Attributes:
+        name: as in `--task NAME`.
+        splits: name to `Split`; names begin with "train", "dev" or "test".
+        scoring: "words" as SQuAD's scripts count, "characters" as CMRC 2018's does, where every question has an
+            answer.
+        unanswerable: whether a passage may hold no answer (SQuAD 2.0); None: where the training split has such
+            a question.
+        folders: names of the task's folder.
+        tfds: the name of the same questions in TFDS.
+        dev_share: share of the dev side where `Split.side` parts one file.
+        max_answer_length: pieces of the longest answer that is looked for.
+        published: scores of others.
+    """
+
+    name: str
+    splits: dict[str, Split]
+    scoring: str = WORDS
+    unanswerable: bool | None = False
+    folders: tuple[str, ...] = ()
+    tfds: str | None = None
+    dev_share: float = 0.1
+    max_answer_length: int = 30
+    published: tuple[PublishedScore, ...] = field(default=(), repr=False)
+
+    def __post_init__(self):
+        require(self.scoring in SCORINGS, "scoring", f"one of {', '.join(SCORINGS)}", self.scoring)
+        if self.scoring == CHARACTERS:
+            require(not self.unanswerable, "unanswerable", "false where characters are scored", self.unanswerable)
+        require(self.max_answer_length > 0, "max_answer_length", "one piece or more", self.max_answer_length)
+
+    @property
+    def dev_splits(self):
+        """The splits to evaluate on, the main one first."""
+        return tuple(name for name in self.splits if name.startswith("dev"))
+
+    @property
+    def test_splits(self):
+        return tuple(name for name in self.splits if name.startswith("test"))
+
+
+def _squad(version):
+    return {
+        "train": Split((f"train-v{version}.json",), tfds="train"),
+        "dev": Split((f"dev-v{version}.json",), tfds="validation"),
+    }
+
+
+# Dev scores of single models, of the paper's tables 2 and 3.
+SQUAD = SpanTask(
+    "squad",
+    _squad("1.1"),
+    folders=("squad", "SQuAD"),
+    tfds="squad/v1.1",
+    published=(
+        PublishedScore("BERT base", "exact_match", 80.8, "dev"),
+        PublishedScore("BERT base", "f1", 88.5, "dev"),
+        PublishedScore("BERT large", "exact_match", 84.1, "dev"),
+        PublishedScore("BERT large", "f1", 90.9, "dev"),
+    ),
+)
+SQUAD_V2 = SpanTask(
+    "squad_v2",
+    _squad("2.0"),
+    unanswerable=True,
+    folders=("squad_v2", "squad", "SQuAD"),
+    tfds="squad/v2.0",
+    published=(
+        PublishedScore("BERT large", "best_exact", 78.7, "dev"),
+        PublishedScore("BERT large", "best_f1", 81.9, "dev"),
+    ),
+)
+CMRC = SpanTask(
+    "cmrc",
+    {
+        "train": Split(("cmrc2018_train.json",)),
+        "dev": Split(("cmrc2018_dev.json",)),
+        "dev_trial": Split(("cmrc2018_trial.json",)),
+    },
+    scoring=CHARACTERS,
+    folders=("cmrc2018", "squad-style-data"),
+    max_answer_length=100,
+)
+
+QUESTION_ANSWERING = {task.name: task for task in (SQUAD, SQUAD_V2, CMRC)}
+
+
+def qa_task(*, train=None, dev=None, test=None, scoring=WORDS, unanswerable=None, dev_share=0.1, max_answer_length=30):
+    """The `SpanTask` of a user's files in SQuAD's format.
+
+    Without `dev`, a share of the training file is held out by the hash of each passage, so that all questions on it
+    are on one side. A test file may do without answers.
+
+    Args:
+        train, dev, test: files, None for those that there are not.
+        scoring: of `SCORINGS`.
+        unanswerable: see `SpanTask`; that of a trained model.
+        dev_share: the share held out.
+        max_answer_length: see `SpanTask`.
+
+    Raises:
+        UserError: an option is wrong.
+    """
+    if scoring not in SCORINGS:
+        raise UserError(f"scoring: needs one of {', '.join(SCORINGS)}. Received: {scoring!r}.")
+    if not 0.0 < dev_share < 1.0:
+        raise UserError(f"dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
+    if max_answer_length < 1:
+        raise UserError(f"max_answer_length: needs one piece or more. Received: {max_answer_length!r}.")
+    if scoring == CHARACTERS and unanswerable:
+        raise UserError("scoring: needs words where questions may be unanswerable. Received: characters.")
+    splits = {}
+    if train:
+        splits["train"] = Split((train,), side=None if dev else "train")
+    if dev or train:
+        splits["dev"] = Split((dev or train,), side=None if dev else "dev")
+    if test:
+        splits["test"] = Split((test,), labelled=None)
+    return SpanTask(
+        "qa",
+        splits,
+        scoring=scoring,
+        unanswerable=unanswerable,
+        dev_share=dev_share,
+        max_answer_length=max_answer_length,
+    )

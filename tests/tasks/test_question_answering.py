@@ -1,0 +1,161 @@
+"""From a file to rows, and from a model's outputs to scores and files of answers."""
+
+import json
+
+import numpy as np
+import pytest
+from squad_file import CAFE, GAME, paragraph, squad_tokenizer, write_squad
+
+from keras_bert.data.length_batches import LengthBatches, choose_widths
+from keras_bert.errors import UserError
+from keras_bert.tasks.question_answering import QuestionAnsweringProblem
+from keras_bert.tasks.squad import qa_task
+
+LONG = " ".join([CAFE] * 6)
+
+
+@pytest.fixture
+def files(tmp_path):
+    answerable = [
+        paragraph(CAFE, ("who", "Who founded it?", "José Núñez-Ortega"), ("what", "What?", "“Café Noir”", "Café Noir")),
+        paragraph(GAME, ("game", "是由哪个公司开发的？", "光荣和ω-force")),
+        paragraph(LONG, ("far", "Where?", ("Paris", LONG.rindex("Paris")))),
+    ]
+    plain = write_squad(tmp_path / "plain.json", *answerable)
+    mixed = write_squad(tmp_path / "mixed.json", *answerable, paragraph(CAFE, ("none", "Why?"), ("nothing", "How?")))
+    return {"plain": plain, "mixed": mixed}
+
+
+def problem(path, **options):
+    task = qa_task(train=path, dev=path, test=path, scoring=options.pop("scoring", "words"))
+    return QuestionAnsweringProblem(
+        task, squad_tokenizer(), max_length=64, stride=16, max_question_length=16, **options
+    )
+
+
+def gold_outputs(problem, split="dev", noise=1.0):
+    """What a perfect model says: 20 at the answer's ends, or at [CLS], in every window."""
+    rows, rng = problem.rows(split), np.random.default_rng(0)
+    return {
+        f"{end}_logits": [
+            (rng.normal(0, noise, length) + 20 * (np.arange(length) == place)).astype("float32")
+            for length, place in zip(rows.lengths, rows.extra[f"{end}_positions"])
+        ]
+        for end in ("start", "end")
+    }
+
+
+def written(folder):
+    return {path.name: json.loads(path.read_text(encoding="utf-8")) for path in folder.iterdir()}
+
+
+def test_a_perfect_model_scores_everything_and_writes_the_texts(files, tmp_path):
+    """Offsets, windows and decoding in one: the answers come back as they stand in the file."""
+    task = problem(files["plain"])
+    outputs = gold_outputs(task)
+    assert len(task.rows("dev")) > 4, "the long passage takes several windows"
+    assert (task.main_metric, task.metric_names) == ("f1", ("f1", "exact_match"))
+    assert task.evaluate("dev", outputs) == {"exact_match": 100.0, "f1": 100.0}
+    task.write_predictions("dev", outputs, tmp_path / "out")
+    content = written(tmp_path / "out")
+    assert content["predictions.json"] == {
+        "who": "José Núñez-Ortega", "what": "“Café Noir”", "game": "光荣和ω-force", "far": "Paris"
+    }  # fmt: skip
+    assert set(content) == {"predictions.json", "nbest.json"}
+    best = content["nbest.json"]["far"][0]
+    assert (best["text"], best["start"]) == ("Paris", LONG.rindex("Paris")) and best["probability"] > 0.99
+    assert all(len(answers) == 20 for answers in content["nbest.json"].values())
+
+
+def test_characters_are_scored_for_chinese(files):
+    task = problem(files["plain"], scoring="characters")
+    assert task.main_metric == "f1"
+    scores = task.evaluate("dev", gold_outputs(task))
+    assert scores == {"f1": 100.0, "exact_match": 100.0, "average": 100.0} and set(scores) == set(task.metric_names)
+
+
+def test_unanswerable_questions_have_a_null_and_a_threshold(files, tmp_path):
+    task = problem(files["mixed"])
+    assert task.task.unanswerable and task.main_metric == "best_f1"
+    outputs = gold_outputs(task)
+    scores = task.evaluate("dev", outputs)
+    assert scores["f1"] == scores["NoAns_f1"] == scores["best_exact"] == 100.0 and set(task.metric_names) < set(scores)
+    task.write_predictions("dev", outputs, tmp_path / "out")
+    content = written(tmp_path / "out")
+    assert content["predictions.json"]["none"] == "" and content["predictions.json"]["far"] == "Paris"
+    assert content["null_odds.json"]["none"] > 0 > content["null_odds.json"]["who"]
+    assert content["nbest.json"]["none"][0]["text"] == ""
+
+
+def test_the_threshold_is_tuned_and_used(files, tmp_path):
+    """A model whose null is too strong answers nothing at 0, and everything right at the tuned threshold."""
+    task = problem(files["mixed"])
+    outputs = gold_outputs(task)
+    for row in (*outputs["start_logits"], *outputs["end_logits"]):
+        row[0] += 60
+    before = task.evaluate("dev", outputs)
+    assert before["HasAns_f1"] == 0.0 and before["best_f1"] == 100.0
+    assert task.tune("dev", outputs) == before["best_f1_thresh"] > 0
+    assert task.evaluate("dev", outputs)["f1"] == 100.0
+    task.write_predictions("dev", outputs, tmp_path / "out")
+    answers = written(tmp_path / "out")["predictions.json"]
+    assert answers["who"] == "José Núñez-Ortega" and answers["none"] == ""
+
+
+def test_where_answering_nothing_is_best_the_tuned_threshold_does_so(tmp_path):
+    path = write_squad(tmp_path / "a.json", paragraph(GAME, ("1", "谁？"), ("2", "谁？"), ("3", "谁？", "光荣")))
+    task = problem(path)
+    rows = task.rows("dev")
+    outputs = {name: [np.zeros(n, "float32") for n in rows.lengths] for name in ("start_logits", "end_logits")}
+    for row in (*outputs["start_logits"], *outputs["end_logits"]):
+        row[0] = -9.0
+    scores = task.evaluate("dev", outputs)
+    assert scores["best_f1"] == pytest.approx(200 / 3) and scores["f1"] == 0.0
+    task.tune("dev", outputs)
+    assert task.evaluate("dev", outputs)["f1"] == scores["best_f1"]
+
+
+def test_a_file_without_answers_is_predicted_on_and_not_scored(files, tmp_path):
+    content = json.load(open(files["plain"], encoding="utf-8"))
+    for paragraph_ in content["data"][0]["paragraphs"]:
+        for question in paragraph_["qas"]:
+            del question["answers"]
+    (tmp_path / "hidden.json").write_text(json.dumps(content), encoding="utf-8")
+    task = QuestionAnsweringProblem(
+        qa_task(test=str(tmp_path / "hidden.json"), unanswerable=False), squad_tokenizer(), max_length=80
+    )
+    rows = task.rows("test")
+    assert rows.extra == {}
+    outputs = {name: [np.zeros(n, "float32") for n in rows.lengths] for name in ("start_logits", "end_logits")}
+    task.write_predictions("test", outputs, tmp_path / "out")
+    assert set(written(tmp_path / "out")["predictions.json"]) == {"who", "what", "game", "far"}
+    with pytest.raises(UserError, match="hidden.json: needs answers to evaluate on. Received: the split 'test'"):
+        task.evaluate("test", outputs)
+
+
+def test_rows_go_into_batches_of_like_length(files):
+    """The positions stay at the pieces that they are of."""
+    task = problem(files["mixed"])
+    rows = task.rows("train")
+    batches = LengthBatches(rows, 4, seed=0, pad_id=0, widths=choose_widths(rows.lengths, most=3))
+    seen = 0
+    for batch in batches.all_batches():
+        batch = {name: value.numpy()[batch["example_weights"].numpy() > 0] for name, value in batch.items()}
+        ends = np.take_along_axis(batch["input_type_ids"], batch["end_positions"][:, None], axis=1)[:, 0]
+        assert (ends == (batch["end_positions"] > 0)).all(), "an answer is in the passage, no answer at [CLS]"
+        seen += len(ends)
+    assert seen == len(rows)
+
+
+def test_warnings_name_the_file(tmp_path):
+    path = write_squad(tmp_path / "a.json", paragraph(CAFE, ("1", "Who?", ("Nobody", 0)), ("2", "When?", "1921")))
+    task = problem(path)
+    assert len(task.rows("train")) == 1 and len(task.rows("dev")) == 2
+    assert task.rows("dev").extra["example_weights"].tolist() == [0.0, 1.0]
+    assert task.warnings("train")[0] == f"{path}: answers that are not in their passage: 1 (the first: '1')"
+
+
+@pytest.mark.parametrize("options, told", [({"max_length": 67}, "max_length: needs 68"), ({"stride": 0}, "stride")])
+def test_lengths_without_room_are_refused(files, options, told):
+    with pytest.raises(UserError, match=told):
+        QuestionAnsweringProblem(qa_task(train=files["plain"]), squad_tokenizer(), **options)
