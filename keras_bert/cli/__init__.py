@@ -11,6 +11,7 @@ import click
 
 from keras_bert.cli.convert import convert
 from keras_bert.cli.embed import embed
+from keras_bert.cli.export import export
 from keras_bert.cli.fill import fill
 from keras_bert.cli.inspect import inspect
 from keras_bert.cli.launch import launch
@@ -71,9 +72,10 @@ def main(debug):
     python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
     python run.py fill --model runs/demo "The file [MASK] be opened."
     python run.py embed --model runs/demo --input texts.txt --output vectors.npz
+    python run.py export --model runs/demo --output served/demo
     python run.py inspect base
     """
 
 
-for command in (pretrain, vocab, prepare, fill, embed, inspect, convert, launch):
+for command in (pretrain, vocab, prepare, fill, embed, export, inspect, convert, launch):
     main.add_command(command)
