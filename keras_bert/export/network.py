@@ -37,6 +37,7 @@ class Network:
         variables = {id(variable): variable for function in functions for variable in function.graph.variables}
         holder.variables_read = list(variables.values())
         holder.widened = [weight for _, weight in self._widened]
+        holder.stored = [weight.stored for weight in holder.widened]  # A resource does not track its own variables.
         return holder
 
     def _stored_weights(self):
