@@ -1,11 +1,10 @@
 """The examples of docs/python.md and of README.md do run."""
 
-import os
-import re
 import shlex
 
 import pytest
 from click.testing import CliRunner
+from pages import blocks
 from tiny import random_weights, tiny_config
 
 from keras_bert.checkpoints.model_folder import write_model_folder
@@ -13,16 +12,7 @@ from keras_bert.cli import main
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WORDS = "the cat dog sat slept on mat a . ##s".split()
-
-
-def blocks(page):
-    """(language, content, line) of every fenced block that has a language."""
-    with open(os.path.join(ROOT, page), encoding="utf-8") as file:
-        content = file.read()
-    for found in re.finditer(r"^```(\w+)\n(.*?)^```", content, re.MULTILINE | re.DOTALL):
-        yield found[1], found[2], content.count("\n", 0, found.start(2))
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])

@@ -13,6 +13,7 @@ FLOORS = [
     {"layers", "text", "checkpoints"},
     {"models", "data"},
     {"training"},
+    {"export"},
     {"tasks"},
     {"cli"},
 ]

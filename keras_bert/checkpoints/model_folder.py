@@ -31,12 +31,11 @@ from keras_bert.checkpoints.tokenizer_settings import (
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.classification import ClassificationConfig
 from keras_bert.config.heads import TASK_HEADS
+from keras_bert.config.reading import FIELD
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
 
 CONFIG = "config.json"
-# The one field of config.json that transformers does not know, and keeps.
-TASK_FIELD = "keras_bert"
 
 
 @dataclasses.dataclass
@@ -95,7 +94,7 @@ class ModelFolder:
         """What config.json says of the task that the model was fine-tuned on here: `task` (its name) and what its
         problem described, such as `max_length`; empty for other models.
         """
-        return self.other_fields.get(TASK_FIELD) or {}
+        return self.other_fields.get(FIELD) or {}
 
     def require_length(self, vocabulary_length):
         """Raises `UserError` for a vocabulary that is not the model's."""
@@ -185,7 +184,7 @@ def newest_pretrained(folder):
     paths = [os.path.join(folder, name) for name in files.list_folder(folder)]
     configs = {path: os.path.join(path, "model", CONFIG) for path in paths}
     found = [path for path in paths if os.path.isfile(configs[path])]
-    pretrained = [path for path in found if TASK_FIELD not in settings.read_json(configs[path])]
+    pretrained = [path for path in found if FIELD not in settings.read_json(configs[path])]
     return max(pretrained, key=lambda path: os.path.getmtime(configs[path]), default=None)
 
 
@@ -255,5 +254,5 @@ def write_model_folder(
     tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese)
     fields = head.to_fields() if head else {"architectures": [kind]}
     if task:
-        fields[TASK_FIELD] = task
+        fields[FIELD] = task
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields)

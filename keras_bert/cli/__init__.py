@@ -12,6 +12,7 @@ import click
 from keras_bert.cli.convert import convert
 from keras_bert.cli.embed import embed
 from keras_bert.cli.evaluate import evaluate
+from keras_bert.cli.export import export
 from keras_bert.cli.fill import fill
 from keras_bert.cli.finetune import finetune
 from keras_bert.cli.inspect import inspect
@@ -75,9 +76,12 @@ def main(debug):
     python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
     python run.py fill --model runs/demo "The file [MASK] be opened."
     python run.py embed --model runs/demo --input texts.txt --output vectors.npz
+    python run.py export --model runs/demo --output served/demo
     python run.py inspect base
     """
 
 
-for command in (pretrain, finetune, evaluate, predict, vocab, prepare, fill, embed, inspect, convert, launch):
+for command in (
+    pretrain, finetune, evaluate, predict, export, vocab, prepare, fill, embed, inspect, convert, launch,
+):  # fmt: skip
     main.add_command(command)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from keras_bert import settings
 from keras_bert.config.checks import require, require_positive
 from keras_bert.config.classification import PROBLEM_TYPES, SINGLE_LABEL
+from keras_bert.config.reading import LONG, TRUNCATE
 from keras_bert.config.training import OptimizerConfig, RunConfig
-
-LONG_TEXTS = ("truncate", "head_tail", "windows")
 
 
 @dataclass
@@ -46,12 +45,12 @@ class InputConfig:
     """
 
     max_length: int = 128
-    long: str = "truncate"
+    long: str = TRUNCATE
     stride: int = 0
 
     def __post_init__(self):
         require(self.max_length >= 8, "max_length", "at least 8", self.max_length)
-        require(self.long in LONG_TEXTS, "long", f"one of {', '.join(LONG_TEXTS)}", self.long)
+        require(self.long in LONG, "long", f"one of {', '.join(LONG)}", self.long)
         require(self.stride >= 0, "stride", "0 or more", self.stride)
 
 

@@ -114,4 +114,4 @@ def _run_config(path):
 
 def _fields(cls, values):
     names = {field.name for field in dataclasses.fields(cls)}
-    return cls(**{name: value for name, value in values.items() if name in names})
+    return cls(**{name: value for name, value in values.items() if name in names and value is not None})

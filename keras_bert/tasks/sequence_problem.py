@@ -68,6 +68,8 @@ class SequenceProblem:
         return {
             "task": self.task.name,
             **dataclasses.asdict(self._config.input),
+            "stride": self._config.input.stride or None,
+            "pair": len(self.task.texts) == 2,
             "texts": list(self.task.texts),
             "label": self.task.label,
             "separator": self.task.separator,

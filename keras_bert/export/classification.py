@@ -1,0 +1,44 @@
+"""Signatures of a classifier of texts or pairs of texts: classes, several labels, or a number."""
+
+import tensorflow as tf
+
+from keras_bert.config.classification import MULTI_LABEL, REGRESSION
+from keras_bert.export.reader import TOKENS, without_invalid
+from keras_bert.export.signature import Signature
+
+
+def classification_signatures(classification, reader, network):
+    """`{name: Signature}`: `serving_default` on strings, `tokens` on the encoder's inputs.
+
+    Outputs, of every row: `score` [batch] of a regression; else `labels` [batch, labels] string, in the order of
+    `probabilities` and `logits` [batch, labels] float32; where labels exclude each other `label` [batch], the most
+    probable one.
+
+    Args:
+        classification: a `ClassificationConfig`.
+        reader: the model's `Reader`.
+        network: the `Network` of a `BertForSequenceClassification`.
+    """
+    labels = tf.constant([list(classification.labels)])
+
+    def answer(inputs):
+        logits = network.run(lambda model, inputs: model(inputs, training=False)["logits"], inputs)
+        if classification.problem_type == REGRESSION:
+            return {"score": logits[:, 0]}
+        outputs = {"labels": tf.tile(labels, [tf.shape(logits)[0], 1]), "logits": logits}
+        if classification.problem_type == MULTI_LABEL:
+            return {**outputs, "probabilities": tf.sigmoid(logits)}
+        best = tf.gather(labels[0], tf.argmax(logits, axis=-1))
+        return {**outputs, "probabilities": tf.nn.softmax(logits), "label": best}
+
+    def of_tokens(*tokens):
+        inputs, is_valid = reader.tokens(*tokens)
+        return without_invalid(answer(inputs), is_valid)
+
+    names = ("text_a", "text_b") if reader.reading.pair else ("text",)
+    read = reader.pair if reader.reading.pair else reader.text
+    texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in names)
+    return {
+        "serving_default": Signature(lambda *texts: answer(read(*texts)), texts),
+        "tokens": Signature(of_tokens, TOKENS),
+    }

@@ -1,0 +1,41 @@
+"""Signatures of an encoder alone: the vectors of texts."""
+
+import tensorflow as tf
+
+from keras_bert.export.reader import TOKENS, without_invalid
+from keras_bert.export.signature import Signature
+
+
+def encoder_signatures(reader, network):
+    """`{name: Signature}`: `serving_default` on strings, `tokens` on the encoder's inputs.
+
+    Outputs: `pooled_output` [batch, hidden], `sequence_output` [batch, seq, hidden], and `mean_embedding`
+    [batch, hidden], the mean of the sequence output over all tokens; for strings also `input_word_ids` and `input_mask`
+    [batch, seq] int32, the tokens that the sequence output is of.
+
+    Args:
+        reader: the model's `Reader`.
+        network: the `Network` of a `BertEncoder`, or of a model with an `encoder`.
+    """
+
+    def encode(model, inputs):
+        outputs = getattr(model, "encoder", model)(inputs, training=False)
+        mask = tf.cast(inputs["input_mask"], tf.float32)[..., tf.newaxis]
+        states = outputs["sequence_output"]
+        # A row of padding alone, which only `tokens` can be given, has the mean 0.
+        mean = tf.reduce_sum(states * mask, axis=1) / tf.maximum(tf.reduce_sum(mask, axis=1), 1.0)
+        return {"pooled_output": outputs["pooled_output"], "sequence_output": states, "mean_embedding": mean}
+
+    def of_text(texts):
+        inputs = reader.text(texts)
+        read = {name: inputs[name] for name in ("input_word_ids", "input_mask")}
+        return {**network.run(encode, inputs), **read}
+
+    def of_tokens(*tokens):
+        inputs, is_valid = reader.tokens(*tokens)
+        return without_invalid(network.run(encode, inputs), is_valid)
+
+    return {
+        "serving_default": Signature(of_text, (tf.TensorSpec([None], tf.string, name="text"),)),
+        "tokens": Signature(of_tokens, TOKENS),
+    }

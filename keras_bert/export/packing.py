@@ -1,0 +1,93 @@
+"""Pieces to the encoder's inputs, in the graph: cut as in training, and padded to one of a few lengths."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+
+class Rows(NamedTuple):
+    """Rows of pieces that lie one behind the other: row `i` is `values[starts[i] : starts[i] + lengths[i]]`.
+
+    Attributes:
+        values: int32 `[pieces]`.
+        starts, lengths: int32 `[batch]`.
+    """
+
+    values: tf.Tensor
+    starts: tf.Tensor
+    lengths: tf.Tensor
+
+    @classmethod
+    def of(cls, ragged):
+        """Of `[batch, (pieces)]`, as tokenizers give it."""
+        splits = tf.cast(ragged.row_splits, tf.int32)
+        return cls(ragged.values, splits[:-1], splits[1:] - splits[:-1])
+
+
+def cut(rows, longest):
+    """Rows without what is behind their first `longest` pieces."""
+    return rows._replace(lengths=tf.minimum(rows.lengths, longest))
+
+
+def cut_pairs(firsts, seconds, longest):
+    """Pairs of at most `longest` pieces together, by the rule of `models.encoder_inputs.pair_lengths`."""
+    kept = tf.minimum(firsts.lengths, tf.maximum(longest - seconds.lengths, longest - longest // 2))
+    return firsts._replace(lengths=kept), cut(seconds, longest - kept)
+
+
+def padded_lengths(longest, finest):
+    """The lengths that batches are padded to: four from each power of two to the next, the last one `longest`.
+
+    So less than a quarter of the computing goes into padding that the longest text does not need.
+
+    Args:
+        longest: the most tokens of a text.
+        finest: how far apart the shortest are.
+    """
+    lengths, step = [finest], finest
+    while lengths[-1] < longest:
+        step = step * 2 if lengths[-1] == 8 * step else step
+        lengths.append(lengths[-1] + step)
+    return [*lengths[:-1], longest]
+
+
+def padded_length(lengths, needed):
+    """The first of `lengths` (ascending list of int) that is `needed` (int32 scalar) or more; else the last."""
+    place = tf.searchsorted(tf.constant(lengths[:-1], tf.int32), needed[tf.newaxis])[0]
+    return tf.gather(tf.constant(lengths, tf.int32), place)
+
+
+def pack(segments, vocabulary, lengths):
+    """[CLS] first [SEP] or [CLS] first [SEP] second [SEP] of every row.
+
+    Args:
+        segments: list of `Rows`, cut so that a row and its special tokens are within the last of `lengths`.
+        vocabulary: the `Vocabulary` that they are of.
+        lengths: see `padded_length`.
+
+    Returns: the encoder's dict, each `[batch, seq]` int32.
+    """
+    # The special tokens stand before all pieces, so that one gather fetches everything.
+    values = [tf.constant([vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id], tf.int32)]
+    cls, sep, pad = range(3)
+    totals = 1 + tf.add_n([rows.lengths + 1 for rows in segments])[:, tf.newaxis]
+    seq = padded_length(lengths, tf.reduce_max(tf.concat([tf.reshape(totals, [-1]), [1]], axis=0)))
+    places = tf.range(seq)[tf.newaxis]
+    sources = tf.where(tf.equal(places, 0), cls, pad)
+    offset, start, types = 3, 1, []
+    for rows in segments:
+        inside = places - start
+        length = rows.lengths[:, tf.newaxis]
+        is_piece = (inside >= 0) & (inside < length)
+        sources = tf.where(is_piece, inside + rows.starts[:, tf.newaxis] + offset, sources)
+        sources = tf.where(tf.equal(inside, length), sep, sources)
+        types.append((inside >= 0) & (places < totals))
+        values.append(rows.values)
+        offset += tf.size(rows.values)
+        start += length + 1
+    later = [tf.cast(is_later, tf.int32) for is_later in types[1:]]
+    return {
+        "input_word_ids": tf.gather(tf.concat(values, axis=0), sources),
+        "input_mask": tf.cast(places < totals, tf.int32),
+        "input_type_ids": tf.add_n(later) if later else tf.zeros_like(sources),
+    }

@@ -1,0 +1,103 @@
+"""What comes into a signature, strings or tokens, as the encoder's inputs."""
+
+import tensorflow as tf
+
+from keras_bert.config.reading import TRUNCATE
+from keras_bert.errors import UserError
+from keras_bert.export.packing import Rows, cut, cut_pairs, pack, padded_length, padded_lengths
+
+FINEST = 8
+# XLA compiles once for every length, so there are fewer: 16, 32, 64 and so on.
+POWERS_OF_TWO = [2**power for power in range(4, 32)]
+
+TOKENS = tuple(
+    tf.TensorSpec([None, None], tf.int32, name=name) for name in ("input_word_ids", "input_mask", "input_type_ids")
+)
+
+
+class Reader:
+    """Texts, pairs of texts and tokens to what the encoder takes, any bytes and any numbers.
+
+    Args:
+        config: the model's `BertConfig`.
+        tokenizer: its `WordPieceTokenizer`.
+        reading: its `ReadingConfig`.
+        few_lengths: whether batches are padded to powers of two alone.
+
+    Attributes:
+        lengths: the lengths that batches are padded to.
+
+    Raises:
+        UserError: the model reads long texts in a way that cannot be exported.
+    """
+
+    def __init__(self, config, tokenizer, reading, few_lengths=False):
+        if reading.long != TRUNCATE:
+            raise UserError(
+                f"keras_bert.long in config.json: exports need {TRUNCATE!r}. Received: {reading.long!r}. "
+                "Fine-tune with texts cut at the end."
+            )
+        self.config, self.tokenizer, self.reading = config, tokenizer, reading
+        self.vocabulary = tokenizer.vocabulary
+        self.lengths = self._lengths(reading.max_length, few_lengths)
+        self._token_lengths = self._lengths(config.max_position_embeddings, few_lengths)
+
+    @staticmethod
+    def _lengths(longest, few):
+        return [*(n for n in POWERS_OF_TWO if n < longest), longest] if few else padded_lengths(longest, FINEST)
+
+    def text(self, texts):
+        """The encoder's dict of texts `[batch]`."""
+        return self.pieces(Rows.of(self.tokenizer.tokenize(texts)))
+
+    def pair(self, firsts, seconds):
+        """The encoder's dict of pairs of texts, both `[batch]`."""
+        rows = (Rows.of(self.tokenizer.tokenize(texts)) for texts in (firsts, seconds))
+        return pack(cut_pairs(*rows, self.reading.max_length - 3), self.vocabulary, self.lengths)
+
+    def pieces(self, rows):
+        """The encoder's dict of `Rows` that stand for texts."""
+        return pack([cut(rows, self.reading.max_length - 2)], self.vocabulary, self.lengths)
+
+    def tokens(self, input_word_ids, input_mask, input_type_ids):
+        """`(the encoder's dict, is_valid [batch] bool)` of tokens as a client gives them, each `[batch, seq]` int32.
+
+        Columns that are padding in every row are left out. A row with a token that the model has no vector for (an id,
+        a segment or a position out of range) is not valid; it is computed with others in their place, because an error
+        would fail all requests that the server put into the same batch.
+        """
+        places = tf.range(tf.shape(input_word_ids)[1])
+        is_real = tf.not_equal(input_mask, 0)
+        needed = tf.reduce_max(tf.concat([tf.reshape(tf.where(is_real, places + 1, 0), [-1]), [1]], axis=0))
+        seq = padded_length(self._token_lengths, needed)
+        ids_fit = _is_within(input_word_ids, self.config.vocab_size)
+        types_fit = _is_within(input_type_ids, self.config.type_vocab_size)
+        fits = ids_fit & types_fit & (places < self.config.max_position_embeddings)
+        columns = (
+            tf.where(ids_fit, input_word_ids, self.vocabulary.pad_id),
+            tf.cast(is_real, tf.int32),
+            tf.where(types_fit, input_type_ids, 0),
+        )
+        columns = (tf.pad(column[:, :seq], [[0, 0], [0, tf.maximum(seq - tf.size(places), 0)]]) for column in columns)
+        inputs = {spec.name: column for spec, column in zip(TOKENS, columns, strict=True)}
+        return inputs, tf.reduce_all(fits | ~is_real, axis=1)
+
+
+def without_invalid(outputs, is_valid):
+    """Outputs with NaN, 0 or "" in the rows that are not valid; `is_valid` `[batch]` bool."""
+    return {
+        name: tf.where(_spread(is_valid, values), values, _nothing(values.dtype)) for name, values in outputs.items()
+    }
+
+
+def _is_within(values, size):
+    return (values >= 0) & (values < size)
+
+
+def _spread(is_valid, values):
+    """`[batch]` as `[batch, 1, …]` of the rank of `values`."""
+    return tf.reshape(is_valid, [-1, *[1] * (values.shape.rank - 1)])
+
+
+def _nothing(dtype):
+    return tf.constant("" if dtype == tf.string else float("nan") if dtype.is_floating else 0, dtype)

@@ -1,0 +1,46 @@
+"""The files that TensorFlow Serving is started with, beside a model's versions."""
+
+import os
+
+from keras_bert.files import atomic_write, exists, join
+
+MODELS, BATCHING = "models.config", "batching.config"
+
+_MODELS = """\
+# tensorflow_model_server --model_config_file=/models/{name}/{file}
+model_config_list {{
+  config {{
+    name: "{name}"
+    base_path: "/models/{name}"
+    model_platform: "tensorflow"
+    # The newest version alone; to keep an older one beside it: specific {{ versions: 1 versions: 2 }}
+    model_version_policy {{ latest {{ num_versions: 1 }} }}
+  }}
+}}
+"""
+_BATCHING = """\
+# tensorflow_model_server --enable_batching --batching_parameters_file=/models/{name}/{file}
+max_batch_size {{ value: 32 }}
+# A request waits so long for others; 0 is best where there are few.
+batch_timeout_micros {{ value: 1000 }}
+max_enqueued_batches {{ value: 100 }}
+num_batch_threads {{ value: 4 }}
+"""
+# XLA compiles once for each; others are padded to the next.
+_ALLOWED = "".join(f"allowed_batch_sizes: {size}\n" for size in (1, 2, 4, 8, 16, 32))
+
+
+def model_name(output):
+    """What Serving calls the model in a folder: the folder's own name."""
+    return os.path.basename(os.path.normpath(os.fspath(output)))
+
+
+def write_serving_files(output, jit):
+    """Writes the two files into `output` where they are not; one that somebody has changed stays as it is."""
+    for file, content in ((MODELS, _MODELS), (BATCHING, _BATCHING)):
+        path = join(output, file)
+        if not exists(path):
+            with atomic_write(path) as stream:
+                stream.write(content.format(name=model_name(output), file=file))
+                if jit and file == BATCHING:
+                    stream.write(_ALLOWED)

@@ -1,0 +1,100 @@
+"""Requests that TensorFlow Serving answers for itself before a version takes traffic.
+
+They lie in the version's folder in `assets.extra/tf_serving_warmup_requests`, a TFRecord file of PredictionLog messages
+(tensorflow_serving/apis/prediction_log.proto). TensorFlow carries no protos of Serving, and tensorflow-serving-api would
+bring in grpcio for a few bytes; so the five messages that are needed are described here, with Serving's field numbers,
+and what they write are the same bytes.
+"""
+
+import tensorflow as tf
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2  # noqa: F401
+from tensorflow.core.framework import tensor_pb2  # noqa: F401  Registers TensorProto.
+
+from keras_bert.files import join, make_folder
+
+FOLDER, FILE = "assets.extra", "tf_serving_warmup_requests"
+
+_PACKAGE = "keras_bert.warm_up"
+_STRING, _MESSAGE = descriptor_pb2.FieldDescriptorProto.TYPE_STRING, descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE
+# {message: [(field, its number, its type)]}, as in model.proto, predict.proto and prediction_log.proto.
+_MESSAGES = {
+    "ModelSpec": [("name", 1, _STRING), ("signature_name", 3, _STRING)],
+    "Input": [("key", 1, _STRING), ("value", 2, ".tensorflow.TensorProto")],
+    "PredictRequest": [("model_spec", 1, "ModelSpec"), ("inputs", 2, "Input")],
+    "PredictLog": [("request", 1, "PredictRequest")],
+    "PredictionLog": [("predict_log", 6, "PredictLog")],
+}
+_REPEATED = ("inputs",)  # A map is a repeated message of key and value.
+
+
+def write_warm_up(folder, model_name, inputs, reader):
+    """Writes requests for every signature, at the shortest and the longest length and those between by powers of two.
+
+    Args:
+        folder: the version's folder.
+        model_name: what Serving calls the model.
+        inputs: `{signature: TensorSpecs}`.
+        reader: the model's `Reader`.
+
+    Returns: how many requests.
+    """
+    lengths = [n for n in (2**power for power in range(4, 31)) if n < reader.lengths[-1]] + [reader.lengths[-1]]
+    requests = [
+        _request(model_name, signature, [(spec.name, _values(spec, length, reader)) for spec in specs])
+        for signature, specs in inputs.items()
+        for length in lengths
+    ]
+    make_folder(join(folder, FOLDER))
+    with tf.io.TFRecordWriter(join(folder, FOLDER, FILE)) as writer:
+        for request in requests:
+            writer.write(request)
+    return len(requests)
+
+
+def _values(spec, length, reader):
+    """One row for one input, of `length` tokens or, of strings, about as many."""
+    word = next(
+        (token for token in reader.vocabulary.tokens if token.isascii() and token.isalpha()),
+        reader.vocabulary.tokens[-1],
+    )
+    if spec.dtype == tf.string:
+        words = [word] * max(1, length - 2)
+        return [" ".join(words)] if spec.shape.rank == 1 else [words]
+    return [[{"input_word_ids": reader.vocabulary.ids[word], "input_mask": 1}.get(spec.name, 0)] * length]
+
+
+def _request(model_name, signature, inputs):
+    log = _message("PredictionLog")()
+    request = log.predict_log.request
+    request.model_spec.name, request.model_spec.signature_name = model_name, signature
+    for name, values in inputs:
+        request.inputs.add(key=name, value=tf.make_tensor_proto(values))
+    return log.SerializeToString()
+
+
+def _message(name):
+    pool = descriptor_pool.Default()
+    try:
+        descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
+    except KeyError:
+        pool.AddSerializedFile(_file().SerializeToString())
+        descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
+    return message_factory.GetMessageClass(descriptor)
+
+
+def _file():
+    file = descriptor_pb2.FileDescriptorProto(
+        name="keras_bert/warm_up.proto",
+        package=_PACKAGE,
+        syntax="proto3",
+        dependency=["tensorflow/core/framework/tensor.proto"],
+    )
+    for message, fields in _MESSAGES.items():
+        described = file.message_type.add(name=message)
+        for name, number, kind in fields:
+            field = described.field.add(name=name, number=number)
+            field.label = field.LABEL_REPEATED if name in _REPEATED else field.LABEL_OPTIONAL
+            field.type = _STRING if kind == _STRING else _MESSAGE
+            if kind != _STRING:
+                field.type_name = kind if kind.startswith(".") else f".{_PACKAGE}.{kind}"
+    return file

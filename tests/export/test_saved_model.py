@@ -1,0 +1,253 @@
+"""What lies in DIR/<version>/ and works without this project."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from hostile_texts import HOSTILE
+from served import write_served
+from tensorflow.core.framework import tensor_pb2
+
+import keras_bert
+from keras_bert.cli import main
+from keras_bert.export.saved_model import next_version, write_version
+from keras_bert.export.serving_function import serving_function
+
+HERE = pathlib.Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    """`exports(kind)` is (the ServingFunction, its version folder, moved from where it was written)."""
+    made = {}
+
+    def make(kind, **options):
+        key = (kind, *options.items())
+        if key not in made:
+            scratch = tmp_path_factory.mktemp(kind)
+            model = write_served(scratch / "model", kind)
+            function = serving_function(keras_bert.load(model), **options)
+            version = write_version(str(scratch / "served" / "name"), function)
+            assert os.path.basename(version) == "1"
+            shutil.rmtree(model)
+            shutil.move(scratch / "served", scratch / "moved")
+            made[key] = function, scratch / "moved" / "name" / "1"
+        return made[key]
+
+    return make
+
+
+def run_alone(folder, columns, cwd):
+    """What `alone.py` prints, without this repository on any path."""
+    script = shutil.copy(HERE / "alone.py", cwd)
+    environment = {**os.environ, "PYTHONPATH": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    texts = json.dumps({name: [text.hex() for text in column] for name, column in columns.items()})
+    command = [sys.executable, script, str(folder), texts]
+    result = subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True)
+    if result.returncode and "keras_bert can be imported" in result.stderr:
+        pytest.skip("keras_bert is installed in this environment, so that no process can be without it")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "options"), [("single", {}), ("pair", {"dtype": "bfloat16"}), ("masked_lm", {"dtype": "float16"})]
+)
+def test_it_stands_alone(exports, kind, options, tmp_path):
+    """Moved, in a fresh process that has tensorflow and tensorflow_text and nothing of ours."""
+    function, folder = exports(kind, **options)
+    texts = [*HOSTILE, b"the cat sat on [MASK]", b"cat " * 100]
+    columns = {name: texts[:: 1 - 2 * number] for number, name in enumerate(function.columns)}
+    expected = function(*columns.values())
+    for name, received in run_alone(folder, columns, tmp_path).items():
+        np.testing.assert_allclose(received, expected[name], atol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+def test_saved_model_cli_shows_the_signatures(exports):
+    _, folder = exports("single")
+    command = [sys.executable, "-m", "tensorflow.python.tools.saved_model_cli", "show", "--dir", str(folder), "--all"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for line in (
+        "signature_def['serving_default']", "signature_def['tokens']", "inputs['text'] tensor_info", "dtype: DT_STRING",
+        "inputs['input_mask'] tensor_info", "outputs['probabilities'] tensor_info", "shape: (-1, 3)",
+    ):  # fmt: skip
+        assert line in shown, shown
+
+
+def test_inputs_and_outputs_have_their_names(exports):
+    for kind, names, outputs in (
+        ("single", {"text"}, {"label", "labels", "logits", "probabilities"}),
+        ("pair", {"text_a", "text_b"}, {"label", "labels", "logits", "probabilities"}),
+        ("masked_lm", {"text"}, {"masks", "pieces", "scores"}),
+    ):
+        signatures = saved_model(exports(kind)[1]).meta_graphs[0].signature_def
+        assert set(signatures["serving_default"].inputs) == names
+        assert set(signatures["serving_default"].outputs) == outputs
+        assert set(signatures["tokens"].inputs) == {"input_word_ids", "input_mask", "input_type_ids"}
+
+
+def saved_model(folder):
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    return saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+
+
+def nodes(folder):
+    graph = saved_model(folder).meta_graphs[0].graph_def
+    return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+
+
+def test_the_graph_has_nothing_of_training_and_of_no_machine(exports):
+    _, folder = exports("single")
+    found = nodes(folder)
+    graph = saved_model(folder).meta_graphs[0].graph_def
+    # TensorFlow itself pins the reading and writing of weights to the CPU.
+    functions = [function for function in graph.library.function if "traced_" not in function.signature.name]
+    assert not {node.device for function in functions for node in function.node_def if node.device}
+    assert {node.device for node in found} <= {"", "/device:CPU:0", "/device:CPU:*"}
+    assert not [node.op for node in found if "Random" in node.op or "PyFunc" in node.op]
+    names = [name for name, _ in tf.train.list_variables(str(folder / "variables" / "variables"))]
+    # Two layers: 16 variables each, 5 of the embeddings, 2 of the pooler, 2 of the classifier; and the object graph.
+    assert len(names) == 2 * 16 + 5 + 2 + 2 + 1, names
+
+
+def test_every_op_is_known_to_serving(exports):
+    """`serving_ops.txt` says how the list was made."""
+    lines = (HERE / "serving_ops.txt").read_text().splitlines()
+    known = {line for line in lines if line and not line.startswith("#")}
+    for kind, options in (("single", {}), ("pair", {"dtype": "bfloat16"}), ("masked_lm", {"dtype": "float16"})):
+        _, folder = exports(kind, **options)
+        functions = {
+            function.signature.name for function in saved_model(folder).meta_graphs[0].graph_def.library.function
+        }
+        ops = {node.op for node in nodes(folder)}
+        assert len(ops) > 50 and "FastWordpieceTokenizeWithOffsets" in ops
+        assert not ops - known - functions
+
+
+def test_half_is_half_as_large(exports):
+    sizes = [
+        (exports("masked_lm", **options)[1] / "variables" / "variables.data-00000-of-00001").stat().st_size
+        for options in ({}, {"dtype": "float16"})
+    ]
+    assert sizes[1] < 0.7 * sizes[0]
+
+
+def test_warm_up_requests_are_there_for_every_signature(exports):
+    """Read by their field numbers, which are Serving's, and answered by the saved model."""
+    function, folder = exports("pair", dtype="bfloat16")
+    loaded = tf.saved_model.load(str(folder))
+    seen = set()
+    records = list(tf.data.TFRecordDataset(str(folder / "assets.extra" / "tf_serving_warmup_requests")))
+    assert 0 < len(records) <= 1000
+    for record in records:
+        (log,) = fields(record.numpy())[6]
+        (request,) = fields(log)[1]
+        spec = fields(fields(request)[1][0])
+        assert spec[1] == [b"name"]
+        signature = spec[3][0].decode()
+        inputs = (fields(entry) for entry in fields(request)[2])
+        tensors = {entry[1][0].decode(): tensor_pb2.TensorProto.FromString(entry[2][0]) for entry in inputs}
+        answers = loaded.signatures[signature](**{n: tf.constant(tf.make_ndarray(t)) for n, t in tensors.items()})
+        assert np.isfinite(answers["logits"]).all()
+        seen.add((signature, max(tensor.tensor_shape.dim[-1].size for tensor in tensors.values())))
+    assert seen == {("serving_default", 1), ("tokens", 16), ("tokens", 32), ("tokens", 40)}
+
+
+def fields(message):
+    """`{field number: [content]}` of a protobuf message whose fields are all of wire type 2."""
+    found, place = {}, 0
+
+    def varint():
+        nonlocal place
+        value, shift = 0, 0
+        while True:
+            byte = message[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while place < len(message):
+        key, length = varint(), varint()
+        assert key & 7 == 2
+        found.setdefault(key >> 3, []).append(message[place : place + length])
+        place += length
+    return found
+
+
+def test_warm_up_requests_are_servings_own_messages(exports):
+    logs = pytest.importorskip(
+        "tensorflow_serving.apis.prediction_log_pb2", reason="tensorflow-serving-api is not there"
+    )
+    _, folder = exports("pair", dtype="bfloat16")
+    for record in tf.data.TFRecordDataset(str(folder / "assets.extra" / "tf_serving_warmup_requests")):
+        request = logs.PredictionLog.FromString(record.numpy()).predict_log.request
+        assert request.model_spec.name == "name" and len(request.inputs) in (2, 3)
+
+
+def test_versions_count_up(tmp_path):
+    assert next_version(str(tmp_path / "absent")) == 1
+    for name in ("2", "11", "12.partial", "x", "batching.config"):
+        (tmp_path / name).mkdir()
+    assert next_version(str(tmp_path)) == 12
+
+
+def test_the_command_writes_the_next_version(tmp_path):
+    model = write_served(tmp_path / "model", "regression")
+    output = tmp_path / "score"
+    for version in ("1", "2"):
+        if version == "2":
+            (output / "batching.config").write_text("mine")
+        result = CliRunner().invoke(main, ["export", "--model", model, "--output", str(output)])
+        assert result.exit_code == 0, result.output
+        assert f"Written: {output}/{version}. Next:" in result.output.splitlines()[-1]
+        assert "serving_default: text → score" in result.output
+    assert sorted(path.name for path in output.iterdir()) == ["1", "2", "batching.config", "models.config"]
+    assert 'name: "score"' in (output / "models.config").read_text()
+    assert (output / "batching.config").read_text() == "mine"
+
+
+def test_bad_arguments_are_one_line_and_status_2(tmp_path):
+    (tmp_path / "file").write_text("")
+    model = write_served(tmp_path / "model", "single", max_length=1000)
+    for arguments, message in (
+        (["--model", str(tmp_path / "absent")], "needs a model folder"),
+        (["--model", model], "keras_bert.max_length: needs 3 to 40 tokens. Received: 1000."),
+        (["--model", model, "--dtype", "int8"], "int8"),
+    ):
+        result = CliRunner().invoke(main, ["export", "--output", str(tmp_path / "out"), *arguments])
+        assert result.exit_code == 2 and message in result.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_kill_while_writing_leaves_no_version(tmp_path):
+    """The process is killed when the weights are there and the version has not its name yet."""
+    model = write_served(tmp_path / "model", "regression")
+    output = tmp_path / "served"
+    program = (
+        "import os, signal, sys\n"
+        "from keras_bert.export import saved_model\n"
+        "saved_model.write_warm_up = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from keras_bert.cli import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", program, "export", "--model", model, "--output", str(output)]
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+    result = subprocess.run(command, env=environment, capture_output=True)
+    assert result.returncode == -signal.SIGKILL
+    assert (output / "1.partial" / "saved_model.pb").exists() and not (output / "1").exists()
+    assert CliRunner().invoke(main, ["export", "--model", model, "--output", str(output)]).exit_code == 0
+    assert (output / "1" / "saved_model.pb").exists() and not (output / "1.partial").exists()

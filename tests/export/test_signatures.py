@@ -1,0 +1,207 @@
+"""What the signatures answer, beside the models' own functions."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hostile_texts import HOSTILE, random_hostile
+from scipy.special import expit, softmax
+from served import KINDS, VOCABULARY, write_served
+
+import keras_bert
+from keras_bert.errors import UserError
+from keras_bert.export.serving_function import serving_function
+from keras_bert.models.encoder_inputs import encoder_inputs
+
+TEXTS = ["The cat sat.", "", "cat " * 60, "中 the [MASK]", "x" * 300]
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """`served(kind, …)` gives (the loaded model, its ServingFunction), made once."""
+    made = {}
+
+    def make(kind, reading=(), **options):
+        key = (kind, *reading, *options.items())
+        if key not in made:
+            bert = keras_bert.load(write_served(tmp_path_factory.mktemp(kind) / "model", kind, **dict(reading)))
+            made[key] = bert, serving_function(bert, **options)
+        return made[key]
+
+    return make
+
+
+def test_classes(served):
+    bert, function = served("single")
+    answers, expected = function(TEXTS), bert.predict(TEXTS)
+    for row, answer in enumerate(expected):
+        assert answers["label"][row].decode() == answer.label
+        assert [label.decode() for label in answers["labels"][row]] == list(answer.probabilities)
+        np.testing.assert_allclose(answers["probabilities"][row], list(answer.probabilities.values()), **TOLERANCE)
+    np.testing.assert_allclose(softmax(answers["logits"], axis=-1), answers["probabilities"], **TOLERANCE)
+
+
+def test_pairs(served):
+    bert, function = served("pair")
+    pairs = list(zip(TEXTS, reversed(TEXTS)))
+    assert function.columns == ("text_a", "text_b")
+    expected = [list(answer.probabilities.values()) for answer in bert.predict(pairs)]
+    np.testing.assert_allclose(function(*zip(*pairs))["probabilities"], expected, **TOLERANCE)
+
+
+def test_several_labels(served):
+    bert, function = served("multi")
+    answers = function(TEXTS)
+    expected = [list(answer.values()) for answer in bert.predict(TEXTS)]
+    np.testing.assert_allclose(answers["probabilities"], expected, **TOLERANCE)
+    np.testing.assert_allclose(expit(answers["logits"]), expected, **TOLERANCE)
+
+
+def test_a_number(served):
+    bert, function = served("regression")
+    np.testing.assert_allclose(function(TEXTS)["score"], bert.predict(TEXTS), **TOLERANCE)
+
+
+def test_texts_are_cut_at_the_length_of_training(served):
+    _, short = served("single", reading=(("max_length", 8),))
+    _, long = served("single")
+    np.testing.assert_allclose(short(["cat " * 60])["logits"], long(["cat " * 6])["logits"], **TOLERANCE)
+
+
+def test_masks_are_filled_as_by_fill(served):
+    bert, function = served("masked_lm", top_k=3)
+    texts = ["the [MASK] sat", "[MASK][MASK].", "the cat [MASK]"]
+    answers = function([*texts, "no mask", ""])
+    assert answers["masks"].tolist() == [1, 2, 1, 0, 0] and answers["pieces"].shape == (5, 2, 3)
+    for row, filling in enumerate(bert.fill(texts, 3)):
+        for mask, candidates in enumerate(filling.candidates):
+            assert [piece.decode() for piece in answers["pieces"][row, mask]] == [piece for piece, _ in candidates]
+            np.testing.assert_allclose(answers["scores"][row, mask], [share for _, share in candidates], **TOLERANCE)
+    assert set(answers["pieces"][3:].ravel()) == {b""} and not answers["scores"][3:].any()
+    assert function(["no mask"])["pieces"].shape == (1, 0, 3)
+
+
+def test_masks_that_are_cut_off_are_not_counted(served):
+    _, function = served("masked_lm", top_k=3)
+    assert function(["[MASK] " * 100, "cat [MASK]"])["masks"].tolist() == [38, 1]
+
+
+def test_vectors(served):
+    bert, function = served("encoder")
+    answers = function(TEXTS)
+    np.testing.assert_allclose(answers["mean_embedding"], bert.encode(TEXTS), **TOLERANCE)
+    states = bert.encode(TEXTS, "tokens")
+    for row, expected in enumerate(states):
+        np.testing.assert_allclose(answers["sequence_output"][row, 1 : 1 + len(expected)], expected, **TOLERANCE)
+        assert answers["input_mask"][row].sum() == len(expected) + 2
+    inputs = {**{name: answers[name] for name in ("input_word_ids", "input_mask")}}
+    inputs["input_type_ids"] = inputs["input_mask"] * 0
+    np.testing.assert_allclose(answers["pooled_output"], bert.model(inputs)["pooled_output"], **TOLERANCE)
+
+
+def test_vectors_of_a_model_with_a_head(served):
+    bert, function = served("masked_lm", encoder_only=True)
+    np.testing.assert_allclose(function(TEXTS)["mean_embedding"], bert.encode(TEXTS), **TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokens_give_what_their_text_gives(served, kind):
+    bert, function = served(kind)
+    inputs = encoder_inputs(bert.tokenizer(["the cat", "sat"]).to_list(), VOCABULARY)
+    if kind == "masked_lm":
+        inputs["input_word_ids"][0, 1] = VOCABULARY.mask_id
+    texts = ["[MASK] cat", "sat"] if kind == "masked_lm" else ["the cat", "sat"]
+    columns = [texts]
+    if kind == "pair":  # The second text is empty: one more [SEP], of the second segment.
+        columns = [texts, ["", ""]]
+        inputs = {name: np.pad(column, [(0, 0), (0, 1)]) for name, column in inputs.items()}
+        for row, end in enumerate((4, 3)):
+            inputs["input_word_ids"][row, end] = VOCABULARY.sep_id
+            inputs["input_mask"][row, end] = inputs["input_type_ids"][row, end] = 1
+    by_text = function(*columns)
+    for name, output in function.answer("tokens", *inputs.values()).items():
+        if output.dtype.kind == "f":
+            np.testing.assert_allclose(output, by_text[name], **TOLERANCE, err_msg=name)
+        else:
+            assert output.tolist() == by_text[name].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_bytes_are_answered_and_leave_the_others_as_they_are(served, kind):
+    """Serving puts requests of different clients into one batch."""
+    _, function = served(kind)
+    bad = [*HOSTILE, *random_hostile(100, seed=1), b"\xff" * 1000, b"x" * 1_000_000, b"a " * 500_000, b"[MASK]" * 1000]
+    good = [b"The cat [MASK].", b"sat"]
+    columns = len(function.columns)
+    alone = function(*[good] * columns)
+    answers = function(*[[*good, *bad]] * columns)
+    for name, output in answers.items():
+        assert len(output) == len(good) + len(bad)
+        if output.dtype.kind == "f":
+            assert np.isfinite(output).all(), name
+            same = tuple(slice(size) for size in alone[name].shape)  # Padding is the longest row's.
+            real = np.s_[:] if name != "sequence_output" else alone["input_mask"].astype(bool)
+            np.testing.assert_allclose(output[same][real], alone[name][real], atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokens_that_cannot_be_are_not_answered_and_leave_the_others_as_they_are(served, kind):
+    _, function = served(kind)
+    row = [VOCABULARY.cls_id, VOCABULARY.mask_id, VOCABULARY.ids["cat"], VOCABULARY.sep_id]
+
+    def answers_to(*rows, types=None, seq=50):
+        ids = np.zeros((len(rows), seq), "int32")
+        for number, ids_of_row in enumerate(rows):
+            ids[number, : len(ids_of_row)] = ids_of_row
+        mask = (ids != 0).astype("int32")
+        return function.answer("tokens", ids, mask, mask * 0 if types is None else types)
+
+    alone = answers_to(row, seq=8)
+    wrong_type = np.zeros((6, 50), "int32")
+    wrong_type[4, 1] = 2
+    answers = answers_to(row, [*row, 10**6], [*row, -5], [7] * 50, row, [], types=wrong_type)
+    for name, output in answers.items():
+        if output.dtype.kind == "f":
+            same = tuple(slice(size) for size in alone[name].shape)
+            real = np.s_[:, : len(row)] if name == "sequence_output" else np.s_[:]
+            np.testing.assert_allclose(output[same][real], alone[name][real], atol=1e-5, err_msg=name)
+            assert np.isnan(output[1:5]).all() and np.isfinite(output[5]).all(), name
+    assert all(len(output) == 0 for output in answers_to(seq=3).values())
+    assert all(len(output) == 1 for output in answers_to([], seq=0).values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_answered_with_nothing(served, kind):
+    _, function = served(kind)
+    assert all(len(output) == 0 for output in function(*[[]] * len(function.columns)).values())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_stored_is_the_rounded_model_in_float32(served, dtype):
+    bert, function = served("regression", dtype=dtype)
+    exact = bert.predict(TEXTS)
+    for variable in bert.model.trainable_variables:
+        if len(variable.shape) > 1:
+            variable.assign(tf.cast(tf.cast(variable.value, dtype), "float32"))
+    received = function(TEXTS)["score"]
+    np.testing.assert_allclose(received, bert.predict(TEXTS), **TOLERANCE)
+    assert np.abs(received - exact).max() > 1e-4
+
+
+def test_compiled_by_xla_it_answers_the_same(served):
+    _, function = served("single")
+    _, compiled = served("single", jit=True)
+    np.testing.assert_allclose(compiled(TEXTS)["logits"], function(TEXTS)["logits"], rtol=1e-4, atol=1e-5)
+
+
+def test_long_texts_that_are_read_otherwise_are_refused(served):
+    with pytest.raises(UserError, match="long in config.json: exports need 'truncate'. Received: 'windows'"):
+        served("single", reading=(("long", "windows"), ("stride", 8)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_length", 41), ("max_length", "8"), ("pair", 1), ("long", "tail"), ("stride", 0)]
+)
+def test_what_config_json_says_is_checked(served, name, value):
+    with pytest.raises(UserError, match=f"config.json: keras_bert.{name}: needs"):
+        served("single", reading=((name, value),))
