@@ -7,8 +7,9 @@ from tiny import tiny_config
 from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.data.length_batches import LengthBatches
 from keras_bert.errors import UserError
+from keras_bert.tasks.split_files import find_split_files
 from keras_bert.tasks.tagging import TaggingProblem
-from keras_bert.tasks.tagging_files import NER, POS, TOKENS, find_tagging_files
+from keras_bert.tasks.tagging_files import NER, POS, TOKENS
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -186,10 +187,10 @@ def test_the_files_of_a_folder(tmp_path):
     for name in ("eng.train", "eng.testa", "README", "en_ewt-ud-train.conllu.gz", "en_ewt-ud-dev.conllu.gz"):
         (tmp_path / name).write_text("")
     folder = str(tmp_path)
-    assert find_tagging_files(NER, folder) == {"train": f"{folder}/eng.train", "dev": f"{folder}/eng.testa"}
-    assert list(find_tagging_files(POS, folder)) == ["train", "dev"]
+    assert find_split_files(NER, folder) == {"train": f"{folder}/eng.train", "dev": f"{folder}/eng.testa"}
+    assert list(find_split_files(POS, folder)) == ["train", "dev"]
     (tmp_path / "zh-ud-dev.conllu").write_text("")
     with pytest.raises(UserError, match="needs one file for dev. Received: .*en_ewt-ud-dev.conllu.gz"):
-        find_tagging_files(POS, folder)
-    with pytest.raises(UserError, match="needs eng.train or eng.testa or eng.testb, for ner. Received: nothing there"):
-        find_tagging_files(NER, folder + "/none")
+        find_split_files(POS, folder)
+    with pytest.raises(UserError, match="needs eng.train or eng.testa or eng.testb, for ner. Received: no such folder"):
+        find_split_files(NER, folder + "/none")
