@@ -9,6 +9,7 @@ import tensorflow_datasets as tfds
 from tiny import random_weights, without_dropout
 
 from keras_bert.config.finetuning import InputConfig
+from keras_bert.config.training import OptimizerConfig
 from keras_bert.data.length_batches import LengthBatches, choose_widths
 from keras_bert.errors import UserError
 from keras_bert.tasks.choice_examples import read_choices, read_swag
@@ -17,6 +18,10 @@ from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.split_files import find_split_files
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.outputs import all_outputs
+from keras_bert.training.step import Step
+from keras_bert.training.strategy import make_strategy
 
 WORDS = ["she", "opens", "the", "door", "and", "sings", "runs", "he", ".", ","]
 TOKENIZER = WordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, *WORDS]))
@@ -230,3 +235,25 @@ def test_the_files_of_a_folder(tmp_path):
         (tmp_path / name).write_text("")
     found = find_split_files(SWAG, str(tmp_path))
     assert found == {"train": f"{tmp_path}/train.csv", "dev": f"{tmp_path}/val.csv.gz"}
+
+
+def test_a_step_counts_examples_and_all_outputs_are_judged_as_the_objective_does(tmp_path):
+    """Through the loop's own step, with batches that are not full."""
+    random = np.random.default_rng(0)
+    rows = [
+        {"context": "she", "choices": random.choice(WORDS, random.integers(2, 5)).tolist(), "label": 1}
+        for _ in range(11)
+    ]
+    problem = own_problem(tmp_path, lines(*rows))
+    strategy = make_strategy("one")
+    with strategy.scope():
+        model = problem.make_model(without_dropout(vocab_size=15))
+        random_weights(model)
+        optimizer = make_optimizer(OptimizerConfig(), 10)
+        optimizer.build(model.trainable_variables)
+    step = Step(strategy, model, problem.objective, optimizer)
+    batches = LengthBatches(problem.rows("dev"), 4, 0, 0, [8], shuffle=False)
+    outputs, figures = all_outputs(step, batches.all_batches(), problem.by_token)
+    assert problem.evaluate("dev", outputs)["accuracy"] == pytest.approx(figures["accuracy"])
+    results = step.train(next(iter(batches.all_batches())), tf.constant(0, tf.int64))
+    assert float(results["examples"]) == 4.0 and np.isfinite(float(results["grad_norm"]))
