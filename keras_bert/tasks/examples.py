@@ -7,7 +7,7 @@ import numpy as np
 from keras_bert.config.classification import REGRESSION, SINGLE_LABEL
 from keras_bert.data.held_out import is_validation
 from keras_bert.errors import UserError
-from keras_bert.tasks.labels import BadCell, LabelReader, label_words, sorted_labels
+from keras_bert.tasks.labels import BadCell, LabelReader, check_text, label_words, sorted_labels
 from keras_bert.tasks.sources import open_split
 
 
@@ -59,7 +59,7 @@ def load_examples(task, split, source="", needs_labels=False):
     unlabelled = None
     for position, row in enumerate(table.rows):
         try:
-            row_texts = [_text(cell) for cell in row.cells[: len(task.texts)]]
+            row_texts = [check_text(cell) for cell in row.cells[: len(task.texts)]]
             if side and is_validation("\t".join(row_texts), task.dev_share) != (side == "dev"):
                 continue
             if not all(text.strip() for text in row_texts):
@@ -113,16 +113,6 @@ def with_labels(task, source=""):
             "Give training data with every label."
         )
     return replace(task, labels=sorted_labels(words))
-
-
-def _text(cell):
-    if not isinstance(cell, str):
-        raise BadCell(f"needs text. Received: {cell!r}")
-    try:
-        cell.encode("utf-8")
-    except UnicodeEncodeError:
-        raise BadCell(f"needs text. Received: half a surrogate pair in {cell[:40]!r}") from None
-    return cell
 
 
 def _no_examples(origin, task, side):

@@ -14,6 +14,17 @@ class BadCell(Exception):
     """What is wrong with a cell; the reader knows where it stands."""
 
 
+def check_text(cell, needed="text"):
+    """Returns what stands in a cell, a str that can be encoded. Raises `BadCell` that says what is needed."""
+    if not isinstance(cell, str):
+        raise BadCell(f"needs {needed}. Received: {cell!r}")
+    try:
+        cell.encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadCell(f"needs {needed}. Received: half a surrogate pair in {cell[:40]!r}") from None
+    return cell
+
+
 class LabelReader:
     """Reads the label cells of one task.
 

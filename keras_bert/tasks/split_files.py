@@ -1,5 +1,6 @@
 """Which file holds a split."""
 
+import fnmatch
 import os
 
 from keras_bert import files
@@ -32,6 +33,37 @@ def split_file(task, split, folder=""):
         f"{where}: needs {needed}, for the split {split!r} of {task.name}. Received: {_contents(where, task.folders)}. "
         "Give the folder or the file that holds it."
     )
+
+
+def find_split_files(task, folder):
+    """`{split: path}` of the splits of which a folder holds the file, for tasks whose files have names of many kinds.
+
+    Args:
+        task: has a `name` and `patterns`: split to the names that its file may have, the likeliest first; * stands for
+            anything, and each may be compressed.
+        folder: the folder.
+
+    Raises:
+        UserError: none is there, or one split has several; they are named.
+    """
+    names = files.list_folder(folder)
+    found = {}
+    for split, patterns in task.patterns.items():
+        matches = (
+            [name for name in names for ending in _COMPRESSED if fnmatch.fnmatchcase(name, pattern + ending)]
+            for pattern in patterns
+        )
+        chosen = list(dict.fromkeys(next(filter(None, matches), [])))
+        if len(chosen) > 1:
+            raise UserError(
+                f"{folder}: needs one file for {split}. Received: {', '.join(chosen)}. Name the one to take."
+            )
+        if chosen:
+            found[split] = files.join(folder, chosen[0])
+    if not found:
+        needed = " or ".join(patterns[0] for patterns in task.patterns.values())
+        raise UserError(f"{folder}: needs {needed}, for {task.name}. Received: {_contents(folder, ())}.")
+    return found
 
 
 def _contents(folder, subfolders):

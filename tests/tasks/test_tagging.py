@@ -2,15 +2,22 @@
 
 import numpy as np
 import pytest
-from tiny import tiny_config
+import tensorflow as tf
+from tiny import random_weights, tiny_config, without_dropout
 
 from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.config.training import OptimizerConfig
 from keras_bert.data.length_batches import LengthBatches
 from keras_bert.errors import UserError
+from keras_bert.tasks.split_files import find_split_files
 from keras_bert.tasks.tagging import TaggingProblem
-from keras_bert.tasks.tagging_files import NER, POS, TOKENS, find_tagging_files
+from keras_bert.tasks.tagging_files import NER, POS, TOKENS
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.outputs import all_outputs
+from keras_bert.training.step import Step
+from keras_bert.training.strategy import make_strategy
 
 TOKENIZER = WordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "a", "b", "c", "##a", "##b", "##c"]))
 IOB1 = "ab I-X\nca I-X\nb B-X\nc O\n\na I-Y\n"
@@ -186,10 +193,31 @@ def test_the_files_of_a_folder(tmp_path):
     for name in ("eng.train", "eng.testa", "README", "en_ewt-ud-train.conllu.gz", "en_ewt-ud-dev.conllu.gz"):
         (tmp_path / name).write_text("")
     folder = str(tmp_path)
-    assert find_tagging_files(NER, folder) == {"train": f"{folder}/eng.train", "dev": f"{folder}/eng.testa"}
-    assert list(find_tagging_files(POS, folder)) == ["train", "dev"]
+    assert find_split_files(NER, folder) == {"train": f"{folder}/eng.train", "dev": f"{folder}/eng.testa"}
+    assert list(find_split_files(POS, folder)) == ["train", "dev"]
     (tmp_path / "zh-ud-dev.conllu").write_text("")
     with pytest.raises(UserError, match="needs one file for dev. Received: .*en_ewt-ud-dev.conllu.gz"):
-        find_tagging_files(POS, folder)
-    with pytest.raises(UserError, match="needs eng.train or eng.testa or eng.testb, for ner. Received: nothing there"):
-        find_tagging_files(NER, folder + "/none")
+        find_split_files(POS, folder)
+    with pytest.raises(UserError, match="needs eng.train or eng.testa or eng.testb, for ner. Received: no such folder"):
+        find_split_files(NER, folder + "/none")
+
+
+def test_a_step_trains_and_all_outputs_are_judged_as_the_objective_does(tmp_path):
+    """Through the loop's own step: words of long sentences too, each once, and rows in their own order."""
+    random = np.random.default_rng(0)
+    sentences = (random.choice(list("abc"), random.integers(1, 30)) for _ in range(11))
+    content = "\n".join("".join(f"{word} {random.choice(['N', 'V', 'W'])}\n" for word in row) for row in sentences)
+    problem = TaggingProblem(TOKENS, written(tmp_path, train=content), TOKENIZER, 12)
+    strategy = make_strategy("one")
+    with strategy.scope():
+        model = problem.make_model(without_dropout())
+        random_weights(model)
+        optimizer = make_optimizer(OptimizerConfig(), 10)
+        optimizer.build(model.trainable_variables)
+    step = Step(strategy, model, problem.objective, optimizer)
+    batches = LengthBatches(problem.rows("train"), 4, 0, 0, [8, 12], shuffle=False)
+    outputs, figures = all_outputs(step, batches.all_batches(), problem.by_token)
+    assert problem.evaluate("train", outputs)["accuracy"] == pytest.approx(figures["accuracy"])
+    assert 0 < figures["accuracy"] < 1
+    results = step.train(next(iter(batches.all_batches())), tf.constant(0, tf.int64))
+    assert np.isfinite(float(results["grad_norm"]))

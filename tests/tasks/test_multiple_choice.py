@@ -1,0 +1,259 @@
+"""Multiple choice: SWAG's files, one's own, TFDS; rows in groups, absent choices, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_datasets as tfds
+from tiny import random_weights, without_dropout
+
+from keras_bert.config.finetuning import InputConfig
+from keras_bert.config.training import OptimizerConfig
+from keras_bert.data.length_batches import LengthBatches, choose_widths
+from keras_bert.errors import UserError
+from keras_bert.tasks.choice_examples import read_choices, read_swag
+from keras_bert.tasks.multiple_choice import CHOICE, SWAG, MultipleChoiceProblem
+from keras_bert.tasks.sources import TfdsSource
+from keras_bert.tasks.split_files import find_split_files
+from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.outputs import all_outputs
+from keras_bert.training.step import Step
+from keras_bert.training.strategy import make_strategy
+
+WORDS = ["she", "opens", "the", "door", "and", "sings", "runs", "he", ".", ","]
+TOKENIZER = WordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, *WORDS]))
+HEADER = ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3"
+ROWS = [
+    '0,lsmdc,17,"She opens, she sings. He",She opens the door.,He,gold,sings.,"runs, and runs.",opens.,"she, he.",{}',
+    "1,anetv,18,He runs. The,He runs.,The,gen,door.,door opens.,door sings.,door runs.,{}",
+]
+
+
+def swag(labels=(1, 3), header=HEADER + ",label"):
+    return "\n".join([header, *(row.format(label) for row, label in zip(ROWS, labels))]) + "\n"
+
+
+def lines(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+OWN = lines(
+    {"id": "a", "question": "she sings", "choices": ["he runs", "the door", "and"], "label": 2},
+    {"id": "b", "context": "he runs", "question": "she", "choices": ["sings", "opens the door and runs"], "label": 0},
+)
+
+
+def written(path, content):
+    path.write_text(content, encoding="utf-8")
+    return str(path)
+
+
+def own_problem(tmp_path, content=OWN, **settings):
+    files = {"train": written(tmp_path / "train.jsonl", content), "dev": written(tmp_path / "dev.jsonl", content)}
+    return MultipleChoiceProblem(CHOICE, files, TOKENIZER, InputConfig(**settings))
+
+
+def pieces(row):
+    return " ".join(TOKENIZER.vocabulary.tokens[id] for id in row)
+
+
+def rows_of(rows):
+    return [pieces(rows.ids[start:end]) for start, end in zip(rows.starts, rows.starts[1:])]
+
+
+def test_swags_file(tmp_path):
+    """Commas in quotes, and the context parted from what every choice begins with."""
+    examples = read_swag(written(tmp_path / "train.csv", swag()))
+    assert examples.contexts == ["She opens the door.", "He runs."] and examples.beginnings == ["He", "The"]
+    assert examples.choices[0] == ["sings.", "runs, and runs.", "opens.", "she, he."]
+    assert examples.labels == [1, 3] and len(examples) == 2
+    hidden = [row.rpartition(",")[0] for row in swag().splitlines()]
+    assert read_swag(written(tmp_path / "test.csv", "\n".join(hidden))).labels is None
+
+
+def test_swags_rows_are_the_papers(tmp_path):
+    """Sentence A is the context, sentence B the whole continuation; four rows an example."""
+    files = {"train": written(tmp_path / "train.csv", swag())}
+    rows = MultipleChoiceProblem(SWAG, files, TOKENIZER, InputConfig()).rows("train")
+    assert rows_of(rows)[1] == "[CLS] she opens the door . [SEP] he runs , and runs . [SEP]"
+    assert rows.second_starts[1] == 7 and rows.group_starts.tolist() == [0, 4, 8] and len(rows) == 2
+    assert rows.extra["labels"].tolist() == [1, 3]
+
+
+def test_own_choices_of_any_number(tmp_path):
+    examples = read_choices(written(tmp_path / "a.jsonl", OWN))
+    assert examples.labels == [2, 0] and examples.ids == ["a", "b"]
+    rows = own_problem(tmp_path).rows("train")
+    assert rows_of(rows) == [
+        "[CLS] she sings [SEP] he runs [SEP]",
+        "[CLS] she sings [SEP] the door [SEP]",
+        "[CLS] she sings [SEP] and [SEP]",
+        "[CLS] he runs [SEP] she sings [SEP]",
+        "[CLS] he runs [SEP] she opens the door and runs [SEP]",
+    ]
+    assert rows.group_starts.tolist() == [0, 3, 5]
+
+
+def test_rows_are_cut_as_pairs_are(tmp_path):
+    long = lines({"context": "she " * 30, "choices": ["runs " * 3, "sings " * 30], "label": 0})
+    rows = own_problem(tmp_path, long, max_length=15).rows("train")
+    assert rows.lengths.tolist() == [15] and np.diff(rows.starts).tolist() == [15, 15]
+    assert rows_of(rows)[0].endswith("[SEP] runs runs runs [SEP]")
+
+
+def test_a_model_learns_only_from_choices_that_are_there(tmp_path):
+    """Loss and gradient are finite beside absent choices and rows that fill the batch, and are those of each alone."""
+    problem = own_problem(tmp_path)
+    model = problem.make_model(without_dropout(vocab_size=15))
+    random_weights(model)
+
+    def step(batch):
+        with tf.GradientTape() as tape:
+            sums, counts = problem.objective.sums(model(batch), batch), problem.objective.counts(batch)
+            loss = sums["loss"]["loss"]
+        return float(loss), tape.gradient(loss, model.trainable_variables[5]), float(counts["loss"])
+
+    rows = problem.rows("train")
+    batches = LengthBatches(rows, 3, 0, 0, choose_widths(rows.lengths), shuffle=False)
+    [batch] = batches.epoch(0)
+    assert batch["input_word_ids"].shape[:2] == (3, 3) and np.isneginf(model(batch)["logits"][1, 2])
+    loss, gradient, count = step(batch)
+    assert count == 2.0 and np.isfinite(loss) and np.isfinite(gradient).all()
+    alone = [step({name: value[index : index + 1, :choices] if value.shape.rank == 3 else value[index : index + 1]
+                   for name, value in batch.items()}) for index, choices in ((0, 3), (1, 2))]  # fmt: skip
+    assert loss == pytest.approx(alone[0][0] + alone[1][0], rel=1e-5)
+    np.testing.assert_allclose(gradient, alone[0][1] + alone[1][1], rtol=1e-4, atol=1e-6)
+
+
+def test_scores_and_predictions(tmp_path):
+    problem = own_problem(tmp_path)
+    outputs = {"logits": [np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, -np.inf])]}
+    assert problem.evaluate("dev", outputs) == {"accuracy": 0.5}
+    assert problem.baseline("dev") == {"accuracy": 0.5}
+    assert list(problem.remarks("dev", outputs)) == [] and problem.confusion("dev", outputs) is None
+    same = {"logits": [np.array([1.0, 0.0, 0.0]), np.array([1.0, 0.0, -np.inf])]}
+    assert "Every example of dev is predicted as choice 0" in next(problem.remarks("dev", same))
+    problem.write_predictions("dev", outputs, str(tmp_path / "out.jsonl"))
+    again = read_choices(str(tmp_path / "out.jsonl"))
+    assert again.labels == [2, 1] and again.ids == ["a", "b"] and again.beginnings == ["", "she"]
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert len(rows[1]["probabilities"]) == 2 and sum(rows[1]["probabilities"]) == pytest.approx(1)
+    with pytest.raises(UserError, match="needs finite numbers. Received: 1 of 2 examples"):
+        problem.evaluate("dev", {"logits": [np.array([0.0, np.nan, 3.0]), np.array([1.0, 2.0])]})
+
+
+GOOD = {"context": "c", "choices": ["x", "y"], "label": 0}
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"label": 2}, "needs a label from 0 to 1. Received: 2"),
+        ({"label": "b"}, "needs a label from 0 to 1. Received: 'b'"),
+        ({"label": True}, "needs a label from 0 to 1. Received: True"),
+        ({"label": -2}, "needs a label from 0 to 1. Received: -2"),
+        ({"label": None}, "needs a label, as other examples have"),
+        ({"choices": ["x", ""]}, "needs a text for its choice 1. Received: ''"),
+        ({"choices": ["x", None]}, "needs a text for its choice 1. Received: None"),
+        ({"choices": ["x", "\ud800"]}, "needs a text for its choice 1. Received: half a surrogate pair"),
+        ({"choices": ["x"]}, r"needs a list of two choices or more. Received: \['x'\]"),
+        ({"choices": "xy"}, "needs a list of two choices or more. Received: 'xy'"),
+        ({"context": None}, "needs a text before the choices. Received: None"),
+        ({"context": 3}, "needs a text before the choices. Received: 3"),
+    ],
+)
+def test_a_broken_example_is_named_with_its_line_and_all_are_counted(tmp_path, change, message):
+    path = written(tmp_path / "a.jsonl", lines(GOOD, {**GOOD, **change}))
+    with pytest.raises(UserError, match=f"a.jsonl line 2: {message}"):
+        read_choices(path)
+    if "as other" not in message:
+        path = written(tmp_path / "b.jsonl", lines(*[{"id": "q", **GOOD, **change}] * 3))
+        with pytest.raises(UserError, match=rf"b.jsonl line 1 \(id 'q'\): {message}.* 3 examples are broken"):
+            read_choices(path)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (swag(labels=(1, 4)), "train.csv line 3: needs a label from 0 to 3. Received: '4'"),
+        (swag().replace("door sings.", ""), "train.csv line 3: needs a text for its choice 2. Received: ''"),
+        (swag().replace("ending3", "ending"), "needs a column 'ending3'"),
+        (swag().replace("door sings.,", ""), "line 3: needs 12 cells"),
+        (HEADER + "\n", "train.csv: needs one example or more"),
+    ],
+)  # fmt: skip
+def test_a_broken_file_of_swags_is_named(tmp_path, content, message):
+    with pytest.raises(UserError, match=message):
+        read_swag(written(tmp_path / "train.csv", content))
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    with pytest.raises(UserError, match="input.long: needs truncate or head_tail for choice"):
+        own_problem(tmp_path, long="windows")
+    with pytest.raises(UserError, match="choice: needs files. Received: TensorFlow Datasets"):
+        MultipleChoiceProblem(CHOICE, TfdsSource(), TOKENIZER, InputConfig())
+    with pytest.raises(UserError, match="choice: needs a file for the split 'test'. Received: train, dev"):
+        own_problem(tmp_path).rows("test")
+    hidden = own_problem(tmp_path, lines({"context": "c", "choices": ["x", "y"]}))
+    assert hidden.rows("dev").extra["labels"].tolist() == [0]
+    with pytest.raises(UserError, match="dev.jsonl: needs labels. Received: none"):
+        hidden.evaluate("dev", {"logits": [np.array([0.0, 1.0])]})
+
+
+def test_swag_out_of_tensorflow_datasets(tmp_path):
+    texts = ["sent1", "sent2", *(f"ending{number}" for number in range(4))]
+    features = {text: tfds.features.Text() for text in texts}
+    features["label"] = tfds.features.ClassLabel(names=["0", "1", "2", "3"])
+
+    def split(labels):
+        return [
+            (number, {**{text: f"{text} of {number}" for text in texts}, "label": label})
+            for number, label in enumerate(labels)
+        ]
+
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name="swag",
+        version="1.0.0",
+        data_dir=str(tmp_path),
+        features=tfds.features.FeaturesDict(features),
+        split_datasets={"train": split([2, 0, 3]), "validation": split([1]), "test": split([-1])},
+    )
+    problem = MultipleChoiceProblem(SWAG, TfdsSource(str(tmp_path)), TOKENIZER, InputConfig())
+    examples = problem.examples("train")
+    found = {context: (choices[3], label) for context, choices, label in
+             zip(examples.contexts, examples.choices, examples.labels)}  # fmt: skip
+    assert found == {f"sent1 of {n}": (f"ending3 of {n}", label) for n, label in enumerate([2, 0, 3])}
+    assert problem.dev_splits == ("dev",) and problem.examples("dev").labels == [1]
+    assert problem.examples("test").labels is None
+
+
+def test_the_files_of_a_folder(tmp_path):
+    for name in ("train.csv", "val.csv.gz", "train_full.csv"):
+        (tmp_path / name).write_text("")
+    found = find_split_files(SWAG, str(tmp_path))
+    assert found == {"train": f"{tmp_path}/train.csv", "dev": f"{tmp_path}/val.csv.gz"}
+
+
+def test_a_step_counts_examples_and_all_outputs_are_judged_as_the_objective_does(tmp_path):
+    """Through the loop's own step, with batches that are not full."""
+    random = np.random.default_rng(0)
+    rows = [
+        {"context": "she", "choices": random.choice(WORDS, random.integers(2, 5)).tolist(), "label": 1}
+        for _ in range(11)
+    ]
+    problem = own_problem(tmp_path, lines(*rows))
+    strategy = make_strategy("one")
+    with strategy.scope():
+        model = problem.make_model(without_dropout(vocab_size=15))
+        random_weights(model)
+        optimizer = make_optimizer(OptimizerConfig(), 10)
+        optimizer.build(model.trainable_variables)
+    step = Step(strategy, model, problem.objective, optimizer)
+    batches = LengthBatches(problem.rows("dev"), 4, 0, 0, [8], shuffle=False)
+    outputs, figures = all_outputs(step, batches.all_batches(), problem.by_token)
+    assert problem.evaluate("dev", outputs)["accuracy"] == pytest.approx(figures["accuracy"])
+    results = step.train(next(iter(batches.all_batches())), tf.constant(0, tf.int64))
+    assert float(results["examples"]) == 4.0 and np.isfinite(float(results["grad_norm"]))
