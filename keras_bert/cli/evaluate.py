@@ -6,6 +6,7 @@ from keras_bert import files
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import model_option, table_options, table_settings
 from keras_bert.data.noise import noise as noise_of
+from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 
 
@@ -33,16 +34,20 @@ def evaluate(context, model, split, noises, output, **data):
     disturbances = {"": None, **{setting: noise_of(setting) for setting in noises}}
     open_model_folder(model)
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.tasks.evaluation import FinetunedModel
+    from keras_bert.tasks.evaluation import FinetunedModel, splits_like
     from keras_bert.tasks.results_table import evaluation_lines
 
-    finetuned = FinetunedModel(model, table_settings(**data), report=click.echo)
-    found = {}
+    finetuned = FinetunedModel(model, table_settings(**data))
+    problem, found = finetuned.problem, {}
+    if noises and not hasattr(problem, "noise"):
+        raise UserError(f"--noise: needs a task on whole texts. Received: {finetuned.config.task}.")
     for name, disturbance in disturbances.items():
-        finetuned.problem.noise = disturbance
-        for of_split in finetuned.problem.splits_like(split):
+        problem.noise = disturbance
+        for of_split in splits_like(problem, split):
             found.setdefault(of_split, {})[name or "as it is"] = finetuned.evaluate(of_split)[1]
-    for line in evaluation_lines(found, finetuned.problem.metric_names):
+    for line in problem.notes:
+        click.echo(line)
+    for line in evaluation_lines(found, problem):
         click.echo(line)
     if output:
         files.write_json(output, found)

@@ -11,37 +11,49 @@ from keras_bert.quiet import import_tensorflow
 
 @click.command()
 @model_option
+@click.option("--input", "source", metavar="FILE|-", help="What to answer; -: what comes in.")
 @click.option(
-    "--input", "source", metavar="FILE|-", help="A .csv, .tsv or .jsonl table, .txt with a text a line, or -."
+    "--split", help="In place of --input: test, whose predictions are written as the task's judges take them."
 )
-@click.option("--split", help="In place of --input: test, whose predictions are written as GLUE's server takes them.")
 @click.option("--task", metavar="NAME", help="Of --split: another task that the model answers: ax, by a model of mnli.")
-@click.option("--output", required=True, metavar="FILE|-|DIR", help="JSON lines; for --split a folder.")
+@click.option("--output", required=True, metavar="FILE|-|DIR", help="Where the answers go.")
 @table_options
 @click.pass_context
 def predict(context, model, source, split, task, output, **data):
     """Write a fine-tuned model's answers.
 
     \b
+    Models of                 --input                                    --output
+    texts                     .csv, .tsv, .jsonl; .txt with one a line   JSON lines
+    tagging                   the columns or CoNLL-U of the training     the same with the labels
+    question answering        SQuAD's JSON                               a folder: predictions, n-best, null odds
+    multiple choice           the training's format                      JSON lines
+
+    \b
     Examples:
       echo "A charming film." | python run.py predict --model runs/sst2 --input - --output -
-      python run.py predict --model runs/sst2 --input reviews.csv --output answers.jsonl
       python run.py predict --model runs/sst2 --split test --data-dir glue --output submission
+      python run.py predict --model runs/squad --input dev-v1.1.json --output answers
     """
     if bool(source) == bool(split):
         raise UserError("--input: needs texts to answer, or --split a split of the task. Give one of the two.")
     if source and source != "-" and not exists(source):
-        raise UserError(f"{source}: no such file. Give a table, a text a line, or - for what comes in.")
+        raise UserError(f"{source}: no such file. Give one that is there, or - for what comes in.")
     open_model_folder(model)
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.tasks.evaluation import FinetunedModel
-    from keras_bert.tasks.prediction import predict_splits, predict_texts
+    from keras_bert.tasks.evaluation import FinetunedModel, splits_like
+    from keras_bert.tasks.prediction import answers_texts, predict_splits, predict_texts
 
-    finetuned = FinetunedModel(model, table_settings(**data), task, report=click.echo)
+    chosen = table_settings(**data)
+    if source and not answers_texts(model):
+        chosen |= {"folder": None, "train": None, "dev": None, "test": source}
+        split = "test"
+    finetuned = FinetunedModel(model, chosen, task)
     if split:
-        paths = predict_splits(finetuned, finetuned.problem.splits_like(split), output)
-        click.echo(f"Written: {', '.join(paths)}. Next: put it into the zip that gluebenchmark.com takes")
-        return
-    done = predict_texts(finetuned, source, output)
+        written = ", ".join(predict_splits(finetuned, splits_like(finetuned.problem, split), output))
+    else:
+        written = f"{output}, {predict_texts(finetuned, source, output):,} texts"
     if output != "-":
-        click.echo(f"Written: {output}, {done:,} texts. Next: python run.py evaluate --model {model}")
+        for line in finetuned.problem.notes:
+            click.echo(line)
+        click.echo(f"Written: {written}. Next: python run.py evaluate --model {model}")

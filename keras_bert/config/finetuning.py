@@ -15,8 +15,12 @@ class TaskDataConfig:
     """Where a task's examples stand.
 
     `folder` holds the task's own files (GLUE's TSV folders), or data sets that TFDS prepared; without it TFDS's own
-    folder is taken, and the data set fetched where it is not there. All else is for one's own files (`task: text`):
-    `train`, `dev` and `test` are CSV, TSV or JSON-lines files, `texts` and `label` names of their columns.
+    folder is taken, and the data set fetched where it is not there. All else is for one's own files: `train`, `dev` and
+    `test`, of which, without `dev`, a `dev_share` of `train` is held out.
+
+    For `text` they are CSV, TSV or JSON-lines files, `texts` and `label` names of their columns. For tagging they have
+    a word a line, `word` and `label` the columns by number or name, `scheme` how entities are marked (iob1, bio or
+    bioes; the labels tell it by themselves). For `qa` they are in SQuAD's format, scored by `words` or `characters`.
     """
 
     folder: str | None = None
@@ -24,7 +28,10 @@ class TaskDataConfig:
     dev: str | None = None
     test: str | None = None
     texts: list[str] = field(default_factory=lambda: ["text"])
-    label: str | None = "label"
+    label: str | None = None
+    word: str | None = None
+    scheme: str | None = None
+    scoring: str = "words"
     kind: str = SINGLE_LABEL
     separator: str = ","
     format: str | None = None
@@ -41,12 +48,14 @@ class InputConfig:
 
     `long` says what becomes of longer texts: `truncate` keeps their beginning; `head_tail` a quarter from the beginning
     and the rest from the end (Sun et al. 2019, section 5.3.1); `windows` makes several rows of them, `stride` tokens
-    apart (0: half a window), whose outputs are averaged.
+    apart (0: half a window), whose outputs are averaged. Passages of question answering and sentences of tagging always
+    go by windows, those of passages 128 apart (0); a question keeps `max_question_length` pieces.
     """
 
     max_length: int = 128
     long: str = TRUNCATE
     stride: int = 0
+    max_question_length: int = 64
 
     def __post_init__(self):
         require(self.max_length >= 8, "max_length", "at least 8", self.max_length)

@@ -54,9 +54,7 @@ class FinetunedModel:
         path: a run folder or a model folder.
         data: `{field of TaskDataConfig: value}` in place of what the run was trained on.
         task: another task that the model answers too (GLUE's ax for MNLI's); None for its own.
-        noise: function (text) -> text that examples go through; None for none.
         batch_size: rows at once.
-        report: takes one line of text at a time.
 
     Attributes:
         config: the `FinetuneConfig`.
@@ -69,15 +67,23 @@ class FinetunedModel:
         UserError: the folder does not say what its model was fine-tuned on, or the data do not fit.
     """
 
-    def __init__(self, path, data=None, task=None, noise=None, batch_size=32, report=print):
+    def __init__(self, path, data=None, task=None, batch_size=32):
         folder = open_model_folder(path)
         self.config = finetune_config(path, folder, data or {}, task)
         strategy = make_strategy("one")
         with strategy.scope():
             loaded = load(path)
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
-        self.problem = open_problem(self.config, self.tokenizer, loaded.head, report, noise)
+        self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task)
         self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
+
+
+def splits_like(problem, name):
+    """The splits whose names begin so: `dev` stands for both of MNLI's. Raises `UserError` for none."""
+    found = [split for split in problem.splits if split.startswith(name)]
+    if not found:
+        raise UserError(f"split: needs one of {', '.join(problem.splits)}. Received: {name!r}.")
+    return found
 
 
 def finetune_config(path, folder, data, task=None):

@@ -175,6 +175,7 @@ class Finetuning:
             "task": self.config.task,
             "seed": self.config.training.seed,
             "main_metric": problem.main_metric,
+            "per_cent": problem.per_cent,
             "steps": done,
             "best_step": best_step,
             "best_epoch": round(best_step / self._steps_per_epoch, 2),
@@ -186,6 +187,9 @@ class Finetuning:
         pictures = {}
         for split in problem.dev_splits:
             outputs, figures = self.evaluate(split)
+            if split == problem.dev_splits[0]:
+                problem.tune(split, outputs)
+                figures |= problem.evaluate(split, outputs)
             results["splits"][split] = figures
             results["baseline"][split] = problem.baseline(split)
             results["warnings"] += problem.remarks(split, outputs)

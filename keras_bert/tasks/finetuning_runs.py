@@ -43,10 +43,12 @@ class FinetuningRuns:
             report(line)
         self._folder.require_positions(config.input.max_length)
         self._tokenizer = model_tokenizer(self._folder)
-        self.problem = open_problem(config, self._tokenizer, report=report)
+        self.problem = open_problem(config, self._tokenizer)
         # What is wrong with the data is told before anything is written.
         for split in ("train", *self.problem.dev_splits):
             self.problem.rows(split)
+        for line in self.problem.notes:
+            report(line)
 
     def one(self, path, **changes):
         """Runs once in the folder `path`, with other `training` settings and `learning_rate`; returns the results."""
@@ -114,12 +116,12 @@ def summary(results):
         split: {
             name: _spread([result["splits"][split][name] for result in results.values()], lower=name == "loss")
             for name, value in figures.items()
-            if not isinstance(value, list)
+            if isinstance(value, (int, float))
         }
         for split, figures in first["splits"].items()
     }
     return {
-        **{key: first[key] for key in ("task", "main_metric", "steps", "lasts", "baseline")},
+        **{key: first[key] for key in ("task", "main_metric", "per_cent", "steps", "lasts", "baseline")},
         "seeds": list(results),
         "best_seed": max(results, key=lambda seed: results[seed]["splits"][main_split][metric]),
         "splits": {

@@ -71,7 +71,7 @@ class MultipleChoiceProblem:
 
     main_metric = "accuracy"
     metric_names = ("accuracy",)
-    by_token = ()
+    by_token, per_cent = (), False
 
     def __init__(self, task, files, tokenizer, settings):
         if settings.long == "windows":
@@ -126,6 +126,9 @@ class MultipleChoiceProblem:
         """The scores, as `evaluate`'s, of the place that is right most often in training."""
         (place, _), *_ = Counter(self._labels("train")).most_common(1)
         return self._scores(split, np.full(len(self.examples(split)), place))
+
+    def tune(self, split, outputs):
+        """Nothing is chosen on the dev examples."""
 
     def remarks(self, split, outputs):
         """Lines that a person must see: predictions that are all alike."""

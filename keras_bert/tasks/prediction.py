@@ -7,32 +7,36 @@ import sys
 
 from scipy.special import expit, softmax
 
-from keras_bert.config.classification import MULTI_LABEL, REGRESSION
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.config.classification import MULTI_LABEL, REGRESSION, ClassificationConfig
 from keras_bert.data.tables import read_table
 from keras_bert.data.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
 from keras_bert.files import atomic_write
-from keras_bert.tasks.submission import write_submission
 
 STANDARD_STREAM = "-"
 # Computed at once, sorted by length.
 _WINDOW = 4096
 
 
-def predict_splits(model, splits, folder):
-    """Writes the submission file of each split; returns their paths.
+def answers_texts(path):
+    """Whether the model in a folder answers whole texts, which may come in any table or line by line."""
+    return isinstance(open_model_folder(path).head, ClassificationConfig)
+
+
+def predict_splits(model, splits, output):
+    """Writes the answers to each split as its problem writes them; returns the paths.
 
     Args:
         model: a `tasks.evaluation.FinetunedModel`.
-        splits: names of splits of its task that have a submission file.
-        folder: made if it is not there.
+        splits: names of splits of its task. Those of whole texts must have a submission file.
+        output: the file, or the folder for what is several files.
     """
     paths = []
     for split in splits:
         outputs, _ = model.evaluate.outputs(model.problem.rows(split))
-        predicted = model.problem.predictions(split, outputs)
-        indices = model.problem.examples(split).indices
-        paths.append(write_submission(folder, model.problem.task, split, indices, predicted))
+        written = model.problem.write_predictions(split, outputs, output)
+        paths += written if isinstance(written, list) else [written or output]
     return paths
 
 

@@ -2,8 +2,10 @@
 
 import json
 
+from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
 from keras_bert.files import atomic_write, join, make_folder
+from keras_bert.models.span_extraction import BertForQuestionAnswering
 from keras_bert.models.span_objective import SpanObjective
 from keras_bert.tasks.answer_spans import load_questions, with_unanswerable
 from keras_bert.tasks.cmrc_scores import cmrc_scores
@@ -30,12 +32,18 @@ class QuestionAnsweringProblem:
         task: the `SpanTask`, which knows whether questions may be unanswerable.
         objective: the `SpanObjective`.
         main_metric: its name; higher is better. Scores are in per cent, as the official scripts give them.
+        head: the `SpanExtractionConfig`.
+        dev_splits: names of the splits to evaluate on, the main one first.
+        notes: what a user should know of the files read so far, one line each.
+        by_token, per_cent: as of every problem, see `tasks.problems`.
         metric_names: what `evaluate` always gives, the main metric first.
         null_threshold: what the odds of no answer must be above for that to be the answer; `tune` sets it.
 
     Raises:
         UserError: a file is wrong (see `load_questions`), or the lengths leave a passage no room.
     """
+
+    by_token, per_cent = ("start_logits", "end_logits"), True
 
     def __init__(
         self,
@@ -63,6 +71,30 @@ class QuestionAnsweringProblem:
         self._lengths = {"max_length": max_length, "stride": stride, "max_question_length": max_question_length}
         self._n_best = n_best
         self._splits = {}
+        self.head = SpanExtractionConfig()
+        self.notes = []
+
+    @property
+    def splits(self):
+        return tuple(self.task.splits)
+
+    @property
+    def dev_splits(self):
+        return self.task.dev_splits
+
+    def make_model(self, bert_config, dtype=None):
+        """A new `BertForQuestionAnswering`."""
+        return BertForQuestionAnswering(bert_config, dtype=dtype)
+
+    def described(self):
+        """What the model's folder keeps, so that it can be used without the recipe."""
+        return {
+            "task": self.task.name,
+            **self._lengths,
+            "scoring": self.task.scoring,
+            "unanswerable": self.task.unanswerable,
+            "null_threshold": self.null_threshold,
+        }
 
     @property
     def metric_names(self):
@@ -79,11 +111,6 @@ class QuestionAnsweringProblem:
     def rows(self, split):
         """The `TokenRows` of a split's windows; see `QuestionWindows` for what `extra` holds."""
         return self._split(split)[1].rows
-
-    def warnings(self, split):
-        """What was left out of a split, or looks odd: a tuple of lines."""
-        answered, windows = self._split(split)
-        return (*answered.warnings, *windows.warnings)
 
     def evaluate(self, split, outputs):
         """`{metric: float}` in per cent, the official script's figures (`squad_scores`, `cmrc_scores`).
@@ -114,6 +141,28 @@ class QuestionAnsweringProblem:
                 self.null_threshold = min(answer.null_odds for answer in decoded.values()) - 1.0
         return self.null_threshold
 
+    def baseline(self, split):
+        """The scores of no answer to any question."""
+        references = self._references(split)
+        nothing = dict.fromkeys(references, "")
+        if self.task.scoring == CHARACTERS:
+            return cmrc_scores(references, nothing)
+        if not self.task.unanswerable:
+            return squad_v1_scores(references, nothing)
+        return squad_v2_scores(references, nothing, dict.fromkeys(references, 0.0), 0.0)
+
+    def remarks(self, split, outputs):
+        """Lines that a person must see: answers that are all alike."""
+        answers = self._answers(self._decoded(split, outputs))
+        if len(answers) > 1 and len(set(answers.values())) == 1:
+            yield (
+                f"Every question of {split} is answered with {next(iter(answers.values()))[:40]!r}: the training "
+                "failed. Try another seed, a lower learning rate or more epochs."
+            )
+
+    def confusion(self, split, outputs):
+        """None: answers are no classes."""
+
     def write_predictions(self, split, outputs, folder):
         """Writes the answers as run_squad.py does, and returns the files' paths.
 
@@ -139,7 +188,9 @@ class QuestionAnsweringProblem:
         """(`AnsweredQuestions`, `QuestionWindows`), read once."""
         if split not in self._splits:
             answered = load_questions(self.task, split, self._source)
-            self._splits[split] = answered, question_windows(answered, self._tokenizer, **self._lengths)
+            windows = question_windows(answered, self._tokenizer, **self._lengths)
+            self.notes += [*answered.warnings, *windows.warnings]
+            self._splits[split] = answered, windows
         return self._splits[split]
 
     def _decoded(self, split, outputs):

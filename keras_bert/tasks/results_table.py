@@ -11,17 +11,19 @@ def results_lines(results):
     Args:
         results: what `Finetuning.finetune` or `finetuning_runs.summary` gives.
     """
-    several = "over_seeds" in results
+    several, scale = "over_seeds" in results, _scale(results)
     header = ["split", "metric", *(("median", "mean", "std", "best") if several else ("score",)), "majority"]
     rows = []
     for split, baseline in results["baseline"].items():
         for metric, majority in baseline.items():
+            if metric not in results["splits"][split] or not isinstance(majority, (int, float)):
+                continue
             if several:
                 spread = results["over_seeds"][split][metric]
                 values = [spread[name] for name in header[2:-1]]
             else:
                 values = [results["splits"][split][metric]]
-            rows.append([split, metric, *(f"{100 * value:.2f}" for value in (*values, majority))])
+            rows.append([split, metric, *(f"{scale * value:.2f}" for value in (*values, majority))])
     return table_lines([header, *rows])
 
 
@@ -32,16 +34,17 @@ def sweep_lines(found):
     rows = [[*settings, metric]]
     for point, results in found:
         score = next(iter(results["splits"].values()))[metric]
-        rows.append([*(f"{point[name]:g}" for name in settings), f"{100 * score:.2f}"])
+        rows.append([*(f"{point[name]:g}" for name in settings), f"{_scale(results) * score:.2f}"])
     return table_lines(rows)
 
 
-def evaluation_lines(found, metrics):
+def evaluation_lines(found, problem):
     """The lines of a table of `{split: {what was done to the texts: {metric: number}}}`, in per cent."""
+    metrics, scale = problem.metric_names, 1 if problem.per_cent else 100
     rows = [["split", "texts", *metrics]]
     for split, by_noise in found.items():
         for noise, figures in by_noise.items():
-            rows.append([split, noise, *(f"{100 * figures[metric]:.2f}" for metric in metrics)])
+            rows.append([split, noise, *(f"{scale * figures[metric]:.2f}" for metric in metrics)])
     return table_lines(rows)
 
 
@@ -77,6 +80,10 @@ def glue_lines(results):
         average = None if not known or None in known else sum(known) / len(known)
         lines.append([name, *("-" if value is None else f"{value:.1f}" for value in (*values, average))])
     return table_lines(lines)
+
+
+def _scale(results):
+    return 1 if results["per_cent"] else 100
 
 
 def table_lines(rows):

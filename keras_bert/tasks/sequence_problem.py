@@ -18,6 +18,7 @@ from keras_bert.tasks.scores import (
     scores,
 )
 from keras_bert.tasks.sequence_rows import sequence_rows
+from keras_bert.tasks.submission import write_submission
 
 
 class SequenceProblem:
@@ -29,24 +30,25 @@ class SequenceProblem:
         tokenizer: a `WordPieceTokenizer`.
         config: a `FinetuneConfig`.
         head: the `ClassificationConfig` of a trained model, whose labels the task then has; else None.
-        report: takes one line of text at a time.
-        noise: function (text) -> text that the examples go through; may be set anew later; None for none.
 
     Attributes:
         task: the `Task` with its labels.
         head: the `ClassificationConfig`.
         main_metric: the name of what the best epoch is chosen by; higher is better.
         metric_names: of all that `evaluate` gives, the main one first.
-        by_token: names of the model's outputs that are [batch, seq, …]: none.
-        dev_splits: names, the main one first.
+        notes: what a user should know of the files read so far, one line each.
+        noise: function (text) -> text that the examples go through, to be set from outside; None for none.
+        by_token, per_cent: as of every problem, see `tasks.problems`.
+        splits: names of all splits.
+        dev_splits: names of those to evaluate on, the main one first.
     """
 
-    by_token = ()
+    by_token, per_cent = (), False
 
-    def __init__(self, task, source, tokenizer, config, head=None, report=print, noise=None):
+    def __init__(self, task, source, tokenizer, config, head=None):
         if head is None:
             self.task = with_labels(task, source)
-            head = ClassificationConfig(self.task.labels or (task.label or "score",), task.kind)
+            head = ClassificationConfig(self.task.labels or (task.label,), task.kind)
         elif task.kind == REGRESSION:
             self.task = task
         else:
@@ -55,12 +57,12 @@ class SequenceProblem:
         self.head = head
         self.main_metric = self.task.main_metric
         self.metric_names = self.task.metrics
-        self.dev_splits = self.task.dev_splits
+        self.splits, self.dev_splits = tuple(self.task.splits), self.task.dev_splits
         self._source = source
         self._tokenizer = tokenizer
         self._config = config
-        self._report = report
-        self.noise = noise
+        self.notes = []
+        self.noise = None
         self._kept = {}
 
     def described(self):
@@ -85,7 +87,7 @@ class SequenceProblem:
         return ClassificationObjective(self.head.problem_type, self._class_weights())
 
     def examples(self, split):
-        """The `Examples` of a split; what looks odd in them is reported once."""
+        """The `Examples` of a split."""
         return self._read(split)[0]
 
     def rows(self, split):
@@ -127,17 +129,13 @@ class SequenceProblem:
         rows.extra["labels"] = np.zeros(shape, "int32" if self.head.problem_type == SINGLE_LABEL else "float32")
         return rows, numbers
 
-    def splits_like(self, name):
-        """The splits whose names begin so: `dev` stands for both of MNLI's. Raises `UserError` for none."""
-        found = [split for split in self.task.splits if split.startswith(name)]
-        if not found:
-            raise UserError(f"split: needs one of {', '.join(self.task.splits)}. Received: {name!r}.")
-        return found
-
     def baseline(self, split):
         """The scores of the most frequent answer in training, as `evaluate`'s."""
         training = load_examples(self.task, "train", self._source)
         return majority_scores(self.head, self.task.metrics, training.labels, self._labels(split))
+
+    def tune(self, split, outputs):
+        """Nothing is chosen on the dev examples."""
 
     def remarks(self, split, outputs):
         """Lines that a person must see: predictions that are all alike."""
@@ -154,6 +152,11 @@ class SequenceProblem:
             return None
         return confusion_matrix(self.head, self._labels(split), self.predictions(split, outputs))
 
+    def write_predictions(self, split, outputs, folder):
+        """Writes the file that the benchmark's server takes; returns its path. See `write_submission`."""
+        indices, predicted = self.examples(split).indices, self.predictions(split, outputs)
+        return write_submission(folder, self.task, split, indices, predicted)
+
     def _labels(self, split):
         labels = self.examples(split).labels
         if labels is None:
@@ -165,8 +168,7 @@ class SequenceProblem:
         key = split, self.noise
         if key not in self._kept:
             examples = load_examples(self.task, split, self._source)
-            for line in examples.warnings:
-                self._report(line)
+            self.notes += examples.warnings
             rows, numbers = self.rows_of(examples.texts)
             if examples.labels is not None:
                 rows.extra["labels"] = examples.labels[numbers]

@@ -45,7 +45,7 @@ class TaggingProblem:
         UserError: there is no such file, it cannot be read, or labels that must mark entities do not; with the line.
     """
 
-    by_token = ("logits",)
+    by_token, per_cent = ("logits",), False
 
     def __init__(self, task, files, tokenizer, max_length, head=None, scheme=None, **options):
         if scheme not in (None, *SCHEMES):
@@ -114,6 +114,9 @@ class TaggingProblem:
         most_frequent = {word: of_word.most_common(1)[0][0] for word, of_word in counts.items()}
         [(of_all, _)] = collections.Counter(label for label in labels if label is not None).most_common(1)
         return self._scores(split, [most_frequent.get(word, of_all) for word in self._words(split).words])
+
+    def tune(self, split, outputs):
+        """Nothing is chosen on the dev examples."""
 
     def remarks(self, split, outputs):
         """Lines that a person must see: predictions that are all alike."""

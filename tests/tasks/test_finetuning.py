@@ -58,7 +58,7 @@ def test_it_learns_and_writes_what_it_promises(run):
 
 def test_the_model_folder_stands_alone_and_says_the_same(run, glue):
     path, results = run
-    alone = FinetunedModel(os.path.join(path, "model"), {"folder": glue}, report=quiet)
+    alone = FinetunedModel(os.path.join(path, "model"), {"folder": glue})
     assert alone.config.input.max_length == 24
     outputs, scored = alone.evaluate("dev")
     for name, value in scored.items():
@@ -146,7 +146,7 @@ def test_batches_by_length_lose_nothing(init, glue, tmp_path):
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1})
     runs = FinetuningRuns(config, quiet)
     runs.one(path)
-    model = FinetunedModel(path, {"folder": glue}, report=quiet)
+    model = FinetunedModel(path, {"folder": glue})
     by_length = model.evaluate("dev")[1]["loss"]
     from keras_bert.tasks import evaluation
 
@@ -172,7 +172,7 @@ def test_ones_own_table(init, kind, tmp_path):
     results = FinetuningRuns(finetune_config(init, "text", **data), quiet).one(path)
     figure = results["splits"]["dev"][results["main_metric"]]
     assert figure > 0.85 and (figure > results["baseline"]["dev"][results["main_metric"]])
-    again = FinetunedModel(path, report=quiet).evaluate("dev")[1]
+    again = FinetunedModel(path).evaluate("dev")[1]
     assert again[results["main_metric"]] == pytest.approx(figure, abs=1e-5)
 
 

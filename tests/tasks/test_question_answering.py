@@ -152,7 +152,7 @@ def test_warnings_name_the_file(tmp_path):
     task = problem(path)
     assert len(task.rows("train")) == 1 and len(task.rows("dev")) == 2
     assert task.rows("dev").extra["example_weights"].tolist() == [0.0, 1.0]
-    assert task.warnings("train")[0] == f"{path}: answers that are not in their passage: 1 (the first: '1')"
+    assert task.notes[0] == f"{path}: answers that are not in their passage: 1 (the first: '1')"
 
 
 @pytest.mark.parametrize("options, told", [({"max_length": 67}, "max_length: needs 68"), ({"stride": 0}, "stride")])

@@ -1,0 +1,108 @@
+"""Tagging, question answering and multiple choice as a user gives them: trained, evaluated, and asked."""
+
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+from finetuning import WORDS, reviews, write_tiny_bert
+from squad_file import paragraph, write_squad
+
+from keras_bert.cli import main
+
+SMALL = ["--set", "input.max_length=32", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
+TELLING = WORDS[:6]
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    return write_tiny_bert(tmp_path_factory.mktemp("kinds") / "bert")
+
+
+def give(*arguments):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def write_columns(path, count, seed):
+    """A word a line with its entity: the telling words are persons."""
+    sentences = [text.split() for text, _ in reviews(count, seed)]
+    lines = ["\n".join(f"{word} {'B-PER' if word in TELLING else 'O'}" for word in words) for words in sentences]
+    path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_treebank(path, count, seed):
+    """A treebank in CoNLL-U: the telling words are adjectives."""
+    rows = "{}\t{}\t_\t{}\t_\t_\t_\t_\t_\t_"
+    sentences = [
+        "\n".join(
+            rows.format(number, word, "ADJ" if word in TELLING else "NOUN")
+            for number, word in enumerate(text.split(), 1)
+        )
+        for text, _ in reviews(count, seed)
+    ]
+    path.write_text("\n\n".join(sentences) + "\n\n", encoding="utf-8")
+
+
+def write_questions(path, count, seed):
+    """Passages in which the answer is the one telling word."""
+    found = []
+    for number, (text, _) in enumerate(reviews(count, seed)):
+        answer = next(word for word in text.split() if word in TELLING)
+        found.append(paragraph(text, (str(number), "w1 w2", (answer, text.index(answer)))))
+    write_squad(path, *found)
+
+
+def write_choices(path, count, seed):
+    """Two or three choices of which the one with a telling word is right."""
+    lines = []
+    for number, (text, _) in enumerate(reviews(count, seed)):
+        choices = ["w3 w4", "w5"][: 1 + number % 2]
+        choices.insert(number % 2, text)
+        lines.append(json.dumps({"question": "w1", "choices": choices, "label": number % 2}))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+KINDS = {
+    "ner": (write_columns, "txt", "f1"),
+    "pos": (write_treebank, "conllu", "accuracy"),
+    "qa": (write_questions, "json", "f1"),
+    "choice": (write_choices, "jsonl", "accuracy"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_of_task(kind, bert, tmp_path):
+    write, ending, metric = KINDS[kind]
+    train, dev = tmp_path / f"train.{ending}", tmp_path / f"dev.{ending}"
+    write(train, 200, seed=1)
+    write(dev, 40, seed=2)
+    run = tmp_path / "run"
+    given = ["--task", kind, "--init", bert, "--train", train, "--dev", dev, "--output", run]
+    lengths = ["--set", "input.max_question_length=4"]
+    said = give("finetune", *given, *SMALL, *lengths, "--epochs", "4")
+    assert "Written: " in said
+    results = json.load(open(run / "results.json", encoding="utf-8"))
+    scale = 1 if results["per_cent"] else 100
+    best = scale * results["splits"]["dev"][metric]
+    assert best > 75 and best > scale * results["baseline"]["dev"][metric] or kind in ("ner", "pos") and best > 99
+
+    figures = tmp_path / "figures.json"
+    # Also of the model's folder alone, without the recipe.
+    give("evaluate", "--model", run / "model", "--dev", dev, "--output", figures)
+    again = json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"][metric]
+    assert again * scale == pytest.approx(best, abs=1e-6)
+
+    output = tmp_path / "answers"
+    give("predict", "--model", run, "--input", dev, "--output", output)
+    if kind == "qa":
+        answers = json.load(open(output / "predictions.json", encoding="utf-8"))
+        assert len(answers) == 40 and set(os.listdir(output)) >= {"nbest.json", "predictions.json"}
+    elif kind == "choice":
+        right = [json.loads(line)["label"] for line in dev.read_text(encoding="utf-8").splitlines()]
+        given = [json.loads(line)["label"] for line in output.read_text(encoding="utf-8").splitlines()]
+        assert 100 * sum(map(int.__eq__, right, given)) / 40 == pytest.approx(best)
+    else:
+        assert len(output.read_text(encoding="utf-8").splitlines()) == len(dev.read_text(encoding="utf-8").splitlines())
