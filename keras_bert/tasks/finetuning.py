@@ -19,7 +19,7 @@ from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.step import Step
-from keras_bert.training.strategy import check_divisible, describe, wait_for_all, worker_number
+from keras_bert.training.strategy import agreement, check_divisible, describe, wait_for_all, worker_number
 from keras_bert.training.surroundings import surroundings
 
 _MOST_WIDTHS = 8
@@ -156,13 +156,17 @@ class Finetuning:
         return loop.done
 
     def _is_enough(self):
-        """Whether `patience` validations in a row brought nothing better."""
-        patience = self.config.training.patience
+        """Whether `patience` validations in a row brought nothing better, as the process says that writes the log."""
+        patience, agree = self.config.training.patience, agreement(self.strategy)
         if not patience:
             return False
+        own = self.is_chief and self._validations_since_best() >= patience
+        return agree(float(own)) > 0 if agree else own
+
+    def _validations_since_best(self):
         key = f"eval_{self.problem.main_metric}"
         seen = [line[key] for line in read_metrics(self.run.metrics_file) if key in line]
-        return len(seen) - 1 - seen.index(max(seen)) >= patience
+        return len(seen) - 1 - seen.index(max(seen))
 
     def write_results(self, done, began):
         """Writes the model folder and results.json of the best validation, and pictures beside them.
@@ -170,6 +174,7 @@ class Finetuning:
         `began` is when the process did, by `time.perf_counter`. Returns the results.
         """
         problem = self.problem
+        wait_for_all(self.strategy)  # All have the checkpoints of the one that writes them.
         best_step = self.checkpoints.restore_best()
         results = {
             "task": self.config.task,

@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from finetuning import finetune_config, write_reviews, write_sst2, write_tiny_bert
 
 import keras_bert
@@ -116,6 +117,15 @@ def test_from_scratch_the_weights_are_not_those_of_init(init, glue, tmp_path):
     assert abs(before - after).max() > 0.01
 
 
+def test_two_replicas_come_to_what_one_does(run, init, glue, tmp_path, mirrored_strategy):
+    _, expected = run
+    runs = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet, mirrored_strategy)
+    results = runs.one(str(tmp_path / "run"))
+    assert runs.strategy.num_replicas_in_sync == 2
+    assert results["splits"]["dev"]["loss"] == pytest.approx(expected["splits"]["dev"]["loss"], abs=1e-3)
+    assert results["splits"]["dev"]["confusion"] == expected["splits"]["dev"]["confusion"]
+
+
 def test_one_class_throughout_is_told(init, glue, tmp_path):
     config = finetune_config(init, **{"data.folder": glue, "optimizer.learning_rate": 1e-9, "training.epochs": 1})
     said = []
@@ -194,7 +204,6 @@ def test_an_unknown_class_in_the_weights_is_refused(init, glue, tmp_path):
 
 @pytest.mark.slow
 def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypatch):
-    import tensorflow as tf
     from tensorboard.plugins.hparams import plugin_data_pb2
 
     from keras_bert.tasks import finetuning_runs
