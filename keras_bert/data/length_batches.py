@@ -37,7 +37,7 @@ class TokenRows:
         return len(self.second_starts if self.group_starts is None else self.group_starts[1:])
 
 
-def choose_widths(lengths, most=8, multiple=4):
+def choose_widths(lengths, most=8, multiple=2):
     """The static sequence lengths, ascending, that leave the least padding when each row takes the next above it.
 
     Args:
