@@ -70,7 +70,8 @@ def build_onnxruntime(folder, threads, scratch):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    tokenizer = tokenizers.BertWordPieceTokenizer(os.path.join(folder, "vocab.txt"), lowercase=True)
+    tokenizer = tokenizers.BertWordPieceTokenizer(os.path.join(folder, "vocab.txt"), lowercase=True).to_str()
+    tokenizer = tokenizers.Tokenizer.from_str(tokenizer)
     tokenizer.enable_padding(pad_id=tokenizer.token_to_id("[PAD]"))
     tokenizer.enable_truncation(model.config.max_position_embeddings)
 
