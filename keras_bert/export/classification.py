@@ -22,7 +22,8 @@ def classification_signatures(classification, reader, network):
     labels = tf.constant([list(classification.labels)])
 
     def answer(inputs):
-        logits = network.run(lambda model, inputs: model(inputs, training=False)["logits"], inputs)
+        pooled = network.encode(inputs)["pooled_output"]
+        logits = network.run(lambda model: model.classifier(pooled))
         if classification.problem_type == REGRESSION:
             return {"score": logits[:, 0]}
         outputs = {"labels": tf.tile(labels, [tf.shape(logits)[0], 1]), "logits": logits}

@@ -18,22 +18,21 @@ def encoder_signatures(reader, network):
         network: the `Network` of a `BertEncoder`, or of a model with an `encoder`.
     """
 
-    def encode(model, inputs):
-        outputs = getattr(model, "encoder", model)(inputs, training=False)
+    def encode(inputs):
+        outputs = network.encode(inputs)
         mask = tf.cast(inputs["input_mask"], tf.float32)[..., tf.newaxis]
-        states = outputs["sequence_output"]
         # A row of padding alone, which only `tokens` can be given, has the mean 0.
-        mean = tf.reduce_sum(states * mask, axis=1) / tf.maximum(tf.reduce_sum(mask, axis=1), 1.0)
-        return {"pooled_output": outputs["pooled_output"], "sequence_output": states, "mean_embedding": mean}
+        mean = tf.reduce_sum(outputs["sequence_output"] * mask, axis=1) / tf.maximum(tf.reduce_sum(mask, axis=1), 1.0)
+        return {**outputs, "mean_embedding": mean}
 
     def of_text(texts):
         inputs = reader.text(texts)
         read = {name: inputs[name] for name in ("input_word_ids", "input_mask")}
-        return {**network.run(encode, inputs), **read}
+        return {**encode(inputs), **read}
 
     def of_tokens(*tokens):
         inputs, is_valid = reader.tokens(*tokens)
-        return without_invalid(network.run(encode, inputs), is_valid)
+        return without_invalid(encode(inputs), is_valid)
 
     return {
         "serving_default": Signature(of_text, (tf.TensorSpec([None], tf.string, name="text"),)),

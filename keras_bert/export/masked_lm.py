@@ -24,11 +24,11 @@ def masked_lm_signatures(reader, network, top_k):
     tokens = tf.constant(vocabulary.tokens)
 
     def answer(inputs):
-        states = network.run(_sequence_output, inputs)
+        states = network.encode(inputs)["sequence_output"]
         is_mask = tf.equal(inputs["input_word_ids"], vocabulary.mask_id) & tf.not_equal(inputs["input_mask"], 0)
         masks = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)
-        # Their number is another one in every batch.
-        logits = network.run(_logits, tf.gather_nd(states, tf.where(is_mask)), jit=False)
+        at_masks = tf.gather_nd(states, tf.where(is_mask))
+        logits = network.run(lambda model: _logits(model, at_masks))
         best, ids = tf.math.top_k(logits, min(top_k, len(vocabulary)))
         scores = tf.exp(best - tf.reduce_logsumexp(logits, axis=-1, keepdims=True))
         pieces = tf.gather(tokens, ids)
@@ -49,10 +49,6 @@ def masked_lm_signatures(reader, network, top_k):
         "serving_default": Signature(of_text, (tf.TensorSpec([None], tf.string, name="text"),)),
         "tokens": Signature(of_tokens, TOKENS),
     }
-
-
-def _sequence_output(model, inputs):
-    return model.encoder(inputs, training=False)["sequence_output"]
 
 
 def _logits(model, states):

@@ -3,6 +3,8 @@
 import keras
 import tensorflow as tf
 
+from keras_bert.export.unpadded import encode
+
 FLOAT32, BFLOAT16, FLOAT16 = DTYPES = ("float32", "bfloat16", "float16")
 
 
@@ -12,24 +14,28 @@ class Network:
     Args:
         model: a model of `keras_bert.models`.
         dtype: what the matrices are stored in, one of `DTYPES`; all is computed in float32.
-        jit: whether XLA compiles what is run; a server on CPUs must be told to have it on.
+        jit: whether XLA compiles the encoder, once for every shape.
     """
 
     def __init__(self, model, dtype=FLOAT32, jit=False):
         self._model, self._jit = model, jit
         self._widened = []
         if dtype != FLOAT32:
-            matrices = (variable for variable in model.trainable_variables if len(variable.shape) > 1)
+            matrices = (variable for variable in model.variables if len(variable.shape) > 1)
             self._widened = [(variable, WidenedWeight(variable, dtype)) for variable in matrices]
 
-    def run(self, function, *arguments, jit=True):
-        """`function(model, *arguments)`; with `jit` it is what XLA may compile, once for every shape."""
+    def encode(self, inputs):
+        """`{"sequence_output" [batch, seq, hidden], "pooled_output" [batch, hidden]}` of the encoder's dict."""
 
-        def compute(*arguments):
-            with self._stored_weights():
-                return function(self._model, *arguments)
+        def compute(inputs):
+            return self.run(lambda model: encode(getattr(model, "encoder", model), inputs, self._jit))
 
-        return tf.function(compute, jit_compile=True)(*arguments) if self._jit and jit else compute(*arguments)
+        return tf.function(compute, jit_compile=True)(inputs) if self._jit else compute(inputs)
+
+    def run(self, function):
+        """`function(model)`, such as a head on what `encode` gave, with the weights as they are stored."""
+        with keras.StatelessScope([(variable, weight.read()) for variable, weight in self._widened]):
+            return function(self._model)
 
     def tracked(self, functions):
         """An object that holds what the concrete functions read, to be saved with them; nothing of training."""
@@ -39,9 +45,6 @@ class Network:
         holder.widened = [weight for _, weight in self._widened]
         holder.stored = [weight.stored for weight in holder.widened]  # A resource does not track its own variables.
         return holder
-
-    def _stored_weights(self):
-        return keras.StatelessScope([(variable, weight.read()) for variable, weight in self._widened])
 
 
 class WidenedWeight(tf.saved_model.experimental.TrackableResource):

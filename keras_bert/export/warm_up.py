@@ -1,9 +1,9 @@
 """Requests that TensorFlow Serving answers for itself before a version takes traffic.
 
 They lie in the version's folder in `assets.extra/tf_serving_warmup_requests`, a TFRecord file of PredictionLog messages
-(tensorflow_serving/apis/prediction_log.proto). TensorFlow carries no protos of Serving, and tensorflow-serving-api would
-bring in grpcio for a few bytes; so the five messages that are needed are described here, with Serving's field numbers,
-and what they write are the same bytes.
+(tensorflow_serving/apis/prediction_log.proto). TensorFlow carries no protos of Serving, and tensorflow-serving-api
+would bring in grpcio for a few bytes; so the five messages that are needed are described here, with Serving's field
+numbers, and what they write are the same bytes.
 """
 
 import tensorflow as tf

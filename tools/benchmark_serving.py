@@ -1,0 +1,184 @@
+"""Strings in, probabilities out: the export beside transformers' pipeline and onnxruntime, on CPU.
+
+    pip install -r requirements-bench.txt
+    python tools/benchmark_serving.py --vocab vocab.txt [--models minilm,base] [--turns 7] [--seconds 2] [--threads 2]
+
+A classifier of random weights of each size is written once and opened by every contestant in a process of its own. They
+take turns, one measuring while the others wait; before that their probabilities are compared. One text of 16, 64 and
+128 tokens is answered at a time, and 32 texts of mixed lengths together (lengths log-normal, as in SST-2: 13 tokens in
+the middle, 66 at most). Printed are medians of the turns' medians, their quartiles, and ratios to the pipeline.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from serving_contestants import CONTESTANTS  # noqa: E402
+
+SIZES = {
+    "minilm": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
+    "base": {},
+    "tiny": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64},
+}
+SHAPES = {"1 x 16": (1, 16), "1 x 64": (1, 64), "1 x 128": (1, 128), "32 mixed": (32, None)}
+BATCHES = 8  # Different ones of each shape, so that nothing is answered from memory.
+TOLERANCE = {"ours_bfloat16": 0.02}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--vocab", help="a vocab.txt of whole English words, such as bert-base-uncased's")
+    parser.add_argument("--models", default="minilm,base", help=", ".join(SIZES))
+    parser.add_argument("--contestants", default="ours,pipeline,onnxruntime", help=", ".join(CONTESTANTS))
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of a turn, for each shape")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.worker:
+        return work(arguments.worker, arguments.folder, arguments.threads)
+    if not arguments.vocab:
+        parser.error("--vocab is needed")
+    contestants = [name for name in arguments.contestants.split(",") if is_installed(name)]
+    for size in arguments.models.split(","):
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = write_classifier(os.path.join(scratch, size), SIZES[size], arguments.vocab)
+            compare(size, contestants, folder, arguments)
+
+
+def is_installed(name):
+    missing = [package for package in CONTESTANTS[name][1] if importlib.util.find_spec(package) is None]
+    if missing:
+        print(f"{name} is left out: {', '.join(missing)} not installed")
+    return not missing
+
+
+def write_classifier(folder, size, vocab):
+    program = (
+        "import json, sys\n"
+        "from keras_bert.checkpoints.model_folder import write_model_folder\n"
+        "from keras_bert.config.bert import BertConfig\n"
+        "from keras_bert.config.classification import ClassificationConfig\n"
+        "from keras_bert.models.sequence_classification import BertForSequenceClassification\n"
+        "from keras_bert.text.vocabulary import Vocabulary\n"
+        "folder, size, vocab = sys.argv[1:]\n"
+        "vocabulary = Vocabulary.from_file(vocab)\n"
+        "config = BertConfig(vocab_size=len(vocabulary), **json.loads(size))\n"
+        "labels = ClassificationConfig(('negative', 'positive'))\n"
+        "model = BertForSequenceClassification(config, 2)\n"
+        "write_model_folder(folder, model, vocabulary, lower_case=True, classification=labels)\n"
+    )
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    environment = {**os.environ, "PYTHONPATH": root, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    subprocess.run([sys.executable, "-c", program, folder, json.dumps(size), vocab], check=True, env=environment)
+    return folder
+
+
+def make_texts(vocab):
+    """`{shape: [texts, …]}` of words that are one token each."""
+    rng = np.random.default_rng(0)
+    with open(vocab, encoding="utf-8") as file:
+        words = [word for word in file.read().split("\n") if word.isascii() and word.isalpha() and word.islower()]
+
+    def text(tokens):
+        return " ".join(rng.choice(words, max(1, tokens - 2)))
+
+    made = {}
+    for name, (batch, tokens) in SHAPES.items():
+        lengths = np.clip(rng.lognormal(np.log(13), 0.6, (BATCHES, batch)), 3, 66).astype(int)
+        lengths = lengths if tokens is None else np.full((BATCHES, batch), tokens)
+        made[name] = [[text(length) for length in row] for row in lengths]
+    return made
+
+
+def compare(size, contestants, folder, arguments):
+    texts = make_texts(arguments.vocab)
+    workers = {name: Worker(name, folder, arguments.threads) for name in contestants}
+    try:
+        answers = {name: np.array(worker.ask(texts["32 mixed"][0], 0)["answer"]) for name, worker in workers.items()}
+        for name, answer in answers.items():
+            difference = np.abs(answer - answers[contestants[0]]).max()
+            if difference > TOLERANCE.get(name, 1e-4):
+                sys.exit(f"{name} answers other probabilities: {difference:.1e}")
+        turns = {shape: {name: [] for name in contestants} for shape in SHAPES}
+        for turn in range(arguments.turns):
+            for shape, batches in texts.items():
+                for name in contestants if turn % 2 == 0 else contestants[::-1]:
+                    times = [
+                        time
+                        for batch in batches
+                        for time in workers[name].ask(batch, arguments.seconds / BATCHES)["times"]
+                    ]
+                    turns[shape][name].append(1000 * statistics.median(times))
+    finally:
+        for worker in workers.values():
+            worker.close()
+    print(f"{size}: milliseconds, medians of {arguments.turns} turns [quartiles], {arguments.threads} threads")
+    base = "pipeline" if "pipeline" in contestants else contestants[0]
+    for shape in SHAPES:
+        for name in contestants:
+            ratios = [other / own for own, other in zip(turns[shape][name], turns[shape][base], strict=True)]
+            print(f"{shape:<9} {name:<14} {spread(turns[shape][name], 2)}   {spread(ratios, 2)} times {base}'s speed")
+
+
+def spread(values, digits):
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    return f"{middle:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+class Worker:
+    """A contestant in a process of its own, which works only when asked."""
+
+    def __init__(self, name, folder, threads):
+        command = [sys.executable, os.path.abspath(__file__), "--worker", name, "--folder", folder]
+        command += ["--threads", str(threads)]
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
+        self._name = name
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+
+    def ask(self, texts, seconds):
+        self._process.stdin.write(json.dumps({"texts": texts, "seconds": seconds}) + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+        sys.exit(f"{self._name} ended. Run: {' '.join(self._process.args)}")
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def work(name, folder, threads):
+    with tempfile.TemporaryDirectory() as scratch:
+        predict = CONTESTANTS[name][0](folder, threads, scratch)
+        for line in sys.stdin:
+            request = json.loads(line)
+            answer, times = predict(request["texts"]), []  # The first call is not measured.
+            end = time.perf_counter() + request["seconds"]
+            while not times or time.perf_counter() < end:
+                start = time.perf_counter()
+                predict(request["texts"])
+                times.append(time.perf_counter() - start)
+            print(json.dumps({"answer": np.asarray(answer).tolist(), "times": times}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
