@@ -8,6 +8,9 @@ from keras_bert.tasks.task import PublishedScore, Split
 
 WORDS, CHARACTERS = SCORINGS = ("words", "characters")
 
+# Pieces of the longest answer that is looked for: run_squad.py's default; CMRC 2018 has sentences as answers.
+_LONGEST = {WORDS: 30, CHARACTERS: 100}
+
 
 @dataclass(frozen=True)
 class SpanTask:
@@ -34,7 +37,7 @@ class SpanTask:
     folders: tuple[str, ...] = ()
     tfds: str | None = None
     dev_share: float = 0.1
-    max_answer_length: int = 30
+    max_answer_length: int = _LONGEST[WORDS]
     published: tuple[PublishedScore, ...] = field(default=(), repr=False)
 
     def __post_init__(self):
@@ -93,13 +96,15 @@ CMRC = SpanTask(
     },
     scoring=CHARACTERS,
     folders=("cmrc2018", "squad-style-data"),
-    max_answer_length=100,
+    max_answer_length=_LONGEST[CHARACTERS],
 )
 
 QUESTION_ANSWERING = {task.name: task for task in (SQUAD, SQUAD_V2, CMRC)}
 
 
-def qa_task(*, train=None, dev=None, test=None, scoring=WORDS, unanswerable=None, dev_share=0.1, max_answer_length=30):
+def qa_task(
+    *, train=None, dev=None, test=None, scoring=WORDS, unanswerable=None, dev_share=0.1, max_answer_length=None
+):
     """The `SpanTask` of a user's files in SQuAD's format.
 
     Without `dev`, a share of the training file is held out by the hash of each passage, so that all questions on it
@@ -110,7 +115,7 @@ def qa_task(*, train=None, dev=None, test=None, scoring=WORDS, unanswerable=None
         scoring: of `SCORINGS`.
         unanswerable: see `SpanTask`; that of a trained model.
         dev_share: the share held out.
-        max_answer_length: see `SpanTask`.
+        max_answer_length: see `SpanTask`; 30, or 100 where characters are scored, if None.
 
     Raises:
         UserError: an option is wrong.
@@ -119,6 +124,7 @@ def qa_task(*, train=None, dev=None, test=None, scoring=WORDS, unanswerable=None
         raise UserError(f"scoring: needs one of {', '.join(SCORINGS)}. Received: {scoring!r}.")
     if not 0.0 < dev_share < 1.0:
         raise UserError(f"dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
+    max_answer_length = _LONGEST[scoring] if max_answer_length is None else max_answer_length
     if max_answer_length < 1:
         raise UserError(f"max_answer_length: needs one piece or more. Received: {max_answer_length!r}.")
     if scoring == CHARACTERS and unanswerable:
