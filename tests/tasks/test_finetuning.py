@@ -6,7 +6,8 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
-from finetuning import finetune_config, write_reviews, write_sst2, write_tiny_bert
+from finetuning import finetune_config, reviews, write_reviews, write_sst2, write_tiny_bert
+from tfds_folder import prepare
 
 import keras_bert
 from keras_bert.errors import RunStopped, UserError
@@ -124,6 +125,21 @@ def test_two_replicas_come_to_what_one_does(run, init, glue, tmp_path, mirrored_
     assert runs.strategy.num_replicas_in_sync == 2
     assert results["splits"]["dev"]["loss"] == pytest.approx(expected["splits"]["dev"]["loss"], abs=1e-3)
     assert results["splits"]["dev"]["confusion"] == expected["splits"]["dev"]["confusion"]
+
+
+def test_out_of_a_folder_of_tfds(run, init, tmp_path):
+    """The same sentences from TFDS give the same run."""
+    _, expected = run
+    names = {"train": ("train", 240), "validation": ("dev", 48)}
+    rows = {
+        split: [((f"{text} ",), ("negative", "positive").index(label)) for text, label in reviews(count, len(name))]
+        for split, (name, count) in names.items()
+    }
+    prepare(tmp_path / "tfds", "sst2", rows, labels=["negative", "positive"])
+    results = FinetuningRuns(finetune_config(init, **{"data.folder": str(tmp_path / "tfds")}), quiet).one(
+        str(tmp_path / "run")
+    )
+    assert results["splits"] == expected["splits"]
 
 
 def test_one_class_throughout_is_told(init, glue, tmp_path):
