@@ -1,5 +1,7 @@
 """The examples of a TensorFlow Datasets data set as the rows of a table."""
 
+import logging
+
 import numpy as np
 import tensorflow_datasets as tfds
 
@@ -36,6 +38,11 @@ class TfdsTable:
                 self._builder = tfds.builder(name, data_dir=data_dir)
                 is_prepared = self._builder.is_prepared()
             if download and not is_prepared:
+                logging.getLogger("keras_bert").warning(
+                    "%s is not in %s yet: tensorflow_datasets fetches it.", name, self._builder.data_path
+                )
+                # It warns of every attempt; what comes of them is told below.
+                logging.getLogger("urllib3").setLevel(logging.ERROR)
                 self._builder.download_and_prepare()
                 is_prepared = True
         except Exception as error:  # TFDS raises nearly anything: of the network, of a missing package, its own.
