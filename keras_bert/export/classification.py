@@ -21,9 +21,11 @@ def classification_signatures(classification, reader, network):
     """
     labels = tf.constant([list(classification.labels)])
 
-    def answer(inputs):
+    def answer(inputs, texts=None):
         pooled = network.encode(inputs)["pooled_output"]
         logits = network.run(lambda model: model.classifier(pooled))
+        if texts is not None:
+            logits = tf.math.segment_mean(logits, texts)
         if classification.problem_type == REGRESSION:
             return {"score": logits[:, 0]}
         outputs = {"labels": tf.tile(labels, [tf.shape(logits)[0], 1]), "logits": logits}
@@ -37,9 +39,8 @@ def classification_signatures(classification, reader, network):
         return without_invalid(answer(inputs), is_valid)
 
     names = ("text_a", "text_b") if reader.reading.pair else ("text",)
-    read = reader.pair if reader.reading.pair else reader.text
     texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in names)
     return {
-        "serving_default": Signature(lambda *texts: answer(read(*texts)), texts),
+        "serving_default": Signature(lambda *texts: answer(*reader.rows(*texts)), texts),
         "tokens": Signature(of_tokens, TOKENS),
     }

@@ -8,14 +8,25 @@ import tensorflow as tf
 class Rows(NamedTuple):
     """Rows of pieces that lie one behind the other: row `i` is `values[starts[i] : starts[i] + lengths[i]]`.
 
+    With `heads` and `gaps` the `gaps[i]` pieces behind the first `heads[i]` are left out and not counted.
+
     Attributes:
         values: int32 `[pieces]`.
-        starts, lengths: int32 `[batch]`.
+        starts, lengths, heads, gaps: int32 `[batch]`.
     """
 
     values: tf.Tensor
     starts: tf.Tensor
     lengths: tf.Tensor
+    heads: tf.Tensor | None = None
+    gaps: tf.Tensor | None = None
+
+    def places(self, inside):
+        """Where in `values` each row's pieces lie whose numbers in the row are `inside` `[batch, seq]`."""
+        places = inside + self.starts[:, tf.newaxis]
+        if self.heads is None:
+            return places
+        return places + tf.where(inside >= self.heads[:, tf.newaxis], self.gaps[:, tf.newaxis], 0)
 
     @classmethod
     def of(cls, ragged):
@@ -33,6 +44,41 @@ def cut_pairs(firsts, seconds, longest):
     """Pairs of at most `longest` pieces together, by the rule of `models.encoder_inputs.pair_lengths`."""
     kept = tf.minimum(firsts.lengths, tf.maximum(longest - seconds.lengths, longest - longest // 2))
     return firsts._replace(lengths=kept), cut(seconds, longest - kept)
+
+
+def head_and_tail(rows, kept):
+    """As many pieces of each row as `kept` has, a quarter from its beginning and the rest from its end."""
+    return rows._replace(lengths=kept.lengths, heads=kept.lengths // 4, gaps=rows.lengths - kept.lengths)
+
+
+def windows(rows, room, stride):
+    """Windows over rows that are too long: `(Rows of windows, int32 [windows] the row that each is of)`.
+
+    Args:
+        rows: `Rows` without gaps.
+        room: int32 [batch], the most pieces of each row's windows.
+        stride: int, pieces from the beginning of one to that of the next.
+    """
+    stride = tf.maximum(tf.minimum(stride, room), 1)
+    last = tf.maximum(rows.lengths - room, 0)
+    counts = (last + stride - 1) // stride + 1
+    row = tf.repeat(tf.range(tf.size(counts)), counts)
+    number = tf.range(tf.size(row)) - tf.gather(tf.cumsum(counts, exclusive=True), row)
+    begins = tf.minimum(number * tf.gather(stride, row), tf.gather(last, row))
+    lengths = tf.minimum(tf.gather(rows.lengths, row) - begins, tf.gather(room, row))
+    return Rows(rows.values, tf.gather(rows.starts, row) + begins, lengths), row
+
+
+def windows_of_pairs(firsts, seconds, longest, stride):
+    """Windows over the second of a pair beside as much of the first as half the room takes; see `windows`.
+
+    Returns: `(firsts, seconds, int32 [windows] the pair that each is of)`.
+    """
+    is_long = firsts.lengths + seconds.lengths > longest
+    beside = tf.minimum(firsts.lengths, tf.maximum(longest // 2, longest - seconds.lengths))
+    kept = tf.where(is_long, beside, firsts.lengths)
+    seconds, pair = windows(seconds, longest - kept, stride)
+    return Rows(firsts.values, tf.gather(firsts.starts, pair), tf.gather(kept, pair)), seconds, pair
 
 
 def padded_lengths(longest, finest):
@@ -79,7 +125,7 @@ def pack(segments, vocabulary, lengths):
         inside = places - start
         length = rows.lengths[:, tf.newaxis]
         is_piece = (inside >= 0) & (inside < length)
-        sources = tf.where(is_piece, inside + rows.starts[:, tf.newaxis] + offset, sources)
+        sources = tf.where(is_piece, rows.places(inside) + offset, sources)
         sources = tf.where(tf.equal(inside, length), sep, sources)
         types.append((inside >= 0) & (places < totals))
         values.append(rows.values)

@@ -2,9 +2,18 @@
 
 import tensorflow as tf
 
-from keras_bert.config.reading import TRUNCATE
-from keras_bert.errors import UserError
-from keras_bert.export.packing import Rows, cut, cut_pairs, pack, padded_length, padded_lengths
+from keras_bert.config.reading import HEAD_TAIL, WINDOWS
+from keras_bert.export.packing import (
+    Rows,
+    cut,
+    cut_pairs,
+    head_and_tail,
+    pack,
+    padded_length,
+    padded_lengths,
+    windows,
+    windows_of_pairs,
+)
 
 FINEST = 8
 # XLA compiles once for every length, so there are fewer: 16, 32, 64 and so on.
@@ -26,17 +35,9 @@ class Reader:
 
     Attributes:
         lengths: the lengths that batches are padded to.
-
-    Raises:
-        UserError: the model reads long texts in a way that cannot be exported.
     """
 
     def __init__(self, config, tokenizer, reading, few_lengths=False):
-        if reading.long != TRUNCATE:
-            raise UserError(
-                f"keras_bert.long in config.json: exports need {TRUNCATE!r}. Received: {reading.long!r}. "
-                "Fine-tune with texts cut at the end."
-            )
         self.config, self.tokenizer, self.reading = config, tokenizer, reading
         self.vocabulary = tokenizer.vocabulary
         self.lengths = self._lengths(reading.max_length, few_lengths)
@@ -47,13 +48,28 @@ class Reader:
         return [*(n for n in POWERS_OF_TWO if n < longest), longest] if few else padded_lengths(longest, FINEST)
 
     def text(self, texts):
-        """The encoder's dict of texts `[batch]`."""
+        """The encoder's dict of texts `[batch]`, what is too long cut at the end."""
         return self.pieces(Rows.of(self.tokenizer.tokenize(texts)))
 
-    def pair(self, firsts, seconds):
-        """The encoder's dict of pairs of texts, both `[batch]`."""
-        rows = (Rows.of(self.tokenizer.tokenize(texts)) for texts in (firsts, seconds))
-        return pack(cut_pairs(*rows, self.reading.max_length - 3), self.vocabulary, self.lengths)
+    def rows(self, *columns):
+        """Texts, or pairs of texts, `[batch]`, with long ones read as in training (`tasks.sequence_rows`).
+
+        Returns: `(the encoder's dict, int32 [rows] the text that each row is of)`, None for the latter where every text
+            is one row.
+        """
+        rows = [Rows.of(self.tokenizer.tokenize(texts)) for texts in columns]
+        longest = self.reading.max_length - 1 - len(rows)
+        if self.reading.long == WINDOWS:
+            stride = self.reading.stride or max(longest // 2, 1)
+            if len(rows) == 2:
+                *segments, texts = windows_of_pairs(*rows, longest, stride)
+            else:
+                *segments, texts = windows(*rows, tf.fill(tf.shape(rows[0].lengths), longest), stride)
+            return pack(segments, self.vocabulary, self.lengths), texts
+        segments = list(cut_pairs(*rows, longest)) if len(rows) == 2 else [cut(*rows, longest)]
+        if self.reading.long == HEAD_TAIL:
+            segments = [head_and_tail(row, kept) for row, kept in zip(rows, segments, strict=True)]
+        return pack(segments, self.vocabulary, self.lengths), None
 
     def pieces(self, rows):
         """The encoder's dict of `Rows` that stand for texts."""

@@ -1,11 +1,13 @@
 """A fine-tuned model over the examples of a task."""
 
 import dataclasses
+import functools
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.data.length_batches import LengthBatches, choose_widths
 from keras_bert.errors import UserError
+from keras_bert.export.serving_function import serving_function
 from keras_bert.files import exists, join
 from keras_bert.models.loading import load
 from keras_bert.tasks.problems import open_problem
@@ -73,9 +75,15 @@ class FinetunedModel:
         strategy = make_strategy("one")
         with strategy.scope():
             loaded = load(path)
+        self._loaded = loaded
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
         self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task)
         self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
+
+    @functools.cached_property
+    def serving_function(self):
+        """The `ServingFunction` of the model: what its export answers."""
+        return serving_function(self._loaded)
 
 
 def splits_like(problem, name):

@@ -3,9 +3,8 @@
 import contextlib
 import itertools
 import json
+import math
 import sys
-
-from scipy.special import expit, softmax
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.classification import MULTI_LABEL, REGRESSION, ClassificationConfig
@@ -15,8 +14,8 @@ from keras_bert.errors import UserError
 from keras_bert.files import atomic_write
 
 STANDARD_STREAM = "-"
-# Computed at once, sorted by length.
-_WINDOW = 4096
+# Sorted by length, and so many of them computed at once.
+_WINDOW, _BATCH = 4096, 32
 
 
 def answers_texts(path):
@@ -72,23 +71,36 @@ def predict_texts(model, source, output):
 def answers(model, texts):
     """What the model says of each text: a list of plain mappings, as `predict_texts` writes them.
 
+    It is what the exported model answers, by the same function.
+
     Args:
+        model: a `tasks.evaluation.FinetunedModel`.
         texts: one or two lists of n str.
     """
     head = model.problem.head
-    rows, numbers = model.problem.rows_of(texts)
-    outputs, _ = model.evaluate.outputs(rows)
-    for logits in model.problem.mean_logits(outputs, numbers):
+    lowest, highest = model.problem.task.score_range or (-math.inf, math.inf)
+    for row in _rows_of(model.serving_function, texts):
         if head.problem_type == REGRESSION:
-            lowest, highest = model.problem.task.score_range or (-float("inf"), float("inf"))
-            yield {"score": min(max(float(logits[0]), lowest), highest)}
-        elif head.problem_type == MULTI_LABEL:
-            shares = dict(zip(head.labels, expit(logits).tolist()))
+            yield {"score": min(max(float(row["score"]), lowest), highest)}
+            continue
+        shares = dict(zip(head.labels, row["probabilities"].tolist()))
+        if head.problem_type == MULTI_LABEL:
             yield {"labels": [label for label, share in shares.items() if share > 0.5], "probabilities": shares}
         else:
-            shares = dict(zip(head.labels, softmax(logits).tolist()))
-            label = max(shares, key=shares.get)
+            label = row["label"].decode("utf-8")
             yield {"label": label, "probability": shares[label], "probabilities": shares}
+
+
+def _rows_of(function, texts):
+    """The outputs of each text, `{name: array}`, computed beside others of about its length."""
+    order = sorted(range(len(texts[0])), key=lambda index: sum(len(column[index]) for column in texts))
+    found = [None] * len(order)
+    for first in range(0, len(order), _BATCH):
+        batch = order[first : first + _BATCH]
+        outputs = function(*([column[index] for index in batch] for column in texts))
+        for place, index in enumerate(batch):
+            found[index] = {name: values[place] for name, values in outputs.items()}
+    return found
 
 
 def read_texts(source, columns):

@@ -70,10 +70,11 @@ def _head_and_tail(pieces, room, stride):
 def _windows(pieces, room, stride):
     """Windows over the text, or over the second of a pair beside as much of the first as half the room takes."""
     *first, ids = pieces
+    stride = stride or room // 2
     if first and len(first[0]) + len(ids) > room:
         first = [first[0][: max(room // 2, room - len(ids))]]
     room -= sum(map(len, first))
-    stride = min(stride or max(room // 2, 1), room)
+    stride = max(min(stride, room), 1)  # Beside a long first and an empty second there is no room.
     last = max(len(ids) - room, 0)
     for begin in (*range(0, last, stride), last):
         yield [*first, ids[begin : begin + room]]

@@ -3,12 +3,16 @@
 import json
 import os
 
+import numpy as np
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner
 from finetuning import write_reviews, write_sst2, write_tiny_bert
 from glue_folder import write_glue
 
 from keras_bert.cli import main
+from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.prediction import answers
 
 SMALL = ["--set", "input.max_length=24", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
 
@@ -71,6 +75,29 @@ def test_predict_answers_lines_and_tables_alike(trained, place, tmp_path):
     assert [json.loads(line)["label"] for line in output.read_text(encoding="utf-8").splitlines()] == [
         answer["label"] for answer in answers
     ]
+
+
+@pytest.mark.parametrize("long", ["truncate", "windows"])
+def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(long, place, tmp_path):
+    run, served = tmp_path / "run", tmp_path / "served"
+    result = give(
+        "finetune", "--task", "sst2", "--init", place / "bert", "--data-dir", place / "sst2", "--output", run, *SMALL,
+        "--set", "input.max_length=8", "--set", f"input.long={long}", "--epochs", "1",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert give("export", "--model", run, "--output", served).exit_code == 0
+    by_loop = FinetunedModel(str(run))
+    outputs, figures = by_loop.evaluate("dev")
+    examples = by_loop.problem.examples("dev")
+    reloaded = tf.saved_model.load(str(served / "1")).signatures["serving_default"]
+    answered = reloaded(text=tf.constant(examples.texts[0]))
+    expected = by_loop.problem.mean_logits(outputs, by_loop.problem.rows_of(examples.texts)[1])
+    np.testing.assert_allclose(answered["logits"].numpy(), expected, atol=1e-5)
+    predicted = [label.decode() for label in answered["label"].numpy()]
+    right = [examples.label_names[label] for label in examples.labels]
+    assert np.mean([one == other for one, other in zip(predicted, right)]) == pytest.approx(figures["accuracy"])
+    by_predict = [answer["label"] for answer in answers(by_loop, examples.texts)]
+    assert by_predict == predicted
 
 
 @pytest.mark.slow

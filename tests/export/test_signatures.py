@@ -8,9 +8,12 @@ from scipy.special import expit, softmax
 from served import KINDS, VOCABULARY, write_served
 
 import keras_bert
+from keras_bert.config.finetuning import InputConfig
+from keras_bert.data.length_batches import LengthBatches
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.encoder_inputs import encoder_inputs
+from keras_bert.tasks.sequence_rows import sequence_rows
 
 TEXTS = ["The cat sat.", "", "cat " * 60, "中 the [MASK]", "x" * 300]
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
@@ -192,9 +195,23 @@ def test_compiled_by_xla_it_answers_the_same(served):
     np.testing.assert_allclose(compiled(TEXTS)["logits"], function(TEXTS)["logits"], rtol=1e-4, atol=1e-5)
 
 
-def test_long_texts_that_are_read_otherwise_are_refused(served):
-    with pytest.raises(UserError, match="long in config.json: exports need 'truncate'. Received: 'windows'"):
-        served("single", reading=(("long", "windows"), ("stride", 8)))
+@pytest.mark.parametrize("kind", ["single", "pair"])
+@pytest.mark.parametrize(
+    "reading", [(("long", "head_tail"),), (("long", "windows"), ("stride", 8)), (("long", "windows"),)]
+)
+def test_long_texts_are_read_as_in_training(served, kind, reading):
+    """As the rows of fine-tuning, whose outputs are averaged."""
+    bert, function = served(kind, reading=(("max_length", 20), *reading))
+    texts = [["the cat sat", "cat " * 17, "", "sat the " * 30, "the cat sat on the mat " * 5]]
+    if kind == "pair":
+        texts.append(["a cat", "the " * 40, "sat", "", "cat sat " * 9])
+    settings = InputConfig(max_length=20, **dict(reading))
+    rows, numbers = sequence_rows(texts, bert.tokenizer, settings)
+    inputs = LengthBatches(rows, len(rows), 0, bert.tokenizer.vocabulary.pad_id, [20], shuffle=False)
+    batch = next(iter(inputs.all_batches()))
+    logits = bert.model(batch)["logits"].numpy()[np.argsort(batch["row_numbers"])]
+    expected = np.stack([logits[numbers == number].mean(axis=0) for number in range(5)])
+    np.testing.assert_allclose(function(*texts)["logits"], expected, **TOLERANCE)
 
 
 @pytest.mark.parametrize(
