@@ -125,10 +125,13 @@ class Finetuning:
     def restore(self):
         """Takes the newest checkpoint, or the weights of `init`; returns the steps done."""
         training = self.config.training
-        clock = {"budget": self.budget} if training.minutes else {}
+        more = {"budget": self.budget} if training.minutes else {}
+        if not self.model.encoder.trainable:
+            # The blocks' variables, in a list, come into a checkpoint with the optimizer, which has none of these.
+            more["frozen"] = self.model.encoder.weights
         self.checkpoints = Checkpoints(
             self.run.checkpoints, training.keep_checkpoints, training.keep_every, self.is_chief,
-            model=self.model, optimizer=self.optimizer, **clock,
+            model=self.model, optimizer=self.optimizer, **more,
         )  # fmt: skip
         done = self.checkpoints.restore_newest(self.report)
         if done:
