@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import sys
 
+import numpy as np
 import tensorflow as tf
 import tqdm
 
@@ -56,9 +57,15 @@ class FrozenFeatures:
                     f"kept in {self._room.path}."
                 )
                 self._room.require_space(size)
+            lengths = [of_split.lengths for of_split in missing.values()]
+            widths = choose_widths(np.concatenate(lengths), _MOST_WIDTHS) if missing else []
             for split, of_split in missing.items():
-                self._compute(split, of_split)
+                self._compute(split, of_split, widths)
                 self._found(split, of_split)
+
+    @tf.function(autograph=False)
+    def _features(self, batch):
+        return self._strategy.run(self._model.frozen_features, (batch,))
 
     def _found(self, split, rows):
         rows.token_files.pop("features", None)
@@ -77,14 +84,9 @@ class FrozenFeatures:
             digest.update(f"{values.dtype} {values.shape}".encode() + values.tobytes())
         return {**self._encoder, "rows": digest.hexdigest()}
 
-    def _compute(self, split, rows):
+    def _compute(self, split, rows, widths):
         strategy = self._strategy
-        widths = choose_widths(rows.lengths, _MOST_WIDTHS)
         batches = LengthBatches(rows, self._batch_size, 0, self._pad_id, widths, shuffle=False).all_batches()
-
-        @tf.function(autograph=False)
-        def compute(batch):
-            return strategy.run(self._model.frozen_features, (batch,))
 
         with (
             self._room.writing(split, self._made_of(rows), self._shape(rows)) as write,
@@ -94,7 +96,7 @@ class FrozenFeatures:
             ) as bar,
         ):  # fmt: skip
             for batch in strategy.experimental_distribute_dataset(batches):
-                states = strategy.gather(compute(batch), axis=0).numpy()
+                states = strategy.gather(self._features(batch), axis=0).numpy()
                 numbers = strategy.gather(batch["row_numbers"], axis=0).numpy()
                 for number, of_row in zip(numbers, states):
                     if number >= 0:
