@@ -6,6 +6,7 @@ them; `gs://` and the like go through `tf.io.gfile`.
 
 import contextlib
 import glob as local_glob
+import hashlib
 import json
 import os
 import shutil
@@ -82,6 +83,15 @@ def rename(source, target):
         _gfile().rename(source, target)
     else:
         os.rename(source, target)
+
+
+def sha256(path):
+    """The SHA-256 of a file's bytes, hex."""
+    digest = hashlib.sha256()
+    with open_file(path) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def expand(patterns):

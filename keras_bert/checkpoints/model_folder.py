@@ -14,6 +14,7 @@ from keras_bert.checkpoints.load_report import LoadReport
 from keras_bert.checkpoints.names import (
     CLASSIFIER,
     ENCODER,
+    FEATURE_TAGGER,
     PARTS,
     SPAN_HEAD,
     model_parts,
@@ -30,12 +31,16 @@ from keras_bert.checkpoints.tokenizer_settings import (
 )
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.classification import ClassificationConfig
+from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.config.heads import TASK_HEADS
 from keras_bert.config.reading import FIELD
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
 
 CONFIG = "config.json"
+
+# Where a head's tensors stand, if not in `CLASSIFIER`.
+_HEAD_PARTS = {SpanExtractionConfig.architecture: SPAN_HEAD, FeatureTaggingConfig.architecture: FEATURE_TAGGER}
 
 
 @dataclasses.dataclass
@@ -79,9 +84,11 @@ class ModelFolder:
         named = self.other_fields.get("architectures") or ()
         if self.kind == "google":  # Its own files name no class; the tensors tell run_classifier.py from run_squad.py.
             named = (*named, ClassificationConfig.architecture, SpanExtractionConfig.architecture)
+        if "features" in self.task:  # `architectures` names what Hugging Face has a class for.
+            named = (FeatureTaggingConfig.architecture,)
         for architecture in named:
-            part = SPAN_HEAD if architecture == SpanExtractionConfig.architecture else CLASSIFIER
-            _, bias = names = self.names(part)
+            part = _HEAD_PARTS.get(architecture, CLASSIFIER)
+            *_, bias = names = self.names(part)
             if architecture in TASK_HEADS and self._holds(part, names):
                 config_file = os.path.join(self.path, google.CONFIG if self.kind == "google" else CONFIG)
                 return TASK_HEADS[architecture].from_fields(
@@ -254,5 +261,5 @@ def write_model_folder(
     tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese)
     fields = head.to_fields() if head else {"architectures": [kind]}
     if task:
-        fields[FIELD] = task
+        fields[FIELD] = {**fields.get(FIELD, {}), **task}
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields)

@@ -117,8 +117,30 @@ _MASKED_LM_HEAD = (
     ),
 )
 
+
+def _own(attribute, name):
+    """A tensor that neither Hugging Face's models nor Google's have, with its axes as in Keras."""
+    return TensorName(
+        f"tagger.{attribute}",
+        StoredName(f"keras_bert.tagger.{name}"),
+        StoredName(f"keras_bert/tagger/{name.replace('.', '/')}"),
+    )
+
+
+# The gates of an LSTM's tensors stand in Keras' order: input, forget, cell, output.
+_FEATURE_TAGGER = (
+    *(
+        _own(f"lstms.{index}.{direction}_layer.cell.{weight}", f"lstm.{index}.{direction}.{weight}")
+        for index in (0, 1)
+        for direction in ("forward", "backward")
+        for weight in ("kernel", "recurrent_kernel", "bias")
+    ),
+    *_dense("tagger.classifier.dense", "keras_bert.tagger.classifier", "keras_bert/tagger/classifier"),
+)
+
 ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
 CLASSIFIER, SPAN_HEAD = "classifier", "qa_outputs"
+FEATURE_TAGGER, SCALAR_MIX = "tagger", "tagger.mix"
 
 # By the attribute of a model that has the part. A part is in a file whole or not at all.
 PARTS = {
@@ -129,6 +151,9 @@ PARTS = {
     # Of sequences, of tokens or of choices, as `architectures` in the config says; Google's own is of sequences.
     CLASSIFIER: _output_layer("classifier.dense", "classifier", ""),
     SPAN_HEAD: _output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/"),
+    # Of a BiLSTM over frozen features, and of the weights of its layers where it learns them.
+    FEATURE_TAGGER: _FEATURE_TAGGER,
+    SCALAR_MIX: (_own("mix.layer_weights", "mix.layer_weights"), _own("mix.gamma", "mix.gamma")),
 }
 
 # All that is not the network of the paper's figure 1, but trained for one objective or task.

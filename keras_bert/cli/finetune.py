@@ -8,6 +8,7 @@ from keras_bert import files, settings
 from keras_bert.checkpoints.model_folder import find_model_folder, newest_pretrained, open_model_folder
 from keras_bert.cli.options import casing_option, given, run_options, run_settings, table_options, table_settings
 from keras_bert.config.classification import PROBLEM_TYPES
+from keras_bert.config.features import FEATURE_TRAINING, FEATURES, feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
@@ -28,12 +29,17 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 @click.option("--seeds", metavar="1,2,3", help="One run each, and what they come to: of the head, order and dropout.")
 @click.option("--epochs", type=click.FloatRange(min=0, min_open=True))
 @click.option("--freeze", is_flag=True, help="Train the head alone; the encoder stays as it is.")
+@click.option(
+    "--features",
+    type=click.Choice(FEATURES),
+    help="For tagging: a BiLSTM over these states of the encoder, which stays as it is (paper, table 7).",
+)
 @click.option("--sweep", is_flag=True, help="The paper's grid of batch size, learning rate and epochs.")
 @run_options
 @click.pass_context
 def finetune(
-    context, task, config, init, lower_case, from_scratch, kind, output, seeds, epochs, freeze, sweep, overrides, fresh,
-    data_dir, train, dev, test, texts, label, **run,
+    context, task, config, init, lower_case, from_scratch, kind, output, seeds, epochs, freeze, features, sweep,
+    overrides, fresh, data_dir, train, dev, test, texts, label, **run,
 ):  # fmt: skip
     """Fine-tune a BERT on a task, and keep the epoch that does best on the task's dev examples.
 
@@ -44,6 +50,7 @@ def finetune(
       python run.py finetune --task sst2 --init MODEL
       python run.py finetune --task mrpc --init MODEL --data-dir glue --seeds 1,2,3
       python run.py finetune --task text --init MODEL --train reviews.csv --text review --label stars
+      python run.py finetune --task ner --init MODEL --data-dir conll2003 --features concat_last4
     """
     if not task and not config:
         raise UserError("--task: needs the name of a task, or --config a recipe's file. Received: neither.")
@@ -61,12 +68,14 @@ def finetune(
                 "data.kind": _KINDS.get(kind),
                 "training.epochs": epochs,
                 "training.freeze": freeze or None,
+                "features.kind": features,
             }
         ),
         **{f"data.{key}": value for key, value in data.items()},
         **run_settings(**run),
     }
-    chosen = {**dict(settings.parse_override(text) for text in overrides), **flags}
+    of_features = {"name": f"{task}-{features}", **FEATURE_TRAINING} if features and not config else {}
+    chosen = {**of_features, **dict(settings.parse_override(text) for text in overrides), **flags}
     seeds = _seeds(seeds)
     if task == "glue" and not config:
         names = GLUE_RECIPES
@@ -74,7 +83,10 @@ def finetune(
         names = (config or task,)
     recipes = {name: _recipe(name, chosen) for name in names}
     for recipe in recipes.values():
-        open_model_folder(init, lower_case).require_positions(recipe.input.max_length)
+        folder = open_model_folder(init, lower_case)
+        folder.require_positions(recipe.input.max_length)
+        if recipe.features.kind:
+            feature_layers(recipe.features.kind, folder.config.num_hidden_layers)
 
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.training.run_folder import RunFolder

@@ -6,7 +6,16 @@ import os
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.names import CLASSIFIER, ENCODER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, POOLER, SPAN_HEAD
+from keras_bert.checkpoints.names import (
+    CLASSIFIER,
+    ENCODER,
+    FEATURE_TAGGER,
+    MASKED_LM_HEAD,
+    NEXT_SENTENCE_HEAD,
+    POOLER,
+    SCALAR_MIX,
+    SPAN_HEAD,
+)
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.models import parameters
@@ -18,6 +27,8 @@ _PARTS = {
     NEXT_SENTENCE_HEAD: "next sentence head",
     CLASSIFIER: "classifier",
     SPAN_HEAD: "head for the start and end of answers",
+    FEATURE_TAGGER: "tagger over frozen features",
+    SCALAR_MIX: "weights of the features' layers",
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from keras_bert import settings
 from keras_bert.config.checks import require, require_positive
 from keras_bert.config.classification import PROBLEM_TYPES, SINGLE_LABEL
+from keras_bert.config.features import TAGGING_TASKS, FeaturesConfig
 from keras_bert.config.reading import LONG, TRUNCATE
 from keras_bert.config.training import OptimizerConfig, RunConfig
 
@@ -122,8 +123,13 @@ class FinetuneConfig:
     from_scratch: bool = False
     data: TaskDataConfig = field(default_factory=TaskDataConfig)
     input: InputConfig = field(default_factory=InputConfig)
+    features: FeaturesConfig = field(default_factory=FeaturesConfig)
     optimizer: FinetuneOptimizerConfig = field(default_factory=FinetuneOptimizerConfig)
     training: FinetuneTrainingConfig = field(default_factory=FinetuneTrainingConfig)
+
+    def __post_init__(self):
+        fits = self.features.kind is None or self.task in TAGGING_TASKS
+        require(fits, "features", f"a task of tagging ({', '.join(TAGGING_TASKS)})", self.task)
 
     @classmethod
     def from_file(cls, path, overrides=None):

@@ -16,6 +16,8 @@ class TokenRows:
         second_starts: int32 [rows], the position in its row where the second segment begins; its length for none.
         extra: `{name: array [examples, ...]}` that a batch holds too: labels, weights, numbers of examples.
         token_extra: `{name: int32 [tokens]}` that a batch holds too, [batch, width], -1 at padding: labels of tokens.
+        token_files: `{name: file}` whose `read(int64 [batch, width])`, given places of tokens, gives what a batch holds
+            too, [batch, width, ...], 0 at padding: see `data.feature_files.FeatureFile`.
         group_starts: int64 [examples + 1], where each example's rows begin, for examples of several rows (choices);
             None where every row is an example.
     """
@@ -25,6 +27,7 @@ class TokenRows:
     second_starts: np.ndarray
     extra: dict
     token_extra: dict = dataclasses.field(default_factory=dict)
+    token_files: dict = dataclasses.field(default_factory=dict)
     group_starts: np.ndarray | None = None
 
     @property
@@ -115,6 +118,7 @@ class LengthBatches:
         seconds = tf.constant(self._rows.second_starts)
         extra = {name: tf.constant(values) for name, values in self._rows.extra.items()}
         token_extra = {name: tf.constant(values) for name, values in self._rows.token_extra.items()}
+        token_files = self._rows.token_files
         rows_of = self._rows_of_examples()
 
         def assemble(numbers, width):
@@ -132,10 +136,12 @@ class LengthBatches:
                 name: tf.where(mask & is_real[..., None], tf.gather(values, place), -1)
                 for name, values in token_extra.items()
             }
+            from_files = {name: _zero_outside(file.read(place), mask) for name, file in token_files.items()}
             batch = {name: tf.gather(values, example) for name, values in extra.items()}
             return {
                 **batch,
                 **of_tokens,
+                **from_files,
                 "input_word_ids": tf.where(mask, tf.gather(ids, place), self._pad_id),
                 "input_mask": tf.cast(mask, tf.int32),
                 "input_type_ids": tf.cast(second, tf.int32),
@@ -187,3 +193,10 @@ class LengthBatches:
             batches = random.permutation(len(plan))
             plan, widths = plan[batches], widths[batches]
         return plan, widths
+
+
+def _zero_outside(values, mask):
+    """`values` [..., of any more axes] where `mask` [...] is true, else 0."""
+    for _ in range(values.shape.rank - mask.shape.rank):
+        mask = mask[..., None]
+    return tf.where(mask, values, tf.zeros((), values.dtype))

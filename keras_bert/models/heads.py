@@ -1,5 +1,6 @@
 """From what a config says of a head to the model that has it."""
 
+from keras_bert.models.feature_tagger import BertFeatureTagger
 from keras_bert.models.multiple_choice import BertForMultipleChoice
 from keras_bert.models.sequence_classification import BertForSequenceClassification
 from keras_bert.models.span_extraction import BertForQuestionAnswering
@@ -12,8 +13,11 @@ _MODELS = {
         BertForTokenClassification,
         BertForMultipleChoice,
         BertForQuestionAnswering,
+        BertFeatureTagger,
     )
 }
+# What a model is made with beside its `BertConfig`, where its head's config says it.
+_HEAD_SETTINGS = ("num_labels", "features", "lstm_size")
 
 
 def model_with_head(config, head, **settings):
@@ -24,5 +28,5 @@ def model_with_head(config, head, **settings):
         head: the head's config, one of `config.heads.TASK_HEADS` in its values.
         settings: Keras' own: `dtype`, `name`.
     """
-    labels = {"num_labels": head.num_labels} if hasattr(head, "num_labels") else {}
-    return _MODELS[head.architecture](config, **labels, **settings)
+    of_head = {name: getattr(head, name) for name in _HEAD_SETTINGS if hasattr(head, name)}
+    return _MODELS[head.architecture](config, **of_head, **settings)

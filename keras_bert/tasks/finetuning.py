@@ -2,15 +2,18 @@
 
 import dataclasses
 import math
+import os
 import time
 
 import keras
 import tensorflow as tf
 
+from keras_bert import files
 from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.checkpoints.names import HEADS
 from keras_bert.data.length_batches import LengthBatches, choose_widths
 from keras_bert.tasks.evaluation import Evaluator
+from keras_bert.tasks.frozen_features import FrozenFeatures
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pictures import confusion_picture, loss_picture, write_pictures
 from keras_bert.training.budget import make_budget
@@ -62,7 +65,10 @@ class Finetuning:
             return finished
         began = time.perf_counter()
         self.build()
-        done = self.train(self.restore())
+        done = self.restore()
+        if self.config.features.kind:
+            self.take_features()
+        done = self.train(done)
         return self.write_results(done, began)
 
     def _lasts(self):
@@ -119,10 +125,13 @@ class Finetuning:
     def restore(self):
         """Takes the newest checkpoint, or the weights of `init`; returns the steps done."""
         training = self.config.training
-        clock = {"budget": self.budget} if training.minutes else {}
+        more = {"budget": self.budget} if training.minutes else {}
+        if not self.model.encoder.trainable:
+            # The blocks' variables, in a list, come into a checkpoint with the optimizer, which has none of these.
+            more["frozen"] = self.model.encoder.weights
         self.checkpoints = Checkpoints(
             self.run.checkpoints, training.keep_checkpoints, training.keep_every, self.is_chief,
-            model=self.model, optimizer=self.optimizer, **clock,
+            model=self.model, optimizer=self.optimizer, **more,
         )  # fmt: skip
         done = self.checkpoints.restore_newest(self.report)
         if done:
@@ -131,6 +140,15 @@ class Finetuning:
             loaded = self.folder.load_into(self.model, new_parts=HEADS)
             self.report("\n".join([f"Beginning from the weights of {self.folder.path}.", *loaded.lines()]))
         return done
+
+    def take_features(self):
+        """Gives the rows the features of the encoder, whose weights are there now."""
+        beside = files.join(os.path.dirname(os.path.abspath(self.run.path)), "features")
+        features = FrozenFeatures(
+            self.model, self.strategy, self.config.training.batch_size, self.tokenizer.vocabulary.pad_id,
+            self.config.features.folder or beside, self.report,
+        )  # fmt: skip
+        features.give({split: self.problem.rows(split) for split in ("train", *self.problem.dev_splits)})
 
     def train(self, first_step):
         """Trains from `first_step` to the end; returns the steps done."""

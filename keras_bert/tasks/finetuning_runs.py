@@ -10,8 +10,10 @@ from tensorboard.plugins.hparams import api as hparams
 
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.config.features import feature_layers
 from keras_bert.models.loading import model_tokenizer
 from keras_bert.tasks.finetuning import Finetuning
+from keras_bert.tasks.frozen_features import require_one_process
 from keras_bert.tasks.problems import open_problem
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.strategy import make_strategy
@@ -42,6 +44,9 @@ class FinetuningRuns:
         for line in self._folder.notes:
             report(line)
         self._folder.require_positions(config.input.max_length)
+        if config.features.kind:
+            feature_layers(config.features.kind, self._folder.config.num_hidden_layers)
+            require_one_process()
         self._tokenizer = model_tokenizer(self._folder)
         self.problem = open_problem(config, self._tokenizer)
         # What is wrong with the data is told before anything is written.

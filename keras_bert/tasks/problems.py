@@ -50,7 +50,7 @@ def open_problem(config, tokenizer, head=None, described=None):
     if name in QUESTION_ANSWERING or name == "qa":
         return _question_answering(name, data, config.input, tokenizer, described or {})
     if name in TAGGING:
-        return _tagging(TAGGING[name], data, config.input, tokenizer, head)
+        return _tagging(TAGGING[name], config, tokenizer, head)
     if name in MULTIPLE_CHOICE:
         task = MULTIPLE_CHOICE[name]
         files_of = _own_files(data) or (TfdsSource(download=True) if not data.folder and task.tfds else None)
@@ -119,11 +119,12 @@ def _question_answering(name, data, settings, tokenizer, described):
     )
 
 
-def _tagging(task, data, settings, tokenizer, head):
+def _tagging(task, config, tokenizer, head):
+    data, features = config.data, config.features if config.features.kind else None
     columns = {"word": _column(data.word), "label": _column(data.label)}
     given = {name: column for name, column in columns.items() if column is not None}
     own = _own_files(data) or _found_files(task, data.folder)
-    return TaggingProblem(task, own, tokenizer, settings.max_length, head, data.scheme, **given)
+    return TaggingProblem(task, own, tokenizer, config.input.max_length, head, data.scheme, features, **given)
 
 
 def _column(value):

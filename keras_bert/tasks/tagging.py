@@ -6,12 +6,13 @@ import functools
 import numpy as np
 import sklearn.metrics
 
+from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.data.label_schemes import SCHEMES, UnknownLabel, bio_labels, read_entities
 from keras_bert.data.word_rows import lay_out_words
 from keras_bert.errors import UserError
+from keras_bert.models.heads import model_with_head
 from keras_bert.models.tagging_objective import TaggingObjective
-from keras_bert.models.token_classification import BertForTokenClassification
 from keras_bert.tasks.scores import require_numbers
 from keras_bert.tasks.tagging_scores import entity_scores, label_scores
 
@@ -27,13 +28,14 @@ class TaggingProblem:
         files: `{split: path}`; each is read when it is asked for.
         tokenizer: the model's `WordPieceTokenizer`.
         max_length: the most tokens of a row, special tokens included.
-        head: the `TokenClassificationConfig` of a model that is trained; where None, the labels are those of the
-            split "train".
+        head: the `TokenClassificationConfig` or `FeatureTaggingConfig` of a model that is trained; where None, the
+            labels are those of the split "train".
         scheme: of `data.label_schemes.SCHEMES`, the files' own; each file's labels tell it where None.
+        features: a `FeaturesConfig` with a kind for a tagger over frozen features.
         options: what `task.read` takes beside the path: which columns.
 
     Attributes:
-        head: the `TokenClassificationConfig`.
+        head: the `TokenClassificationConfig`, or, over frozen features, the `FeatureTaggingConfig`.
         main_metric: `f1` of entities, else `accuracy`.
         metric_names: of what `evaluate` gives, those over all labels, the main one first.
         by_token: names of the model's outputs that are [batch, seq, …].
@@ -47,11 +49,12 @@ class TaggingProblem:
 
     by_token, per_cent = ("logits",), False
 
-    def __init__(self, task, files, tokenizer, max_length, head=None, scheme=None, **options):
+    def __init__(self, task, files, tokenizer, max_length, head=None, scheme=None, features=None, **options):
         if scheme not in (None, *SCHEMES):
             raise UserError(f"scheme: needs one of {', '.join(SCHEMES)}. Received: {scheme!r}.")
         self._task, self._files, self._options = task, dict(files), options
         self._tokenizer, self._max_length, self._scheme = tokenizer, max_length, scheme
+        self._features = features
         self.notes = []
         # Of each split once.
         self._words = functools.cache(self._read_words)
@@ -82,8 +85,8 @@ class TaggingProblem:
         return {"task": self._task.name, "max_length": self._max_length, **self._options}
 
     def make_model(self, bert_config, dtype=None):
-        """A new `BertForTokenClassification` for these labels."""
-        return BertForTokenClassification(bert_config, self.head.num_labels, dtype=dtype)
+        """A new `BertForTokenClassification` for these labels, or `BertFeatureTagger`."""
+        return model_with_head(bert_config, self.head, dtype=dtype)
 
     def rows(self, split):
         """The `TokenRows` of a split, with `labels` of its tokens: -1 where a token bears none."""
@@ -171,11 +174,16 @@ class TaggingProblem:
         if tagged.labels is None:
             raise UserError(f"{tagged.origin}: needs labels to train on. Received: words alone.")
         if not self._marks_entities:
-            return TokenClassificationConfig(tuple(sorted({*tagged.labels} - {None})))
+            return self._head_of(tuple(sorted({*tagged.labels} - {None})))
         types = self._entities("train").types
         if not types:
             raise UserError(f"{tagged.origin}: needs entities to train on. Received: no label but O.")
-        return TokenClassificationConfig(bio_labels(types))
+        return self._head_of(bio_labels(types))
+
+    def _head_of(self, labels):
+        if self._features is None:
+            return TokenClassificationConfig(labels)
+        return FeatureTaggingConfig(labels, self._features.kind, self._features.lstm_size)
 
     def _read_words(self, split):
         """The `TaggedWords` of a split."""

@@ -1,6 +1,5 @@
 """Checkpoints that are whole or not there: written aside, summed, then renamed."""
 
-import hashlib
 import json
 import re
 import tempfile
@@ -61,7 +60,7 @@ class Checkpoints:
             self._remove_cut_short()
             files.make_folder(aside)
             self._checkpoint.write(files.join(aside, "checkpoint"))
-            sums = {entry: _sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
+            sums = {entry: files.sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
             with files.atomic_write(files.join(aside, _STATE)) as stream:
                 json.dump({"step": step, "score": score, "unlogged": unlogged, "sha256": sums}, stream, indent=2)
             final = files.join(self.folder, name)
@@ -169,17 +168,9 @@ def _damage(folder):
         path = files.join(folder, name)
         if not files.exists(path):
             return f"{path}: is missing."
-        if _sha256(path) != digest:
+        if files.sha256(path) != digest:
             return f"{path}: is damaged (its SHA-256 is not the one written with it)."
     return None
-
-
-def _sha256(path):
-    digest = hashlib.sha256()
-    with files.open_file(path) as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _reason(error):

@@ -6,7 +6,14 @@ from keras_bert import files, settings
 from keras_bert.errors import UserError
 
 # What changes how a run is carried out, but not what comes out of it.
-MAY_DIFFER = ("training.strategy", "training.devices", "training.tpu", "training.max_minutes", "training.profile_at")
+MAY_DIFFER = (
+    "training.strategy",
+    "training.devices",
+    "training.tpu",
+    "training.max_minutes",
+    "training.profile_at",
+    "features.folder",
+)
 # What may grow: a run that goes on may be given more of it.
 MAY_GROW = ("training.steps", "training.minutes")
 

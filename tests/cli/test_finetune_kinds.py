@@ -106,3 +106,35 @@ def test_a_kind_of_task(kind, bert, tmp_path):
         assert 100 * sum(map(int.__eq__, right, given)) / 40 == pytest.approx(best)
     else:
         assert len(output.read_text(encoding="utf-8").splitlines()) == len(dev.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.slow
+def test_a_tagger_over_frozen_features(bert, tmp_path):
+    """Of its own name and rate unless told otherwise, and asked like any other."""
+    train, dev, run = tmp_path / "train.txt", tmp_path / "dev.txt", tmp_path / "run"
+    write_columns(train, 200, seed=1)
+    write_columns(dev, 40, seed=2)
+    given = ["--task", "ner", "--init", bert, "--train", train, "--dev", dev, "--features", "weighted_all"]
+    small = ["--set", "features.lstm_size=32", "--epochs", "12"]
+    said = give("finetune", *given, *SMALL, *small, "--set", "optimizer.learning_rate=2e-2", "--output", run)
+    assert "are computed once" in said and "Written: " in said
+    assert "name: ner-weighted_all" in (run / "config.yaml").read_text(encoding="utf-8")
+    best = json.load(open(run / "results.json", encoding="utf-8"))["splits"]["dev"]["f1"]
+    assert best > 0.9
+    figures = tmp_path / "figures.json"
+    give("evaluate", "--model", run / "model", "--dev", dev, "--output", figures)
+    assert json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"]["f1"] == pytest.approx(best, abs=1e-6)
+    output = tmp_path / "answers"
+    give("predict", "--model", run, "--input", dev, "--output", output)
+    assert len(output.read_text(encoding="utf-8").splitlines()) == len(dev.read_text(encoding="utf-8").splitlines())
+    assert "tagger over frozen features, the weights of the features' layers" in give("inspect", run)
+
+
+def test_features_are_for_taggers_and_for_models_deep_enough(bert):
+    """In one line each, before anything is read."""
+    for given, line in (
+        (("--task", "sst2", "--features", "last"), "features: needs a task of tagging (ner, pos, tokens)"),
+        (("--task", "pos", "--features", "concat_last4"), "need a model of 4 layers or more. Received: one of 2"),
+    ):
+        result = CliRunner().invoke(main, ["finetune", *given, "--init", bert, "--set", "input.max_length=32"])
+        assert result.exit_code == 2 and line in result.output and result.output.strip().count("\n") == 0

@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
-from tiny import pretraining_batch, random_model, random_weights
+from tiny import pretraining_batch, random_model, random_weights, without_dropout
 
 from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.checkpoints.names import model_variables
+from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.heads import model_with_head
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 pytestmark = pytest.mark.parity("torch", "transformers")
@@ -14,6 +17,29 @@ pytestmark = pytest.mark.parity("torch", "transformers")
 @pytest.fixture(scope="module")
 def model():
     return random_model()
+
+
+def test_an_encoder_with_a_tagger_of_ours_opens_as_a_bert_model(tmp_path):
+    """Nothing is missing, and not used are only the tensors under `keras_bert.`."""
+    import torch
+    import transformers
+
+    head = FeatureTaggingConfig(("O", "B-X"), "weighted_all", 8)
+    tagger = model_with_head(without_dropout(), head)
+    random_weights(tagger)
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(55))])
+    write_model_folder(str(tmp_path / "tagger"), tagger, vocabulary, lower_case=True, head=head, task={"task": "ner"})
+    theirs, info = transformers.AutoModel.from_pretrained(str(tmp_path / "tagger"), output_loading_info=True)
+    assert type(theirs).__name__ == "BertModel" and not info["missing_keys"] and not info["mismatched_keys"]
+    ours = {name.huggingface.name for name, _ in model_variables(tagger) if name.attribute.startswith("tagger.")}
+    assert set(info["unexpected_keys"]) == ours and all(name.startswith("keras_bert.") for name in ours)
+    batch = pretraining_batch(tagger.config)
+    names = {"input_ids": "input_word_ids", "attention_mask": "input_mask", "token_type_ids": "input_type_ids"}
+    with torch.no_grad():
+        states = theirs.eval()(**{name: torch.tensor(batch[ours]).long() for name, ours in names.items()})[0].numpy()
+    real = batch["input_mask"].astype(bool)
+    features = tagger.frozen_features({name: batch[name] for name in names.values()}).numpy()[:, :, -1]
+    np.testing.assert_allclose(features[real], states[real], rtol=1e-5, atol=1e-5)
 
 
 @pytest.fixture(scope="module")

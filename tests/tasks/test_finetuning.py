@@ -110,6 +110,19 @@ def test_freezing_leaves_the_encoder_as_it_was(init, glue, tmp_path):
     assert abs(after.model.classifier.dense.kernel.numpy()).max() > 0.01
 
 
+@pytest.mark.slow
+def test_a_frozen_encoder_goes_on_as_it_was(init, glue, tmp_path):
+    """From a checkpoint alone: a run that goes on does not read `init` again."""
+    path = tmp_path / "run"
+    overrides = {"data.folder": glue, "training.freeze": True, "training.steps": 4}
+    FinetuningRuns(finetune_config(init, **overrides), quiet).one(str(path))
+    (path / "results.json").unlink()
+    FinetuningRuns(finetune_config(init, **{**overrides, "training.steps": 6}), quiet).one(str(path))
+    before, after = keras_bert.load(init), keras_bert.load(str(path))
+    for old, new in zip(before.encoder.weights, after.encoder.weights, strict=True):
+        np.testing.assert_array_equal(old.numpy(), new.numpy(), old.path)
+
+
 def test_from_scratch_the_weights_are_not_those_of_init(init, glue, tmp_path):
     config = finetune_config(init, **{"data.folder": glue, "from_scratch": True, "optimizer.learning_rate": 1e-9})
     path = str(tmp_path / "run")

@@ -1,0 +1,192 @@
+"""Features of tokens on disk: computed once, and read by training from where they lie.
+
+A file of features is a folder with `features.npy`, float32 [tokens, layers, hidden], which NumPy opens too, and
+`made_of.json`: what it was made of, and the .npy's SHA-256.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import math
+import os
+import shutil
+
+import numpy as np
+import tensorflow as tf
+from numpy.lib import format as npy
+
+from keras_bert import files
+from keras_bert.errors import UserError
+
+_FEATURES, _MADE_OF, _LOCK = "features.npy", "made_of.json", ".lock"
+_FORMAT = 1
+_MAGIC = npy.magic(1, 0)
+_ITEM = np.dtype("<f4")
+
+
+class FeatureFile:
+    """A finished file of features, mapped into memory.
+
+    Attributes:
+        path: the .npy.
+        shape: (tokens, layers, hidden).
+    """
+
+    def __init__(self, path, shape):
+        self.path, self.shape = path, tuple(shape)
+        _, layers, hidden = self.shape
+        # TensorFlow maps whole files. As the header is as long as some states, the file is all rows of one length.
+        self._header_rows = len(_header(self.shape)) // (hidden * _ITEM.itemsize)
+        with tf.device("CPU:0"):
+            self._rows = tf.raw_ops.ImmutableConst(
+                dtype=tf.float32,
+                shape=[self._header_rows + math.prod(self.shape[:2]), hidden],
+                memory_region_name=os.path.abspath(path),
+            )
+        self._layers = layers
+
+    def read(self, places):
+        """The features [..., layers, hidden] float32 of the tokens at `places`, an int64 tensor [...]."""
+        layer = tf.range(self._layers, dtype=tf.int64)
+        return tf.gather(self._rows, self._header_rows + places[..., None] * self._layers + layer)
+
+
+class FeatureRoom:
+    """The folder with the files of features of several runs.
+
+    Args:
+        path: a folder on this machine, which is made.
+
+    Raises:
+        UserError: the path is remote.
+    """
+
+    def __init__(self, path):
+        if files.is_remote(path):
+            raise UserError(
+                "features.folder: needs a folder on this machine, as its files are mapped into memory. "
+                f"Received: {path}."
+            )
+        self.path = path
+        files.make_folder(path)
+
+    @contextlib.contextmanager
+    def alone(self, report):
+        """No other process is in such a block for this folder; `report` takes a line where that must be waited for."""
+        with open(files.join(self.path, _LOCK), "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                report(f"Another run makes features in {self.path}; waiting for it.")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def folder(self, name, made_of):
+        """Where the file named so and made of that stands."""
+        digest = hashlib.sha256(json.dumps([_FORMAT, made_of], sort_keys=True).encode()).hexdigest()
+        return files.join(self.path, f"{name}-{digest[:12]}")
+
+    def open(self, name, made_of, shape, report):
+        """The `FeatureFile`, or None where there is none that is whole; `report` takes a line on one that is not.
+
+        Args:
+            name: of the file, for people.
+            made_of: plain mapping that tells it from others.
+            shape: (tokens, layers, hidden).
+        """
+        folder = self.folder(name, made_of)
+        if not files.exists(folder):
+            return None
+        fault = _fault(folder, made_of, shape)
+        if fault:
+            report(f"{fault} It is made anew.")
+            return None
+        return FeatureFile(files.join(folder, _FEATURES), shape)
+
+    def require_space(self, size):
+        """Raises `UserError` where the disk has not so many bytes."""
+        free = shutil.disk_usage(self.path).free
+        if size > free:
+            raise UserError(
+                f"{self.path}: needs {megabytes(size)} for the features. Received: {megabytes(free)} that are free. "
+                "Make room, or give a folder elsewhere: --set features.folder=DIR"
+            )
+
+    @contextlib.contextmanager
+    def writing(self, name, made_of, shape):
+        """Function (first token, states [tokens, layers, hidden]) that writes a part of a file.
+
+        The file is there when the block ends without an error, and when all of it was written.
+
+        Raises:
+            UserError: it cannot be written (a full disk, …).
+        """
+        header = _header(shape)
+        try:
+            with files.whole_folder(self.folder(name, made_of)) as aside:
+                path = files.join(aside, _FEATURES)
+                with open(path, "wb") as stream:
+                    stream.write(header)
+                    yield _writer(stream, len(header), shape)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                files.write_json(
+                    files.join(aside, _MADE_OF), {"format": _FORMAT, "made_of": made_of, "sha256": files.sha256(path)}
+                )
+        except OSError as error:
+            raise UserError(
+                f"{self.path}: the features cannot be written ({error.strerror or error}). "
+                "Make room, or give a folder elsewhere: --set features.folder=DIR"
+            ) from error
+
+
+def feature_bytes(shape):
+    """Of a file of this shape."""
+    return len(_header(shape)) + math.prod(shape) * _ITEM.itemsize
+
+
+def megabytes(size):
+    """Bytes as people read them."""
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+
+
+def _writer(stream, begin, shape):
+    tokens, *of_token = shape
+    token_bytes = math.prod(of_token) * _ITEM.itemsize
+
+    def write(first, states):
+        if list(states.shape[1:]) != of_token or not 0 <= first <= first + len(states) <= tokens:
+            raise ValueError(f"states: need the shape of {shape} from {first} on. Received: {states.shape}.")
+        stream.seek(begin + first * token_bytes)
+        stream.write(np.ascontiguousarray(states, _ITEM).data)
+
+    return write
+
+
+def _header(shape):
+    """The .npy's bytes before the array, as many as a whole number of states [hidden] have."""
+    text = repr({"descr": _ITEM.str, "fortran_order": False, "shape": tuple(map(int, shape))}).encode()
+    unit = int(shape[-1]) * _ITEM.itemsize
+    length = -(-(len(_MAGIC) + 2 + len(text) + 1) // unit) * unit
+    size = length - len(_MAGIC) - 2
+    return _MAGIC + size.to_bytes(2, "little") + text.ljust(size - 1) + b"\n"
+
+
+def _fault(folder, made_of, shape):
+    """What is wrong with a file of features, in one sentence; None when it is whole and made of that."""
+    path, said = files.join(folder, _FEATURES), files.join(folder, _MADE_OF)
+    try:
+        with files.open_file(said) as stream:
+            told = json.loads(stream.read())
+    except (OSError, ValueError):
+        return f"{said}: cannot be read."
+    if not isinstance(told, dict) or told.get("format") != _FORMAT or told.get("made_of") != made_of:
+        return f"{folder}: is made of something else."
+    if files.size(path) != feature_bytes(shape):
+        return f"{path}: has {files.size(path) or 0:,} bytes and needs {feature_bytes(shape):,}."
+    with files.open_file(path) as stream:
+        header = _header(shape)
+        if stream.read(len(header)) != header or files.sha256(path) != told.get("sha256"):
+            return f"{path}: is damaged (its SHA-256 is not the one written with it)."
+    return None
