@@ -15,7 +15,7 @@ MAY_DIFFER = (
     "features.folder",
 )
 # What may grow: a run that goes on may be given more of it.
-MAY_GROW = ("training.steps", "training.minutes")
+MAY_GROW = ("training.steps", "training.minutes", "training.epochs")
 
 # What the vocabulary and the shards in a run's folder are made from.
 DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size", "init")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -90,6 +91,13 @@ def test_a_finished_run_is_not_run_again(run, init, glue):
     said = []
     again = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), said.append).one(path)
     assert again == results and any("is finished" in line for line in said)
+
+
+def test_a_finished_run_may_be_given_more_epochs(run, init, glue, tmp_path):
+    path = str(tmp_path / "run")
+    shutil.copytree(run[0], path)
+    results = FinetuningRuns(finetune_config(init, **{"data.folder": glue, "training.epochs": 5}), quiet).one(path)
+    assert results["steps"] == 150 and figures(path)[: len(figures(run[0]))] == figures(run[0])
 
 
 def test_patience_ends_a_run_that_gets_no_better(init, glue, tmp_path):
