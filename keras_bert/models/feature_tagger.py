@@ -1,18 +1,15 @@
 """The model for a label of each token whose encoder stays as it is."""
 
-import dataclasses
-
 import keras
 from keras import ops
 
-from keras_bert.config.bert import BertConfig
 from keras_bert.config.features import WEIGHTED, feature_layers
 from keras_bert.layers.lstm_tagging_head import LstmTaggingHead
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertFeatureTagger(keras.Model):
+class BertFeatureTagger(EncoderWithHeads):
     """A BiLSTM tagger over the states of a frozen encoder (paper, section 5.3 and table 7).
 
     Args:
@@ -32,15 +29,12 @@ class BertFeatureTagger(keras.Model):
     """
 
     def __init__(self, config, num_labels, features="concat_last4", lstm_size=768, **kwargs):
-        super().__init__(**kwargs)
-        self.config = config
+        # The pooler takes no part; with it the encoder's weights are those of a whole BertModel.
+        super().__init__(config, **kwargs)
         self.num_labels = num_labels
         self.features = features
         self.lstm_size = lstm_size
         self.feature_layers = feature_layers(features, config.num_hidden_layers)
-        policy = self.dtype_policy
-        # The pooler takes no part; with it the encoder's weights are those of a whole BertModel.
-        self.encoder = BertEncoder(config, dtype=policy, name="encoder")
         self.encoder.trainable = False
         self.tagger = LstmTaggingHead(
             num_labels,
@@ -50,15 +44,10 @@ class BertFeatureTagger(keras.Model):
             lstm_size,
             config.hidden_dropout_prob,
             config.initializer_range,
-            dtype=policy,
+            dtype=self.dtype_policy,
             name="tagger",
         )
         self.build()
-
-    def build(self, input_shape=None):
-        if self.built:
-            return
-        self.tagger.build()
 
     def frozen_features(self, inputs):
         """What is kept of an encoder's dict: [batch, seq, layers, hidden] float32, dropout off, of padding too."""
@@ -71,14 +60,8 @@ class BertFeatureTagger(keras.Model):
 
     def get_config(self):
         return {
-            "name": self.name,
-            "dtype": self.dtype_policy.name,
-            "config": dataclasses.asdict(self.config),
+            **super().get_config(),
             "num_labels": self.num_labels,
             "features": self.features,
             "lstm_size": self.lstm_size,
         }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "config": BertConfig(**config["config"])})

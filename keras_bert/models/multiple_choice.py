@@ -1,17 +1,13 @@
 """The model that picks one of several continuations or answers."""
 
-import dataclasses
-
 import keras
 from keras import ops
 
-from keras_bert.config.bert import BertConfig
-from keras_bert.layers.classification_head import ClassificationHead
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertForMultipleChoice(keras.Model):
+class BertForMultipleChoice(EncoderWithHeads):
     """One number a choice, of its pooled [CLS] under dropout and a dense layer (paper, section 4.4).
 
     Args:
@@ -24,24 +20,9 @@ class BertForMultipleChoice(keras.Model):
     """
 
     def __init__(self, config, **kwargs):
-        super().__init__(**kwargs)
-        self.config = config
-        policy = self.dtype_policy
-        self.encoder = BertEncoder(config, dtype=policy, name="encoder")
-        self.classifier = ClassificationHead(
-            1,
-            config.hidden_size,
-            config.hidden_dropout_prob,
-            config.initializer_range,
-            dtype=policy,
-            name="classifier",
-        )
+        super().__init__(config, **kwargs)
+        self.classifier = self.make_classifier(1)
         self.build()
-
-    def build(self, input_shape=None):
-        if self.built:
-            return
-        self.classifier.build((None, self.config.hidden_size))
 
     def call(self, inputs, training=False):
         *_, seq = ops.shape(inputs["input_word_ids"])
@@ -50,10 +31,3 @@ class BertForMultipleChoice(keras.Model):
         is_there = ops.any(inputs["input_mask"] > 0, axis=-1)
         logits = ops.reshape(self.classifier(pooled, training=training), ops.shape(is_there))
         return {"logits": ops.where(is_there, logits, float("-inf"))}
-
-    def get_config(self):
-        return {"name": self.name, "dtype": self.dtype_policy.name, "config": dataclasses.asdict(self.config)}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "config": BertConfig(**config["config"])})

@@ -1,17 +1,14 @@
 """The model that is pretrained: the encoder under its two heads."""
 
-import dataclasses
-
 import keras
 
-from keras_bert.config.bert import BertConfig
 from keras_bert.layers.masked_lm_head import MaskedLMHead
 from keras_bert.layers.next_sentence_head import NextSentenceHead
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertForPreTraining(keras.Model):
+class BertForPreTraining(EncoderWithHeads):
     """Masked LM and next sentence prediction over one encoder (paper, section 3.1).
 
     Call arguments:
@@ -22,10 +19,8 @@ class BertForPreTraining(keras.Model):
     """
 
     def __init__(self, config, **kwargs):
-        super().__init__(**kwargs)
-        self.config = config
+        super().__init__(config, **kwargs)
         policy = self.dtype_policy
-        self.encoder = BertEncoder(config, dtype=policy, name="encoder")
         self.mlm_head = MaskedLMHead(
             config.vocab_size,
             config.hidden_size,
@@ -38,12 +33,6 @@ class BertForPreTraining(keras.Model):
         self.nsp_head = NextSentenceHead(config.hidden_size, config.initializer_range, dtype=policy, name="nsp_head")
         self.build()
 
-    def build(self, input_shape=None):
-        if self.built:
-            return
-        self.mlm_head.build((None, None, self.config.hidden_size))
-        self.nsp_head.build((None, self.config.hidden_size))
-
     def call(self, inputs, training=False):
         encoded = self.encoder(inputs, training=training)
         mlm_logits = self.mlm_head(
@@ -52,10 +41,3 @@ class BertForPreTraining(keras.Model):
             positions=inputs.get("masked_lm_positions"),
         )
         return {"mlm_logits": mlm_logits, "nsp_logits": self.nsp_head(encoded["pooled_output"])}
-
-    def get_config(self):
-        return {"name": self.name, "dtype": self.dtype_policy.name, "config": dataclasses.asdict(self.config)}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "config": BertConfig(**config["config"])})

@@ -1,16 +1,12 @@
 """The model for classes, several labels or a number of a text or a pair of texts."""
 
-import dataclasses
-
 import keras
 
-from keras_bert.config.bert import BertConfig
-from keras_bert.layers.classification_head import ClassificationHead
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.encoder_with_heads import EncoderWithHeads
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertForSequenceClassification(keras.Model):
+class BertForSequenceClassification(EncoderWithHeads):
     """The pooled [CLS] under dropout and a dense layer (paper, section 4.1).
 
     Args:
@@ -24,25 +20,10 @@ class BertForSequenceClassification(keras.Model):
     """
 
     def __init__(self, config, num_labels, **kwargs):
-        super().__init__(**kwargs)
-        self.config = config
+        super().__init__(config, **kwargs)
         self.num_labels = num_labels
-        policy = self.dtype_policy
-        self.encoder = BertEncoder(config, dtype=policy, name="encoder")
-        self.classifier = ClassificationHead(
-            num_labels,
-            config.hidden_size,
-            config.hidden_dropout_prob,
-            config.initializer_range,
-            dtype=policy,
-            name="classifier",
-        )
+        self.classifier = self.make_classifier(num_labels)
         self.build()
-
-    def build(self, input_shape=None):
-        if self.built:
-            return
-        self.classifier.build((None, self.config.hidden_size))
 
     def call(self, inputs, training=False):
         pooled = self.encoder(inputs, training=training)["pooled_output"]
@@ -50,12 +31,6 @@ class BertForSequenceClassification(keras.Model):
 
     def get_config(self):
         return {
-            "name": self.name,
-            "dtype": self.dtype_policy.name,
-            "config": dataclasses.asdict(self.config),
+            **super().get_config(),
             "num_labels": self.num_labels,
         }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**{**config, "config": BertConfig(**config["config"])})
