@@ -5,7 +5,7 @@ import os
 import click
 
 from keras_bert import files, settings
-from keras_bert.checkpoints.model_folder import find_model_folder, newest_pretrained, open_model_folder
+from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
 from keras_bert.cli.options import casing_option, given, run_options, run_settings, table_options, table_settings
 from keras_bert.config.classification import PROBLEM_TYPES
 from keras_bert.config.features import FEATURE_TRAINING, FEATURES, feature_layers
@@ -13,6 +13,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
+from keras_bert.tasks.glue import GLUE
 
 _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 
@@ -58,7 +59,7 @@ def finetune(
         raise UserError("--sweep: needs one seed; --set training.seed=N chooses it. Received: --seeds as well.")
     data = table_settings(data_dir, train, dev, test, texts, label)
     init = init or _newest()
-    find_model_folder(init)
+    folder = open_model_folder(init, lower_case)
     flags = {
         **given(
             {
@@ -78,12 +79,11 @@ def finetune(
     chosen = {**of_features, **dict(settings.parse_override(text) for text in overrides), **flags}
     seeds = _seeds(seeds)
     if task == "glue" and not config:
-        names = GLUE_RECIPES
+        names = [name for name, of_glue in GLUE.items() if not of_glue.trained_by]
     else:
         names = (config or task,)
     recipes = {name: _recipe(name, chosen) for name in names}
     for recipe in recipes.values():
-        folder = open_model_folder(init, lower_case)
         folder.require_positions(recipe.input.max_length)
         if recipe.features.kind:
             feature_layers(recipe.features.kind, folder.config.num_hidden_layers)
@@ -99,9 +99,6 @@ def finetune(
         _glue(recipes, output, seeds)
     else:
         _one(next(iter(recipes.values())), output, seeds, sweep)
-
-
-GLUE_RECIPES = ("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli")
 
 
 def _one(recipe, output, seeds, sweep):
