@@ -23,7 +23,7 @@ class Evaluator:
     """Computes a model's outputs for rows of any lengths.
 
     Args:
-        problem: what is judged; see `tasks.sequence_problem.SequenceProblem`.
+        problem: what is judged; see `tasks.problems`.
         model: its Keras model.
         pad_id: the id of [PAD].
         strategy: the `tf.distribute.Strategy` in whose scope the model was made.

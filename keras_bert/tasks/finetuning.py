@@ -36,7 +36,7 @@ class Finetuning:
     Args:
         config: a `FinetuneConfig`.
         run: the `RunFolder`, which is settled here.
-        problem: what is learned and how it is judged; see `tasks.sequence_problem.SequenceProblem`.
+        problem: what is learned and how it is judged; see `tasks.problems`.
         folder: the `ModelFolder` to begin from.
         tokenizer: its `WordPieceTokenizer`.
         strategy: the `tf.distribute.Strategy`.
@@ -209,11 +209,10 @@ class Finetuning:
         }
         pictures = {}
         for split in problem.dev_splits:
-            outputs, figures = self.evaluate(split)
+            outputs, figures = self.evaluate.outputs(problem.rows(split))
             if split == problem.dev_splits[0]:
                 problem.tune(split, outputs)
-                figures |= problem.evaluate(split, outputs)
-            results["splits"][split] = figures
+            results["splits"][split] = {**figures, **problem.evaluate(split, outputs)}
             results["baseline"][split] = problem.baseline(split)
             results["warnings"] += problem.remarks(split, outputs)
             confusion = problem.confusion(split, outputs)

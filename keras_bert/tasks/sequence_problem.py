@@ -131,8 +131,7 @@ class SequenceProblem:
 
     def baseline(self, split):
         """The scores of the most frequent answer in training, as `evaluate`'s."""
-        training = load_examples(self.task, "train", self._source)
-        return majority_scores(self.head, self.task.metrics, training.labels, self._labels(split))
+        return majority_scores(self.head, self.task.metrics, self.examples("train").labels, self._labels(split))
 
     def tune(self, split, outputs):
         """Nothing is chosen on the dev examples."""
