@@ -128,5 +128,5 @@ def _tagging(task, config, tokenizer, head):
 
 
 def _column(value):
-    """A column's number or its name."""
-    return int(value) if value is not None and value.lstrip("-").isdigit() else value
+    """A column's number or its name, as a recipe has it or, a number already, a model's folder."""
+    return int(value) if value is not None and str(value).lstrip("-").isdigit() else value

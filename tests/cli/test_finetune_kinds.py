@@ -81,6 +81,7 @@ def test_a_kind_of_task(kind, bert, tmp_path):
     write(dev, 40, seed=2)
     run = tmp_path / "run"
     given = ["--task", kind, "--init", bert, "--train", train, "--dev", dev, "--output", run]
+    given += ["--label", "1"] if kind == "ner" else []  # The folder of the model keeps it, for evaluation.
     lengths = ["--set", "input.max_question_length=4"]
     said = give("finetune", *given, *SMALL, *lengths, "--epochs", "4")
     assert "Written: " in said
