@@ -39,27 +39,33 @@ def launch(context, workers, command):
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, pass_on)
-    statuses = _wait(processes)
-    failed = [index for index, status in enumerate(statuses) if status]
-    if failed:
-        click.echo(f"Worker {failed[0]} ended with status {statuses[failed[0]]}; all are stopped.", err=True)
-    context.exit(statuses[failed[0]] if failed else 0)
+    failed = first_to_fail(processes)
+    if failed is None:
+        context.exit(0)
+    status = processes[failed].returncode
+    click.echo(f"Worker {failed} ended with status {status}; all are stopped.", err=True)
+    context.exit(status if status > 0 else 128 - status)  # As a shell says that a signal ended it.
 
 
-def _wait(processes):
-    """The exit statuses when all have ended; the others are stopped when one fails."""
-    first_failure = None
-    while any(process.poll() is None for process in processes):
-        if first_failure is None and any(process.poll() for process in processes):
-            first_failure = time.monotonic()
-            for process in processes:
-                if process.poll() is None:
+def first_to_fail(processes):
+    """When all have ended, the index of the one that failed first, if any; it has the others stopped."""
+    failed = None
+    while True:
+        running = [process for process in processes if process.poll() is None]
+        if failed is None:
+            # One that failed of itself comes before one that a signal ended (< 0), should both be seen at once.
+            failures = [index for index, process in enumerate(processes) if process.returncode]
+            failed = max(failures, key=lambda index: processes[index].returncode, default=None)
+            if failed is not None:
+                patience = time.monotonic() + GRACE_SECONDS
+                for process in running:
                     process.terminate()
-        if first_failure is not None and time.monotonic() > first_failure + GRACE_SECONDS:
-            for process in processes:
+        elif time.monotonic() > patience:
+            for process in running:
                 process.kill()
+        if not running:
+            return failed
         time.sleep(0.1)
-    return [process.returncode for process in processes]
 
 
 def _free_ports(count):

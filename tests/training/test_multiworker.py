@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from corpus import write_corpus
 
+from keras_bert.cli.launch import first_to_fail
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RECIPE = """
 model: {vocab_size: 120, hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 32,
@@ -51,3 +53,14 @@ def test_one_that_fails_stops_all(tmp_path):
     result = run("launch", "--workers", "2", "--", "pretrain", "--set", "training.stepz=1", cwd=tmp_path)
     assert result.returncode == 2
     assert "training.stepz: no such setting" in result.stderr and "all are stopped" in result.stderr
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_the_one_that_failed_is_named_not_those_stopped_for_it(failing):
+    """Whichever place it has: a worker ended by the launcher's own signal is no reason."""
+    processes = [
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)" if index != failing else "exit(2)"])
+        for index in range(2)
+    ]
+    assert first_to_fail(processes) == failing
+    assert [process.returncode for process in processes] == ([2, -15] if failing == 0 else [-15, 2])
