@@ -16,19 +16,16 @@ median of the rounds' ratios. The seconds that compiling took are printed beside
 `--clock cpu --threads 1` counts processor seconds, for machines that are never idle.
 """
 
-import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
 import click
+from contestant import CLOCKS, Contestant, run
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BATCH, MAX_LENGTH, RATE, SEED = 32, 128, 3e-5, 1
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 NAMES = ("ours", "run_glue", "dynamic", "grouped")
 
 
@@ -127,40 +124,18 @@ def sentences(data_dir, count):
     return examples.texts[0][:count], examples.labels[:count]
 
 
-class Contestant:
-    """A process that trains an epoch when told to."""
-
-    def __init__(self, name, settings, threads):
-        self.process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", __file__, "--contestant", name, json.dumps(settings)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads), "TF_CPP_MIN_LOG_LEVEL": "3"},
-        )
-        self.first = self.turn()
-
-    def turn(self):
-        """`{"seconds", "loss"}` of an epoch."""
-        print("go", file=self.process.stdin, flush=True)
-        line = self.process.stdout.readline()
-        if not line:
-            raise click.ClickException(f"A contestant ended early: {self.process.args[5]}")
-        return json.loads(line)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
-def serve(name, init, data_dir, examples, threads, clock):
-    answers, sys.stdout = sys.stdout, sys.stderr
+def serve(name, settings):
+    """A contestant: each turn is an epoch, of which it tells the seconds and the loss."""
+    *given, clock = settings
     build = build_ours if name == "ours" else build_theirs(name)
-    epoch = build(init, data_dir, examples, threads)
-    for _ in sys.stdin:
+    epoch = build(*given)
+
+    def turn(_):
         began = CLOCKS[clock]()
         loss = epoch()
-        print(json.dumps({"seconds": CLOCKS[clock]() - began, "loss": loss}), file=answers, flush=True)
+        return {"seconds": CLOCKS[clock]() - began, "loss": loss}
+
+    return turn
 
 
 @click.command()
@@ -176,15 +151,16 @@ def main(init, data_dir, examples, rounds, contestants, threads, clock):
     names = contestants.split(",")
     settings = [init, data_dir, examples, threads, clock]
     running = {name: Contestant(name, settings, threads) for name in names}
+    first = {name: one.ask()["seconds"] for name, one in running.items()}
     found = []
     for number in range(1, rounds + 1):
-        found.append({name: one.turn()["seconds"] for name, one in running.items()})
+        found.append({name: one.ask()["seconds"] for name, one in running.items()})
         click.echo(f"round {number}: " + ", ".join(f"{name} {seconds:.1f} s" for name, seconds in found[-1].items()))
     for name, one in running.items():
         one.close()
         seconds = [turn[name] for turn in found]
         median = statistics.median(seconds)
-        line = f"{name:10} {median:8.1f} s an epoch of {examples:,}, first {one.first['seconds']:.1f} s"
+        line = f"{name:10} {median:8.1f} s an epoch of {examples:,}, first {first[name]:.1f} s"
         if "ours" in running and name != "ours":
             ratios = sorted(turn[name] / turn["ours"] for turn in found)
             line += f"; ours is {statistics.median(ratios):.2f} times as fast [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
@@ -192,8 +168,4 @@ def main(init, data_dir, examples, rounds, contestants, threads, clock):
 
 
 if __name__ == "__main__":
-    if "--contestant" in sys.argv:
-        place = sys.argv.index("--contestant")
-        serve(sys.argv[place + 1], *json.loads(sys.argv[place + 2]))
-    else:
-        main()
+    run(main, serve)

@@ -22,6 +22,7 @@ import time
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from contestant import Contestant, run  # noqa: E402
 from serving_contestants import CONTESTANTS  # noqa: E402
 
 SIZES = {
@@ -42,11 +43,7 @@ def main():
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0, help="of a turn, for each shape")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
-    parser.add_argument("--folder", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.worker:
-        return work(arguments.worker, arguments.folder, arguments.threads)
     if not arguments.vocab:
         parser.error("--vocab is needed")
     contestants = [name for name in arguments.contestants.split(",") if is_installed(name)]
@@ -76,7 +73,7 @@ def write_classifier(folder, size, vocab):
         "config = BertConfig(vocab_size=len(vocabulary), **json.loads(size))\n"
         "labels = ClassificationConfig(('negative', 'positive'))\n"
         "model = BertForSequenceClassification(config, 2)\n"
-        "write_model_folder(folder, model, vocabulary, lower_case=True, classification=labels)\n"
+        "write_model_folder(folder, model, vocabulary, lower_case=True, head=labels)\n"
     )
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     environment = {**os.environ, "PYTHONPATH": root, "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -103,9 +100,10 @@ def make_texts(vocab):
 
 def compare(size, contestants, folder, arguments):
     texts = make_texts(arguments.vocab)
-    workers = {name: Worker(name, folder, arguments.threads) for name in contestants}
+    threads = arguments.threads
+    workers = {name: Contestant(name, [folder, threads], threads) for name in contestants}
     try:
-        answers = {name: np.array(worker.ask(texts["32 mixed"][0], 0)["answer"]) for name, worker in workers.items()}
+        answers = {name: np.array(worker.ask([texts["32 mixed"][0], 0])["answer"]) for name, worker in workers.items()}
         for name, answer in answers.items():
             difference = np.abs(answer - answers[contestants[0]]).max()
             if difference > TOLERANCE.get(name, 1e-4):
@@ -117,7 +115,7 @@ def compare(size, contestants, folder, arguments):
                     times = [
                         time
                         for batch in batches
-                        for time in workers[name].ask(batch, arguments.seconds / BATCHES)["times"]
+                        for time in workers[name].ask([batch, arguments.seconds / BATCHES])["times"]
                     ]
                     turns[shape][name].append(1000 * statistics.median(times))
     finally:
@@ -136,49 +134,24 @@ def spread(values, digits):
     return f"{middle:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-class Worker:
-    """A contestant in a process of its own, which works only when asked."""
+def serve(name, settings):
+    """A contestant: a turn answers texts for so many seconds and tells the answer and the seconds of each time."""
+    folder, threads = settings
+    scratch = tempfile.TemporaryDirectory()
+    predict = CONTESTANTS[name][0](folder, threads, scratch.name)
 
-    def __init__(self, name, folder, threads):
-        command = [sys.executable, os.path.abspath(__file__), "--worker", name, "--folder", folder]
-        command += ["--threads", str(threads)]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
-        self._name = name
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=environment,
-        )
+    def turn(request, scratch=scratch):  # Holds the folder as long as it is asked.
+        texts, seconds = request
+        answer, times = predict(texts), []  # The first call is not measured.
+        end = time.perf_counter() + seconds
+        while not times or time.perf_counter() < end:
+            start = time.perf_counter()
+            predict(texts)
+            times.append(time.perf_counter() - start)
+        return {"answer": np.asarray(answer).tolist(), "times": times}
 
-    def ask(self, texts, seconds):
-        self._process.stdin.write(json.dumps({"texts": texts, "seconds": seconds}) + "\n")
-        self._process.stdin.flush()
-        for line in self._process.stdout:
-            if line.startswith("{"):
-                return json.loads(line)
-        sys.exit(f"{self._name} ended. Run: {' '.join(self._process.args)}")
-
-    def close(self):
-        self._process.stdin.close()
-        self._process.wait()
-
-
-def work(name, folder, threads):
-    with tempfile.TemporaryDirectory() as scratch:
-        predict = CONTESTANTS[name][0](folder, threads, scratch)
-        for line in sys.stdin:
-            request = json.loads(line)
-            answer, times = predict(request["texts"]), []  # The first call is not measured.
-            end = time.perf_counter() + request["seconds"]
-            while not times or time.perf_counter() < end:
-                start = time.perf_counter()
-                predict(request["texts"])
-                times.append(time.perf_counter() - start)
-            print(json.dumps({"answer": np.asarray(answer).tolist(), "times": times}), flush=True)
+    return turn
 
 
 if __name__ == "__main__":
-    main()
+    run(main, serve)

@@ -26,15 +26,12 @@ best rate of a float32 product of 3072 x 3072 by any framework in the same round
 
 import dataclasses
 import importlib.util
-import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 
 import click
 import psutil
+from contestant import CLOCKS, Contestant, run
 from training_contestants import BUILDERS, PACKAGES, make_batch
 
 from keras_bert.config.bert import BertConfig
@@ -45,7 +42,6 @@ BASELINE = "transformers-gathered"
 PREDICTIONS = {128: 20, 512: 77}
 STEPS_BEFORE_THE_CLOCK, MATMUL_SIZE, MATMULS = 3, 3072, 3
 OTHERS_SHARE, ROUNDS_NEEDED = 0.10, 3
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 @dataclasses.dataclass
@@ -67,70 +63,40 @@ class Shape:
         return self.batch_size * training_flops(self.config, self.sequence_length, self.predictions) / 1e9
 
 
-class Contestant:
-    """A process that trains when told to."""
-
-    def __init__(self, name, shape, threads, clock):
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-W",
-                "ignore",
-                __file__,
-                "--contestant",
-                name,
-                json.dumps([dataclasses.asdict(shape), threads, clock]),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(threads), "TF_CPP_MIN_LOG_LEVEL": "3"},
-        )
-        self._answer()
-
-    def turn(self, seconds):
-        """Seconds a step, the best product's GFLOP/s, and the share of the processors that others took."""
-        before, began = psutil.cpu_times(), time.perf_counter()
-        print(seconds, file=self.process.stdin, flush=True)
-        answer = self._answer()
-        elapsed = (time.perf_counter() - began) * psutil.cpu_count()
-        after = psutil.cpu_times()
-        busy = sum(getattr(after, kind) - getattr(before, kind) for kind in ("user", "system", "softirq", "steal"))
-        busy += after.nice - before.nice
-        return answer["step"], answer["gigaflops"], max(0.0, busy - answer["cpu"]) / elapsed
-
-    def _answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise click.ClickException(f"A contestant ended early: {' '.join(self.process.args[5:])}")
-        return json.loads(line)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
-def serve(name, shape, threads, clock):
-    """The life of a contestant: builds, says so, then answers each line of standard input with one turn."""
+def serve(name, settings):
+    """A contestant: a turn takes so many seconds and tells those of a step, a product's GFLOP/s and its own CPU time."""
+    shape, threads, clock = settings
+    shape = Shape(**shape)
     config = shape.config
     batch = make_batch(config, shape.batch_size, shape.sequence_length, shape.predictions)
-    answers, sys.stdout = sys.stdout, sys.stderr
     step, matmul = BUILDERS[name](config, batch, threads)
     for _ in range(STEPS_BEFORE_THE_CLOCK):
         step()
         matmul(MATMUL_SIZE)
-    print(json.dumps("ready"), file=answers, flush=True)
-    for line in sys.stdin:
+
+    def turn(seconds):
         cpu = time.process_time()
         step()  # Brings its memory back into the caches.
-        times = _times(step, float(line), clock)
+        times = _times(step, seconds, clock)
         products = [_times(lambda: matmul(MATMUL_SIZE), 0, clock)[0] for _ in range(MATMULS)]
-        answer = {
+        return {
             "step": statistics.median(times),
             "gigaflops": 2 * MATMUL_SIZE**3 / min(products) / 1e9,
             "cpu": time.process_time() - cpu,
         }
-        print(json.dumps(answer), file=answers, flush=True)
+
+    return turn
+
+
+def take_turn(contestant, seconds):
+    """Seconds a step, the best product's GFLOP/s, and the share of the processors that others took."""
+    before, began = psutil.cpu_times(), time.perf_counter()
+    answer = contestant.ask(seconds)
+    elapsed = (time.perf_counter() - began) * psutil.cpu_count()
+    after = psutil.cpu_times()
+    busy = sum(getattr(after, kind) - getattr(before, kind) for kind in ("user", "system", "softirq", "steal"))
+    busy += after.nice - before.nice
+    return answer["step"], answer["gigaflops"], max(0.0, busy - answer["cpu"]) / elapsed
 
 
 def _times(function, seconds, clock):
@@ -149,9 +115,10 @@ def run_rounds(shape, names, turns, seconds, threads, clock):
     contestants, rounds = {}, []
     try:
         for name in names:
-            contestants[name] = Contestant(name, shape, threads, clock)
+            contestants[name] = Contestant(name, [dataclasses.asdict(shape), threads, clock], threads)
+            contestants[name].ask(0)  # Builds and compiles; the others wait.
         for number in range(1, turns + 1):
-            rounds.append({name: contestant.turn(seconds) for name, contestant in contestants.items()})
+            rounds.append({name: take_turn(contestant, seconds) for name, contestant in contestants.items()})
             _print_round(number, rounds[-1], clock)
     finally:
         for contestant in contestants.values():
@@ -219,14 +186,8 @@ def _installed(names):
 @click.option("--seconds", default=3.0, show_default=True, help="Length of a turn, one step at least.")
 @click.option("--threads", default=2, show_default=True, help="Threads of each.")
 @click.option("--clock", default="wall", show_default=True, type=click.Choice(list(CLOCKS)), help="What is counted.")
-@click.option("--contestant", nargs=2, hidden=True)
-def main(models, shapes, contestants, turns, seconds, threads, clock, contestant):
+def main(models, shapes, contestants, turns, seconds, threads, clock):
     """Prints a table for each model and shape."""
-    if contestant:
-        name, arguments = contestant
-        shape, threads, clock = json.loads(arguments)
-        serve(name, Shape(**shape), threads, clock)
-        return
     names = list(_installed(contestants.split(",")))
     for model in models.split(","):
         for text in shapes.split(","):
@@ -238,4 +199,4 @@ def main(models, shapes, contestants, turns, seconds, threads, clock, contestant
 
 
 if __name__ == "__main__":
-    main()
+    run(main, serve)

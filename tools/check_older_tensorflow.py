@@ -76,8 +76,9 @@ def open_version(folder, made):
     import tensorflow as tf
 
     signature = tf.saved_model.load(folder).signatures["serving_default"]
-    names = signature.structured_input_signature[1]
-    answers = signature(**{name: tf.constant(TEXTS) for name in names})
+    specs = signature.structured_input_signature[1]
+    columns = {1: TEXTS, 2: [[text, "cat"] for text in TEXTS]}  # The latter are choices.
+    answers = signature(**{name: tf.constant(columns[spec.shape.rank]) for name, spec in specs.items()})
     numbers = {name: output.numpy() for name, output in answers.items() if output.dtype.is_floating}
     if not all(np.isfinite(values).all() for values in numbers.values()):
         sys.exit(f"{folder}: an answer is not a number")

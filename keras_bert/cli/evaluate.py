@@ -44,7 +44,7 @@ def evaluate(context, model, split, noises, output, **data):
     for name, disturbance in disturbances.items():
         problem.noise = disturbance
         for of_split in splits_like(problem, split):
-            found.setdefault(of_split, {})[name or "as it is"] = finetuned.evaluate(of_split)[1]
+            found.setdefault(of_split, {})[name or "as it is"] = finetuned.evaluate(of_split)
     for line in problem.notes:
         click.echo(line)
     for line in evaluation_lines(found, problem):

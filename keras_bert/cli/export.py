@@ -30,9 +30,12 @@ from keras_bert.quiet import import_tensorflow
 @click.option(
     "--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="A masked LM's pieces for a [MASK]."
 )
+@click.option(
+    "--n-best", type=click.IntRange(min=1), default=5, show_default=True, help="Answers to a question about a passage."
+)
 @casing_option
 @click.pass_context
-def export(context, model, output, dtype, jit, encoder_only, top_k, lower_case):
+def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lower_case):
     """Write a model as TensorFlow Serving runs it: strings in, answers out.
 
     \b
@@ -52,7 +55,7 @@ def export(context, model, output, dtype, jit, encoder_only, top_k, lower_case):
     from keras_bert.export.serving_function import serving_function
     from keras_bert.models.loading import load
 
-    function = serving_function(load(model, lower_case), dtype, jit, top_k, encoder_only)
+    function = serving_function(load(model, lower_case), dtype, jit, top_k, n_best, encoder_only)
     version = write_version(output, function, jit)
     for name, specs in function.inputs.items():
         click.echo(f"{name}: {', '.join(spec.name for spec in specs)} → {', '.join(function.outputs(name))}")

@@ -1,6 +1,7 @@
 """`run.py vocab`."""
 
 import os
+import shlex
 
 import click
 
@@ -68,8 +69,5 @@ def vocab(context, inputs, size, extend, unused, cased, output):
     if str(corpus.report):
         click.echo(str(corpus.report))
     click.echo(summary)
-    options = " --cased" if cased else ""
-    click.echo(
-        f"Written: {output}. "
-        f"Next: python run.py prepare --input '{inputs[0]}' --vocab {output}{options} --output prepared"
-    )
+    given = "".join(f" --input {shlex.quote(path)}" for path in inputs) + (" --cased" if cased else "")
+    click.echo(f"Written: {output}. Next: python run.py prepare{given} --vocab {output} --output prepared")

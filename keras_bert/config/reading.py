@@ -1,5 +1,6 @@
 """How a model reads its texts: the lengths and the cutting that it was fine-tuned with."""
 
+import contextlib
 import dataclasses
 
 from keras_bert.config.checks import require
@@ -8,6 +9,30 @@ from keras_bert.errors import UserError
 FIELD = "keras_bert"  # config.json's field for what Hugging Face has no name for.
 TRUNCATE, HEAD_TAIL, WINDOWS = LONG = ("truncate", "head_tail", "windows")
 SHORTEST = 3  # [CLS] and the two [SEP] of a pair.
+
+
+@contextlib.contextmanager
+def named_field(path):
+    """Turns a `ValueError` of a setting into a `UserError` that names the config and its field."""
+    try:
+        yield
+    except ValueError as error:
+        raise UserError(f"{path}: {FIELD}.{error}") from None
+
+
+def said_of(cls, fields, path, **otherwise):
+    """A dataclass of what a config says in `keras_bert` under its fields' names; `otherwise` where it does not.
+
+    Raises:
+        UserError: a value that cannot be.
+    """
+    said = fields.get(FIELD) or {}
+    with named_field(path):
+        require(isinstance(said, dict), FIELD, "an object", said)
+        names = {field.name for field in dataclasses.fields(cls)}
+        return cls(
+            **{**otherwise, **{name: value for name, value in said.items() if name in names and value is not None}}
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,15 +65,9 @@ class ReadingConfig:
         Raises:
             UserError: a value that cannot be.
         """
-        said = fields.get(FIELD) or {}
-        try:
-            require(isinstance(said, dict), FIELD, "an object", said)
-            names = {field.name for field in dataclasses.fields(cls)}
-            given = {name: value for name, value in said.items() if name in names and value is not None}
-            config = cls(**{"max_length": max_position_embeddings, **given})
+        config = said_of(cls, fields, path, max_length=max_position_embeddings)
+        with named_field(path):
             config._check(max_position_embeddings)
-        except ValueError as error:
-            raise UserError(f"{path}: {FIELD}.{error}") from None
         return config
 
     def to_fields(self):
@@ -60,5 +79,5 @@ class ReadingConfig:
         require(is_length, "max_length", f"{SHORTEST} to {longest} tokens", self.max_length)
         require(self.long in LONG, "long", f"one of {', '.join(LONG)}", self.long)
         require(isinstance(self.pair, bool), "pair", "true or false", self.pair)
-        is_stride = self.stride is None or isinstance(self.stride, int) and 0 < self.stride < self.max_length
-        require(is_stride, "stride", f"1 to {self.max_length - 1} tokens", self.stride)
+        is_stride = self.stride is None or isinstance(self.stride, int) and self.stride > 0
+        require(is_stride, "stride", "1 token or more", self.stride)

@@ -25,7 +25,7 @@ class Network:
             self._widened = [(variable, WidenedWeight(variable, dtype)) for variable in matrices]
 
     def encode(self, inputs):
-        """`{"sequence_output" [batch, seq, hidden], "pooled_output" [batch, hidden]}` of the encoder's dict."""
+        """What `unpadded.encode` gives for the encoder's dict."""
 
         def compute(inputs):
             return self.run(lambda model: encode(getattr(model, "encoder", model), inputs, self._jit))

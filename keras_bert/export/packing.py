@@ -28,6 +28,10 @@ class Rows(NamedTuple):
             return places
         return places + tf.where(inside >= self.heads[:, tf.newaxis], self.gaps[:, tf.newaxis], 0)
 
+    def taken(self, numbers):
+        """The rows of these numbers, int32 `[rows]`; of `Rows` without gaps."""
+        return Rows(self.values, tf.gather(self.starts, numbers), tf.gather(self.lengths, numbers))
+
     @classmethod
     def of(cls, ragged):
         """Of `[batch, (pieces)]`, as tokenizers give it."""
@@ -51,20 +55,23 @@ def head_and_tail(rows, kept):
     return rows._replace(lengths=kept.lengths, heads=kept.lengths // 4, gaps=rows.lengths - kept.lengths)
 
 
-def windows(rows, room, stride):
+def windows(rows, room, stride, last_is_full=True):
     """Windows over rows that are too long: `(Rows of windows, int32 [windows] the row that each is of)`.
 
     Args:
         rows: `Rows` without gaps.
         room: int32 [batch], the most pieces of each row's windows.
         stride: int, pieces from the beginning of one to that of the next.
+        last_is_full: whether the last window of a row begins before its turn, so that it is as long as the others.
     """
     stride = tf.maximum(tf.minimum(stride, room), 1)
     last = tf.maximum(rows.lengths - room, 0)
     counts = (last + stride - 1) // stride + 1
     row = tf.repeat(tf.range(tf.size(counts)), counts)
     number = tf.range(tf.size(row)) - tf.gather(tf.cumsum(counts, exclusive=True), row)
-    begins = tf.minimum(number * tf.gather(stride, row), tf.gather(last, row))
+    begins = number * tf.gather(stride, row)
+    if last_is_full:
+        begins = tf.minimum(begins, tf.gather(last, row))
     lengths = tf.minimum(tf.gather(rows.lengths, row) - begins, tf.gather(room, row))
     return Rows(rows.values, tf.gather(rows.starts, row) + begins, lengths), row
 
@@ -78,7 +85,7 @@ def windows_of_pairs(firsts, seconds, longest, stride):
     beside = tf.minimum(firsts.lengths, tf.maximum(longest // 2, longest - seconds.lengths))
     kept = tf.where(is_long, beside, firsts.lengths)
     seconds, pair = windows(seconds, longest - kept, stride)
-    return Rows(firsts.values, tf.gather(firsts.starts, pair), tf.gather(kept, pair)), seconds, pair
+    return firsts._replace(lengths=kept).taken(pair), seconds, pair
 
 
 def padded_lengths(longest, finest):

@@ -3,17 +3,26 @@
 import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.config.answering import AnsweringConfig
 from keras_bert.config.classification import ClassificationConfig
+from keras_bert.config.feature_tagging import FeatureTaggingConfig
+from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.config.reading import ReadingConfig
+from keras_bert.config.span_extraction import SpanExtractionConfig
+from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.export.classification import classification_signatures
 from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_signatures
+from keras_bert.export.multiple_choice import multiple_choice_signatures
 from keras_bert.export.network import FLOAT32, Network
+from keras_bert.export.question_answering import question_answering_signatures
 from keras_bert.export.reader import Reader
+from keras_bert.export.tagging import tagging_signatures
 from keras_bert.models.pretraining import BertForPreTraining
 
 DEFAULT = "serving_default"
-TOP_K = 5
+TOP_K = N_BEST = 5
+_AT_ONCE = 32
 
 
 class ServingFunction:
@@ -45,6 +54,24 @@ class ServingFunction:
         tensors = (tf.constant(value, spec.dtype) for value, spec in zip(values, specs, strict=True))
         return {name: output.numpy() for name, output in self.signatures[signature](*tensors).items()}
 
+    def answers_by_length(self, signature, *columns):
+        """A list with `{output: array}` of each row, computed beside rows of about its length.
+
+        Args:
+            signature: its name.
+            columns: a list of n str, or of n lists of str, for each input.
+        """
+        columns = [list(column) for column in columns]
+        lengths = [sum(_length(value) for value in row) for row in zip(*columns, strict=True)]
+        order = sorted(range(len(lengths)), key=lengths.__getitem__)
+        found = [None] * len(order)
+        for first in range(0, len(order), _AT_ONCE):
+            batch = order[first : first + _AT_ONCE]
+            outputs = self.answer(signature, *(_batch([column[index] for index in batch]) for column in columns))
+            for place, index in enumerate(batch):
+                found[index] = {name: values[place] for name, values in outputs.items()}
+        return found
+
     def outputs(self, signature):
         """Names of what a signature gives."""
         return sorted(self.signatures[signature].structured_outputs)
@@ -54,7 +81,7 @@ class ServingFunction:
         return self._network.tracked(self.signatures.values())
 
 
-def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, encoder_only=False):
+def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, n_best=N_BEST, encoder_only=False):
     """The `ServingFunction` of a model.
 
     Args:
@@ -62,22 +89,42 @@ def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, encoder_only=F
         dtype: what weights are stored in, one of `network.DTYPES`; all is computed in float32.
         jit: whether XLA compiles the network.
         top_k: how many pieces a masked LM gives for each [MASK].
+        n_best: how many answers a model gives to a question about a passage.
         encoder_only: whether the vectors are wanted, whatever head the model has.
 
     Raises:
         UserError: config.json says of texts what cannot be exported.
     """
     folder = open_model_folder(bert.path)
-    positions = bert.config.max_position_embeddings
-    reading = ReadingConfig.from_fields(folder.other_fields, positions, f"{bert.path}/config.json")
+    positions, path = bert.config.max_position_embeddings, f"{bert.path}/config.json"
+    reading = ReadingConfig.from_fields(folder.other_fields, positions, path)
     reader = Reader(bert.config, bert.tokenizer, reading, few_lengths=jit)
     network = Network(bert.model, dtype, jit)
-    if encoder_only:
-        signatures = encoder_signatures(reader, network)
-    elif isinstance(bert.head, ClassificationConfig):
-        signatures = classification_signatures(bert.head, reader, network)
-    elif isinstance(bert.model, BertForPreTraining):
+    head = None if encoder_only else bert.head
+    if isinstance(head, ClassificationConfig):
+        signatures = classification_signatures(head, reader, network)
+    elif isinstance(head, (TokenClassificationConfig, FeatureTaggingConfig)):
+        signatures = tagging_signatures(head, reader, network)
+    elif isinstance(head, SpanExtractionConfig):
+        answering = AnsweringConfig.from_fields(folder.other_fields, path)
+        signatures = question_answering_signatures(answering, reader, network, n_best)
+    elif isinstance(head, MultipleChoiceConfig):
+        signatures = multiple_choice_signatures(reader, network)
+    elif not encoder_only and isinstance(bert.model, BertForPreTraining):
         signatures = masked_lm_signatures(reader, network, top_k)
     else:
         signatures = encoder_signatures(reader, network)
     return ServingFunction(signatures, reader, network)
+
+
+def _length(value):
+    """Characters of a text, or of a list of texts."""
+    return len(value) if isinstance(value, str) else sum(map(len, value))
+
+
+def _batch(values):
+    """Texts as they are; lists of texts filled up with "" to the longest."""
+    if all(isinstance(value, str) for value in values):
+        return values
+    most = max(map(len, values))
+    return [[*value, *[""] * (most - len(value))] for value in values]

@@ -17,7 +17,8 @@ def encode(encoder, inputs, keeps_padding=False):
         inputs: its dict, each [batch, seq] int32; seq is 1 or more.
         keeps_padding: computes padding too, because XLA needs shapes that do not depend on values.
 
-    Returns a dict: `sequence_output` [batch, seq, hidden], 0 at padding, and `pooled_output` [batch, hidden].
+    Returns a dict: `sequence_output` [batch, seq, hidden], 0 at padding, and, where there is a pooler, `pooled_output`
+        [batch, hidden].
     """
     tokens = _Tokens(inputs["input_mask"], keeps_padding)
     ids, types = (tokens.taken(tf.reshape(inputs[name], [-1])) for name in ("input_word_ids", "input_type_ids"))
@@ -26,8 +27,10 @@ def encode(encoder, inputs, keeps_padding=False):
         states = block.attention_layer_norm(states + _attend(block.attention, states, tokens))
         states = block.output_layer_norm(states + block.output_dense(block.activation(block.intermediate(states))))
     sequence = tokens.side_by_side(states)
-    pooled = encoder.pooler(sequence[:, :1])
-    return {"sequence_output": tf.where(tokens.is_real[..., tf.newaxis], sequence, 0.0), "pooled_output": pooled}
+    outputs = {"sequence_output": tf.where(tokens.is_real[..., tf.newaxis], sequence, 0.0)}
+    if encoder.pooler is not None:
+        outputs["pooled_output"] = encoder.pooler(sequence[:, :1])
+    return outputs
 
 
 class _Tokens:

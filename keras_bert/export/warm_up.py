@@ -10,6 +10,8 @@ import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2  # noqa: F401
 from tensorflow.core.framework import tensor_pb2  # noqa: F401  Registers TensorProto.
 
+from keras_bert.export.multiple_choice import CHOICES
+from keras_bert.export.tagging import WORDS
 from keras_bert.files import join, make_folder
 
 FOLDER, FILE = "assets.extra", "tf_serving_warmup_requests"
@@ -52,15 +54,19 @@ def write_warm_up(folder, model_name, inputs, reader):
 
 
 def _values(spec, length, reader):
-    """One row for one input, of `length` tokens or, of strings, about as many."""
+    """One row for one input, of `length` tokens or, of strings, about as many; where there are choices, of two."""
     word = next(
         (token for token in reader.vocabulary.tokens if token.isascii() and token.isalpha()),
         reader.vocabulary.tokens[-1],
     )
     if spec.dtype == tf.string:
         words = [word] * max(1, length - 2)
-        return [" ".join(words)] if spec.shape.rank == 1 else [words]
-    return [[{"input_word_ids": reader.vocabulary.ids[word], "input_mask": 1}.get(spec.name, 0)] * length]
+        row = words if spec.name == WORDS else " ".join(words)
+        choices = 2 if spec.name == CHOICES else 0
+    else:
+        row = [{"input_word_ids": reader.vocabulary.ids[word], "input_mask": 1}.get(spec.name, 0)] * length
+        choices = 2 if spec.shape.rank == 3 else 0
+    return [[row] * choices if choices else row]
 
 
 def _request(model_name, signature, inputs):

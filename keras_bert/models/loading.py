@@ -90,7 +90,7 @@ class LoadedModel:
         if self.head:
             raise UserError(
                 f"{self.path}: needs a head for whole texts. Received: {self.head.architecture}. "
-                "Call the model itself, or: python run.py predict --model MODEL"
+                "Give it to serving_function (docs/serving.md), or: python run.py predict --model MODEL"
             )
         return self.fill(texts, top_k)
 

@@ -5,18 +5,16 @@ import functools
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
-from keras_bert.data.length_batches import LengthBatches, choose_widths
+from keras_bert.data.length_batches import every_row_once
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.files import exists, join
 from keras_bert.models.loading import load
 from keras_bert.tasks.problems import open_problem
+from keras_bert.tasks.question_answering import N_BEST
 from keras_bert.training.outputs import all_outputs
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import make_strategy
-
-# Each width is traced once.
-_MOST_WIDTHS = 4
 
 
 class Evaluator:
@@ -38,14 +36,17 @@ class Evaluator:
         self._step = Step(strategy, model, problem.objective)
 
     def __call__(self, split):
-        """`(outputs, {name: figure})` of a split that has labels; see `training.outputs.all_outputs`."""
-        outputs, figures = self.outputs(self._problem.rows(split))
-        return outputs, {**figures, **self._problem.evaluate(split, outputs)}
+        """`{name: figure}` of a split that has labels: the objective's, and the scores."""
+        answers, figures = self.answers(split)
+        return {**figures, **self._problem.evaluate(split, answers)}
 
-    def outputs(self, rows):
-        """`(outputs, {name: figure of the objective})` of `TokenRows`."""
-        widths = choose_widths(rows.lengths, _MOST_WIDTHS)
-        batches = LengthBatches(rows, self._batch_size, 0, self._pad_id, widths, shuffle=False).all_batches()
+    def answers(self, split):
+        """`(the problem's answers, {name: figure of the objective})` of a split."""
+        outputs, figures = self._outputs(self._problem.rows(split))
+        return self._problem.answers(split, outputs), figures
+
+    def _outputs(self, rows):
+        batches = every_row_once(rows, self._batch_size, self._pad_id)
         return all_outputs(self._step, self._strategy.experimental_distribute_dataset(batches), self._problem.by_token)
 
 
@@ -83,7 +84,7 @@ class FinetunedModel:
     @functools.cached_property
     def serving_function(self):
         """The `ServingFunction` of the model: what its export answers."""
-        return serving_function(self._loaded)
+        return serving_function(self._loaded, n_best=N_BEST)
 
 
 def splits_like(problem, name):

@@ -160,7 +160,7 @@ class Finetuning:
             return "training.batch_size", training.batch_size
 
         def evaluate(done):
-            return {f"eval_{name}": value for name, value in self.evaluate(split)[1].items()}
+            return {f"eval_{name}": value for name, value in self.evaluate(split).items()}
 
         def score(figures):
             return -figures[f"eval_{problem.main_metric}"]
@@ -209,13 +209,13 @@ class Finetuning:
         }
         pictures = {}
         for split in problem.dev_splits:
-            outputs, figures = self.evaluate.outputs(problem.rows(split))
+            answers, figures = self.evaluate.answers(split)
             if split == problem.dev_splits[0]:
-                problem.tune(split, outputs)
-            results["splits"][split] = {**figures, **problem.evaluate(split, outputs)}
+                problem.tune(split, answers)
+            results["splits"][split] = {**figures, **problem.evaluate(split, answers)}
             results["baseline"][split] = problem.baseline(split)
-            results["warnings"] += problem.remarks(split, outputs)
-            confusion = problem.confusion(split, outputs)
+            results["warnings"] += problem.remarks(split, answers)
+            confusion = problem.confusion(split, answers)
             if confusion is not None:
                 results["splits"][split]["confusion"] = confusion.tolist()
                 pictures[f"confusion_{split}"] = confusion_picture(confusion, problem.head.labels, split)

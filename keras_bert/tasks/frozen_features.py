@@ -10,12 +10,9 @@ import tqdm
 
 from keras_bert.checkpoints.names import ENCODER, model_parts
 from keras_bert.data.feature_files import FeatureRoom, feature_bytes, megabytes
-from keras_bert.data.length_batches import LengthBatches, choose_widths
+from keras_bert.data.length_batches import every_row_once, few_widths
 from keras_bert.errors import UserError
 from keras_bert.training.strategy import tf_config_workers
-
-# Each width is traced once.
-_MOST_WIDTHS = 4
 
 
 class FrozenFeatures:
@@ -58,7 +55,7 @@ class FrozenFeatures:
                 )
                 self._room.require_space(size)
             lengths = [of_split.lengths for of_split in missing.values()]
-            widths = choose_widths(np.concatenate(lengths), _MOST_WIDTHS) if missing else []
+            widths = few_widths(np.concatenate(lengths)) if missing else []
             for split, of_split in missing.items():
                 self._compute(split, of_split, widths)
                 self._found(split, of_split)
@@ -86,7 +83,7 @@ class FrozenFeatures:
 
     def _compute(self, split, rows, widths):
         strategy = self._strategy
-        batches = LengthBatches(rows, self._batch_size, 0, self._pad_id, widths, shuffle=False).all_batches()
+        batches = every_row_once(rows, self._batch_size, self._pad_id, widths)
 
         with (
             self._room.writing(split, self._made_of(rows), self._shape(rows)) as write,

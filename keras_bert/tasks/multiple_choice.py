@@ -11,6 +11,7 @@ import scipy.special
 from keras_bert.config.classification import SINGLE_LABEL
 from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.errors import UserError
+from keras_bert.export.serving_function import DEFAULT
 from keras_bert.files import atomic_write
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.multiple_choice import BertForMultipleChoice
@@ -106,49 +107,61 @@ class MultipleChoiceProblem:
         """The `TokenRows` of a split, one a choice in groups, with `labels`: 0 for all where they are hidden."""
         return self._layout(split)
 
-    def evaluate(self, split, outputs):
-        """`{"accuracy": float}` of a split with labels.
+    def answers(self, split, outputs):
+        """List of float64 [choices], the logits of each example, without those of choices that it has not.
 
         Args:
             split: its name.
             outputs: `{"logits": list of arrays [choices or more]}`, the examples in their order.
 
         Raises:
-            UserError: the labels are hidden, or an output is no number.
+            UserError: an output is no number.
         """
-        return self._scores(split, self.predictions(split, outputs))
+        choices = self.examples(split).choices
+        rows = [
+            np.asarray(row, "float64")[: len(of_example)]
+            for row, of_example in zip(outputs["logits"], choices, strict=True)
+        ]
+        require_numbers(np.array([np.isfinite(row).all() for row in rows]))
+        return rows
 
-    def predictions(self, split, outputs):
-        """int [examples]: the choice of each, the first of equal ones."""
-        return np.array([logits.argmax() for logits in self._logits(split, outputs)])
+    def served_answers(self, split, function):
+        """`answers`, of the model's `ServingFunction`."""
+        examples = self.examples(split)
+        served = function.answers_by_length(DEFAULT, examples.contexts, examples.beginnings, examples.choices)
+        return [row["logits"][: len(choices)].astype("float64") for row, choices in zip(served, examples.choices)]
+
+    def evaluate(self, split, answers):
+        """`{"accuracy": float}` of a split with labels. Raises `UserError` where they are hidden."""
+        return self._scores(split, _chosen(answers))
 
     def baseline(self, split):
         """The scores, as `evaluate`'s, of the place that is right most often in training."""
         (place, _), *_ = Counter(self._labels("train")).most_common(1)
         return self._scores(split, np.full(len(self.examples(split)), place))
 
-    def tune(self, split, outputs):
+    def tune(self, split, answers):
         """Nothing is chosen on the dev examples."""
 
-    def remarks(self, split, outputs):
+    def remarks(self, split, answers):
         """Lines that a person must see: predictions that are all alike."""
-        predicted = self.predictions(split, outputs)
+        predicted = _chosen(answers)
         if len(predicted) > 1 and len(set(predicted.tolist())) == 1:
             yield (
                 f"Every example of {split} is predicted as choice {predicted[0]}: the training failed. "
                 "Try another seed, a lower learning rate or more epochs."
             )
 
-    def confusion(self, split, outputs):
+    def confusion(self, split, answers):
         """None: the places of choices are no classes."""
 
-    def write_predictions(self, split, outputs, path):
+    def write_predictions(self, split, answers, path):
         """Writes one JSON object an example, as `read_choices` reads them, `label` the choice of the model, with the
         `probabilities` of all."""
         examples = self.examples(split)
         rows = zip(examples.ids, examples.contexts, examples.beginnings, examples.choices, strict=True)
         with atomic_write(path) as stream:
-            for (id, context, beginning, choices), logits in zip(rows, self._logits(split, outputs), strict=True):
+            for (id, context, beginning, choices), logits in zip(rows, answers, strict=True):
                 row = {} if id is None else {"id": id}
                 row |= {"context": context, **({"question": beginning} if beginning else {}), "choices": choices}
                 row |= {"label": int(logits.argmax()), "probabilities": scipy.special.softmax(logits).tolist()}
@@ -180,16 +193,6 @@ class MultipleChoiceProblem:
         rows.extra["labels"] = np.array(examples.labels or [0] * len(examples), np.int32)
         return rows
 
-    def _logits(self, split, outputs):
-        """List of float64 [choices] of each example, without those that it has not."""
-        choices = self.examples(split).choices
-        rows = [
-            np.asarray(row, "float64")[: len(of_example)]
-            for row, of_example in zip(outputs["logits"], choices, strict=True)
-        ]
-        require_numbers(np.array([np.isfinite(row).all() for row in rows]))
-        return rows
-
     def _labels(self, split):
         examples = self.examples(split)
         if examples.labels is None:
@@ -198,3 +201,8 @@ class MultipleChoiceProblem:
 
     def _scores(self, split, predicted):
         return {"accuracy": float(np.mean(np.array(self._labels(split)) == predicted))}
+
+
+def _chosen(answers):
+    """int [examples]: the choice of each, the first of equal ones."""
+    return np.array([logits.argmax() for logits in answers])

@@ -11,11 +11,11 @@ from keras_bert.config.classification import MULTI_LABEL, REGRESSION, Classifica
 from keras_bert.data.tables import read_table
 from keras_bert.data.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
+from keras_bert.export.serving_function import DEFAULT
 from keras_bert.files import atomic_write
 
 STANDARD_STREAM = "-"
-# Sorted by length, and so many of them computed at once.
-_WINDOW, _BATCH = 4096, 32
+_WINDOW = 4096  # Texts that are sorted by length.
 
 
 def answers_texts(path):
@@ -33,8 +33,8 @@ def predict_splits(model, splits, output):
     """
     paths = []
     for split in splits:
-        outputs, _ = model.evaluate.outputs(model.problem.rows(split))
-        written = model.problem.write_predictions(split, outputs, output)
+        answers = model.problem.served_answers(split, model.serving_function)
+        written = model.problem.write_predictions(split, answers, output)
         paths += written if isinstance(written, list) else [written or output]
     return paths
 
@@ -79,7 +79,7 @@ def answers(model, texts):
     """
     head = model.problem.head
     lowest, highest = model.problem.task.score_range or (-math.inf, math.inf)
-    for row in _rows_of(model.serving_function, texts):
+    for row in model.serving_function.answers_by_length(DEFAULT, *texts):
         if head.problem_type == REGRESSION:
             yield {"score": min(max(float(row["score"]), lowest), highest)}
             continue
@@ -89,18 +89,6 @@ def answers(model, texts):
         else:
             label = row["label"].decode("utf-8")
             yield {"label": label, "probability": shares[label], "probabilities": shares}
-
-
-def _rows_of(function, texts):
-    """The outputs of each text, `{name: array}`, computed beside others of about its length."""
-    order = sorted(range(len(texts[0])), key=lambda index: sum(len(column[index]) for column in texts))
-    found = [None] * len(order)
-    for first in range(0, len(order), _BATCH):
-        batch = order[first : first + _BATCH]
-        outputs = function(*([column[index] for index in batch] for column in texts))
-        for place, index in enumerate(batch):
-            found[index] = {name: values[place] for name, values in outputs.items()}
-    return found
 
 
 def read_texts(source, columns):

@@ -4,9 +4,11 @@ A problem is a plain object of one of four classes. All have
 
 - `head`: what config.json says of the head; `make_model(bert_config, dtype)`; `objective`;
 - `dev_splits`; `rows(split)`, the split's `TokenRows`; `by_token`, the model's outputs that are [batch, seq, …];
-- `main_metric`, `metric_names`; `evaluate(split, outputs)`; `baseline(split)`; `remarks(split, outputs)`;
-  `confusion(split, outputs)`; `per_cent`, whether scores are given in per cent already;
-- `tune(split, outputs)`: sets what is chosen on the dev examples;
+- `answers(split, outputs)`: what the model's outputs for the rows say to each example, and
+  `served_answers(split, function)`, the same from its `ServingFunction`. They go into
+  `evaluate(split, answers)`, the scores; `tune(split, answers)`, which sets what is chosen on the dev examples;
+  `remarks(split, answers)`; `confusion(split, answers)`; `write_predictions(split, answers, path)`;
+- `main_metric`, `metric_names`; `baseline(split)`; `per_cent`, whether scores are given in per cent already;
 - `notes`: what a user should know of the files read so far, one line each;
 - `described()`: what the model's folder keeps, so that it can be used without the recipe.
 """

@@ -4,15 +4,18 @@ import json
 
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
+from keras_bert.export.serving_function import DEFAULT
 from keras_bert.files import atomic_write, join, make_folder
 from keras_bert.models.span_extraction import BertForQuestionAnswering
 from keras_bert.models.span_objective import SpanObjective
 from keras_bert.tasks.answer_spans import load_questions, with_unanswerable
 from keras_bert.tasks.cmrc_scores import cmrc_scores
 from keras_bert.tasks.question_windows import question_windows
-from keras_bert.tasks.span_decoding import decode, n_best_list
+from keras_bert.tasks.span_decoding import decode, decoded, n_best_list
 from keras_bert.tasks.squad import CHARACTERS
 from keras_bert.tasks.squad_scores import squad_v1_scores, squad_v2_scores
+
+N_BEST = 20  # run_squad.py's n_best_size.
 
 
 class QuestionAnsweringProblem:
@@ -53,7 +56,7 @@ class QuestionAnsweringProblem:
         max_length=384,
         stride=128,
         max_question_length=64,
-        n_best=20,
+        n_best=N_BEST,
         null_threshold=0.0,
     ):
         if max_length - 3 - max_question_length < 1:
@@ -91,6 +94,7 @@ class QuestionAnsweringProblem:
         return {
             "task": self.task.name,
             **self._lengths,
+            "max_answer_length": self.task.max_answer_length,
             "scoring": self.task.scoring,
             "unanswerable": self.task.unanswerable,
             "null_threshold": self.null_threshold,
@@ -112,33 +116,48 @@ class QuestionAnsweringProblem:
         """The `TokenRows` of a split's windows; see `QuestionWindows` for what `extra` holds."""
         return self._split(split)[1].rows
 
-    def evaluate(self, split, outputs):
+    def answers(self, split, outputs):
+        """`{id: Decoded}` of a split.
+
+        Args:
+            split: its name.
+            outputs: `{"start_logits", "end_logits"}`, each a list with one array [length] for each of `rows`.
+
+        Raises:
+            UserError: a logit is no finite number.
+        """
+        answered, windows = self._split(split)
+        decoded = decode(answered, windows, outputs, self.task.max_answer_length, self._n_best)
+        return {question.id: answer for question, answer in zip(answered.questions, decoded)}
+
+    def served_answers(self, split, function):
+        """`answers`, of the model's `ServingFunction`."""
+        answered, _ = self._split(split)
+        texts = [question.text for question in answered.questions]
+        contexts = [answered.passages[question.passage] for question in answered.questions]
+        served = function.answers_by_length(DEFAULT, texts, contexts)
+        return {question.id: decoded(row) for question, row in zip(answered.questions, served)}
+
+    def evaluate(self, split, answers):
         """`{metric: float}` in per cent, the official script's figures (`squad_scores`, `cmrc_scores`).
 
         With unanswerable questions `exact` and `f1` are at `null_threshold`, and `best_exact` and `best_f1` those of
         the best thresholds.
 
-        Args:
-            split: a split with answers.
-            outputs: `{"start_logits", "end_logits"}`, each a list with one array [length] for each of `rows`.
-
         Raises:
-            UserError: the split has no answers, or a logit is no finite number.
+            UserError: the split has no answers of its own.
         """
-        return self._scores(self._references(split), self._decoded(split, outputs))
+        return self._scores(self._references(split), answers)
 
-    def tune(self, split, outputs):
-        """Sets `null_threshold` to that of the best F1 on a split, and returns it; does nothing without such questions.
-
-        The arguments are `evaluate`'s.
-        """
+    def tune(self, split, answers):
+        """Sets `null_threshold` to that of the best F1 on a split; returns it. Nothing where all have answers."""
         if self.task.unanswerable:
-            references, decoded = self._references(split), self._decoded(split, outputs)
-            scores = self._scores(references, decoded)
+            references = self._references(split)
+            scores = self._scores(references, answers)
             self.null_threshold = scores["best_f1_thresh"]
-            if self._scores(references, decoded)["f1"] < scores["best_f1"]:
+            if self._scores(references, answers)["f1"] < scores["best_f1"]:
                 # The best is to answer nothing, for which the official script names no threshold.
-                self.null_threshold = min(answer.null_odds for answer in decoded.values()) - 1.0
+                self.null_threshold = min(answer.null_odds for answer in answers.values()) - 1.0
         return self.null_threshold
 
     def baseline(self, split):
@@ -151,32 +170,31 @@ class QuestionAnsweringProblem:
             return squad_v1_scores(references, nothing)
         return squad_v2_scores(references, nothing, dict.fromkeys(references, 0.0), 0.0)
 
-    def remarks(self, split, outputs):
+    def remarks(self, split, answers):
         """Lines that a person must see: answers that are all alike."""
-        answers = self._answers(self._decoded(split, outputs))
-        if len(answers) > 1 and len(set(answers.values())) == 1:
+        texts = self._texts(answers)
+        if len(texts) > 1 and len(set(texts.values())) == 1:
             yield (
-                f"Every question of {split} is answered with {next(iter(answers.values()))[:40]!r}: the training "
+                f"Every question of {split} is answered with {next(iter(texts.values()))[:40]!r}: the training "
                 "failed. Try another seed, a lower learning rate or more epochs."
             )
 
-    def confusion(self, split, outputs):
+    def confusion(self, split, answers):
         """None: answers are no classes."""
 
-    def write_predictions(self, split, outputs, folder):
+    def write_predictions(self, split, answers, folder):
         """Writes the answers as run_squad.py does, and returns the files' paths.
 
         predictions.json has `{id: text}`, nbest.json `{id: [{"text", "probability", "start_logit", "end_logit",
         "start", "end"}]}` with the places in code points of the passage, and null_odds.json, for tasks with
         unanswerable questions, `{id: number}`.
         """
-        decoded = self._decoded(split, outputs)
         contents = {
-            "predictions.json": self._answers(decoded),
-            "nbest.json": {name: n_best_list(answer, self.task.unanswerable) for name, answer in decoded.items()},
+            "predictions.json": self._texts(answers),
+            "nbest.json": {name: n_best_list(answer, self.task.unanswerable) for name, answer in answers.items()},
         }
         if self.task.unanswerable:
-            contents["null_odds.json"] = {name: answer.null_odds for name, answer in decoded.items()}
+            contents["null_odds.json"] = {name: answer.null_odds for name, answer in answers.items()}
         make_folder(folder)
         for name, content in contents.items():
             with atomic_write(join(folder, name)) as stream:
@@ -193,18 +211,12 @@ class QuestionAnsweringProblem:
             self._splits[split] = answered, windows
         return self._splits[split]
 
-    def _decoded(self, split, outputs):
-        """`{id: Decoded}`."""
-        answered, windows = self._split(split)
-        decoded = decode(answered, windows, outputs, self.task.max_answer_length, self._n_best)
-        return {question.id: answer for question, answer in zip(answered.questions, decoded)}
-
-    def _answers(self, decoded):
+    def _texts(self, answers):
         """`{id: text}`, with "" for no answer."""
         if not self.task.unanswerable:
-            return {name: answer.best_text for name, answer in decoded.items()}
+            return {name: answer.best_text for name, answer in answers.items()}
         return {
-            name: "" if answer.null_odds > self.null_threshold else answer.best_text for name, answer in decoded.items()
+            name: "" if answer.null_odds > self.null_threshold else answer.best_text for name, answer in answers.items()
         }
 
     def _references(self, split):
@@ -217,11 +229,11 @@ class QuestionAnsweringProblem:
             )
         return {question.id: [answer.text for answer in question.answers] for question in answered.questions}
 
-    def _scores(self, references, decoded):
-        texts = {name: answer.best_text for name, answer in decoded.items()}
+    def _scores(self, references, answers):
+        texts = {name: answer.best_text for name, answer in answers.items()}
         if self.task.scoring == CHARACTERS:
             return cmrc_scores(references, texts)
         if not self.task.unanswerable:
             return squad_v1_scores(references, texts)
-        odds = {name: answer.null_odds for name, answer in decoded.items()}
+        odds = {name: answer.null_odds for name, answer in answers.items()}
         return squad_v2_scores(references, texts, odds, self.null_threshold)

@@ -164,8 +164,8 @@ def piece_spans(answered, passages):
 def window_owners(begins, lengths):
     """For each piece of a passage the window of most context, as a place in `begins`: int [pieces].
 
-    A window gives a piece as much context as there is on its narrower side, and a little for its own length
-    (run_squad.py, `_check_is_max_context`); of equal ones the first counts.
+    A window gives a piece as much context as there is on its narrower side, and a hundredth of its own length
+    (run_squad.py, `_check_is_max_context`, here in whole hundredths); of equal ones the first counts.
 
     Args:
         begins, lengths: int64 [windows], of one passage.
@@ -174,7 +174,7 @@ def window_owners(begins, lengths):
     left = piece - begins[:, None]
     right = begins[:, None] + lengths[:, None] - 1 - piece
     context = np.minimum(left, right)
-    return np.where(context >= 0, context + 0.01 * lengths[:, None], -1.0).argmax(axis=0)
+    return np.where(context >= 0, 100 * context + lengths[:, None], -1).argmax(axis=0)
 
 
 def _splits(lengths):

@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
 from keras_bert.errors import UserError
+from keras_bert.export.serving_function import DEFAULT
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.sequence_classification import BertForSequenceClassification
 from keras_bert.tasks.examples import load_examples, with_labels
@@ -97,24 +98,23 @@ class SequenceProblem:
         """
         return self._read(split)[1]
 
-    def evaluate(self, split, outputs):
-        """`{metric: number}`, the main one first, of the model's outputs for `rows(split)`.
-
-        Args:
-            outputs: `{"logits": [array [labels], …]}`, one for each row.
-        """
-        return scores(self.head, self.task.metrics, self._labels(split), self.predictions(split, outputs))
-
-    def predictions(self, split, outputs):
-        """What the outputs answer for each example; see `scores.predictions`."""
-        return predictions(self.head, self.mean_logits(outputs, self._read(split)[2]))
-
-    def mean_logits(self, outputs, numbers):
-        """Float64 [examples, labels]: the mean over the rows of each example; `numbers` as of `rows_of`."""
-        of_rows = np.asarray(outputs["logits"], "float64")
+    def answers(self, split, outputs):
+        """Float64 [examples, labels]: each example's logits, the mean of those of its rows."""
+        of_rows, numbers = np.asarray(outputs["logits"], "float64"), self._read(split)[2]
         sums = np.zeros((numbers.max() + 1, of_rows.shape[1]))
         np.add.at(sums, numbers, of_rows)
         return sums / np.bincount(numbers)[:, None]
+
+    def served_answers(self, split, function):
+        """`answers`, of the model's `ServingFunction`."""
+        texts = self.examples(split).texts
+        output = "score" if self.head.problem_type == REGRESSION else "logits"
+        logits = [answer[output] for answer in function.answers_by_length(DEFAULT, *texts)]
+        return np.asarray(logits, "float64").reshape(len(logits), self.head.num_labels)
+
+    def evaluate(self, split, answers):
+        """`{metric: number}`, the main one first, of `answers` to a split that has labels."""
+        return scores(self.head, self.task.metrics, self._labels(split), predictions(self.head, answers))
 
     def rows_of(self, texts):
         """`(TokenRows, the number of the example of each row)` of one or two lists of texts.
@@ -133,28 +133,28 @@ class SequenceProblem:
         """The scores of the most frequent answer in training, as `evaluate`'s."""
         return majority_scores(self.head, self.task.metrics, self.examples("train").labels, self._labels(split))
 
-    def tune(self, split, outputs):
+    def tune(self, split, answers):
         """Nothing is chosen on the dev examples."""
 
-    def remarks(self, split, outputs):
+    def remarks(self, split, answers):
         """Lines that a person must see: predictions that are all alike."""
-        predicted = self.predictions(split, outputs)
+        predicted = predictions(self.head, answers)
         if self.head.problem_type == SINGLE_LABEL and one_class_throughout(predicted):
             yield (
                 f"Every example of {split} is predicted as {self.head.labels[predicted[0]]!r}: the training failed. "
                 "Try another seed, a lower learning rate or more epochs."
             )
 
-    def confusion(self, split, outputs):
+    def confusion(self, split, answers):
         """[labels, labels] int, see `scores.confusion_matrix`; None where there are no classes."""
         if self.head.problem_type != SINGLE_LABEL:
             return None
-        return confusion_matrix(self.head, self._labels(split), self.predictions(split, outputs))
+        return confusion_matrix(self.head, self._labels(split), predictions(self.head, answers))
 
-    def write_predictions(self, split, outputs, folder):
+    def write_predictions(self, split, answers, folder):
         """Writes the file that the benchmark's server takes; returns its path. See `write_submission`."""
-        indices, predicted = self.examples(split).indices, self.predictions(split, outputs)
-        return write_submission(folder, self.task, split, indices, predicted)
+        indices = self.examples(split).indices
+        return write_submission(folder, self.task, split, indices, predictions(self.head, answers))
 
     def _labels(self, split):
         labels = self.examples(split).labels

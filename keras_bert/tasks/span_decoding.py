@@ -86,6 +86,19 @@ def decode(answered, windows, outputs, max_answer_length=30, n_best=20):
         yield Decoded(spans, null)
 
 
+def decoded(served):
+    """The `Decoded` of what a `ServingFunction` gives for one question."""
+    columns = zip(
+        served["n_best_answers"],
+        *(served[f"n_best_{name}"] for name in ("starts", "ends", "start_logits", "end_logits")),
+    )
+    spans = [
+        Span(text.decode("utf-8"), int(start), int(end), float(start_logit), float(end_logit))
+        for text, start, end, start_logit, end_logit in columns
+    ]
+    return Decoded(spans[: served["num_answers"]], Span("", 0, 0, *map(float, served["null_logits"])))
+
+
 def n_best_list(decoded, with_null):
     """The answers as run_squad.py writes them, best first: dicts with the probability among those listed."""
     spans = sorted(

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import itertools
 
 import numpy as np
 import sklearn.metrics
@@ -11,6 +12,7 @@ from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.data.label_schemes import SCHEMES, UnknownLabel, bio_labels, read_entities
 from keras_bert.data.word_rows import lay_out_words
 from keras_bert.errors import UserError
+from keras_bert.export.tagging import WORDS
 from keras_bert.models.heads import model_with_head
 from keras_bert.models.tagging_objective import TaggingObjective
 from keras_bert.tasks.scores import require_numbers
@@ -92,17 +94,42 @@ class TaggingProblem:
         """The `TokenRows` of a split, with `labels` of its tokens: -1 where a token bears none."""
         return self._layout(split).rows
 
-    def evaluate(self, split, outputs):
-        """`{metric: float}` of a split with labels; see `entity_scores` and `label_scores`.
+    def answers(self, split, outputs):
+        """List of str: the label of each word of a split.
 
         Args:
             split: its name.
             outputs: `{"logits": list of arrays [tokens of the row, labels]}`, the rows in the order of `rows(split)`.
 
         Raises:
-            UserError: the split has no labels, or an output is no finite number.
+            UserError: an output is no finite number.
         """
-        return self._scores(split, self._predicted(split, outputs))
+        layout = self._layout(split)
+        lengths = [len(row) for row in outputs["logits"]]
+        if lengths != layout.rows.lengths.tolist():
+            raise ValueError(f"outputs: needs a row of logits for each of {len(layout.rows)} rows, without padding.")
+        logits = np.concatenate(outputs["logits"])[layout.places]
+        require_numbers(np.isfinite(logits).all(axis=1), "words")
+        return [self.head.labels[index] for index in logits.argmax(axis=1)]
+
+    def served_answers(self, split, function):
+        """`answers`, of the model's `ServingFunction`."""
+        tagged = self._words(split)
+        sentences = [tagged.words[start:end] for start, end in itertools.pairwise(tagged.starts)]
+        served = function.answers_by_length(WORDS, sentences)
+        return [
+            label.decode("utf-8")
+            for sentence, row in zip(sentences, served)
+            for label in row["labels"][: len(sentence)]
+        ]
+
+    def evaluate(self, split, answers):
+        """`{metric: float}` of a split with labels; see `entity_scores` and `label_scores`.
+
+        Raises:
+            UserError: the split has no labels of its own.
+        """
+        return self._scores(split, answers)
 
     def baseline(self, split):
         """The scores, as `evaluate`'s, of each word's most frequent label in training, and of all words' for a new one.
@@ -118,27 +145,22 @@ class TaggingProblem:
         [(of_all, _)] = collections.Counter(label for label in labels if label is not None).most_common(1)
         return self._scores(split, [most_frequent.get(word, of_all) for word in self._words(split).words])
 
-    def tune(self, split, outputs):
+    def tune(self, split, answers):
         """Nothing is chosen on the dev examples."""
 
-    def remarks(self, split, outputs):
+    def remarks(self, split, answers):
         """Lines that a person must see: predictions that are all alike."""
-        predicted = self._predicted(split, outputs)
-        if len(predicted) > 1 and len(set(predicted)) == 1:
+        if len(answers) > 1 and len(set(answers)) == 1:
             yield (
-                f"Every word of {split} is predicted as {predicted[0]!r}: the training failed. "
+                f"Every word of {split} is predicted as {answers[0]!r}: the training failed. "
                 "Try another seed, a lower learning rate or more epochs."
             )
 
-    def confusion(self, split, outputs):
+    def confusion(self, split, answers):
         """[labels, labels] int: the count of each label (row) predicted as each (column); None for entities."""
         if self._marks_entities:
             return None
-        pairs = [
-            pair
-            for pair in zip(self._words(split).labels, self._predicted(split, outputs))
-            if pair[0] in self.head.labels
-        ]
+        pairs = [pair for pair in zip(self._words(split).labels, answers) if pair[0] in self.head.labels]
         return sklearn.metrics.confusion_matrix(*map(list, zip(*pairs)), labels=list(self.head.labels))
 
     def _scores(self, split, predicted):
@@ -150,12 +172,12 @@ class TaggingProblem:
         pairs = [pair for pair in zip(tagged.labels, predicted) if pair[0] is not None]
         return label_scores(*map(list, zip(*pairs)))
 
-    def write_predictions(self, split, outputs, path):
+    def write_predictions(self, split, answers, path):
         """Writes the split's file again with the predicted label of every word, in the file's own scheme."""
-        tagged, predicted = self._words(split), self._predicted(split, outputs)
+        tagged = self._words(split)
         if self._marks_entities:
-            predicted = read_entities(predicted, tagged.starts).labels(self._scheme_of(split))
-        self._task.write(tagged, predicted, path)
+            answers = read_entities(answers, tagged.starts).labels(self._scheme_of(split))
+        self._task.write(tagged, answers, path)
 
     def _judge_labels(self, head):
         """Whether the labels mark entities; of a trained model its own tell it, else those of the training file."""
@@ -250,16 +272,6 @@ class TaggingProblem:
                 f"{tagged.lines[unknown[0]]}, {labels[unknown[0]]}); they count as errors, and not in the loss."
             )
         return np.array([ids.get(label, -1) for label in labels])
-
-    def _predicted(self, split, outputs):
-        """List of str: the label of each word of a split."""
-        layout = self._layout(split)
-        lengths = [len(row) for row in outputs["logits"]]
-        if lengths != layout.rows.lengths.tolist():
-            raise ValueError(f"outputs: needs a row of logits for each of {len(layout.rows)} rows, without padding.")
-        logits = np.concatenate(outputs["logits"])[layout.places]
-        require_numbers(np.isfinite(logits).all(axis=1), "words")
-        return [self.head.labels[index] for index in logits.argmax(axis=1)]
 
 
 def _mark_entities(labels):

@@ -87,15 +87,16 @@ def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(long, place, tmp
     assert result.exit_code == 0, result.output
     assert give("export", "--model", run, "--output", served).exit_code == 0
     by_loop = FinetunedModel(str(run))
-    outputs, figures = by_loop.evaluate("dev")
+    expected, _ = by_loop.evaluate.answers("dev")
     examples = by_loop.problem.examples("dev")
     reloaded = tf.saved_model.load(str(served / "1")).signatures["serving_default"]
     answered = reloaded(text=tf.constant(examples.texts[0]))
-    expected = by_loop.problem.mean_logits(outputs, by_loop.problem.rows_of(examples.texts)[1])
     np.testing.assert_allclose(answered["logits"].numpy(), expected, atol=1e-5)
     predicted = [label.decode() for label in answered["label"].numpy()]
     right = [examples.label_names[label] for label in examples.labels]
-    assert np.mean([one == other for one, other in zip(predicted, right)]) == pytest.approx(figures["accuracy"])
+    assert np.mean([one == other for one, other in zip(predicted, right)]) == pytest.approx(
+        by_loop.problem.evaluate("dev", expected)["accuracy"]
+    )
     by_predict = [answer["label"] for answer in answers(by_loop, examples.texts)]
     assert by_predict == predicted
 

@@ -2,13 +2,17 @@
 
 import json
 import os
+import re
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from finetuning import WORDS, reviews, write_tiny_bert
+from served import ReloadedExport
 from squad_file import paragraph, write_squad
 
 from keras_bert.cli import main
+from keras_bert.tasks.evaluation import FinetunedModel
 
 SMALL = ["--set", "input.max_length=32", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
 TELLING = WORDS[:6]
@@ -96,17 +100,31 @@ def test_a_kind_of_task(kind, bert, tmp_path):
     again = json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"][metric]
     assert again * scale == pytest.approx(best, abs=1e-6)
 
-    output = tmp_path / "answers"
+    output, by_loop, by_export = tmp_path / "answers", tmp_path / "by_loop", tmp_path / "by_export"
     give("predict", "--model", run, "--input", dev, "--output", output)
-    if kind == "qa":
-        answers = json.load(open(output / "predictions.json", encoding="utf-8"))
-        assert len(answers) == 40 and set(os.listdir(output)) >= {"nbest.json", "predictions.json"}
-    elif kind == "choice":
-        right = [json.loads(line)["label"] for line in dev.read_text(encoding="utf-8").splitlines()]
-        given = [json.loads(line)["label"] for line in output.read_text(encoding="utf-8").splitlines()]
-        assert 100 * sum(map(int.__eq__, right, given)) / 40 == pytest.approx(best)
-    else:
-        assert len(output.read_text(encoding="utf-8").splitlines()) == len(dev.read_text(encoding="utf-8").splitlines())
+    give("export", "--model", run, "--output", tmp_path / "served", "--n-best", "20")
+    model = FinetunedModel(str(run))
+    problem, reloaded = model.problem, ReloadedExport(tmp_path / "served" / "1", model.serving_function)
+    problem.write_predictions("dev", model.evaluate.answers("dev")[0], by_loop)
+    exported = problem.served_answers("dev", reloaded)
+    problem.write_predictions("dev", exported, by_export)
+    assert scale * problem.evaluate("dev", exported)[metric] == pytest.approx(best, abs=1e-6)
+    assert_same_files(output, by_loop)
+    assert_same_files(output, by_export)
+
+
+def assert_same_files(one, other):
+    """Equal texts, and numbers within 1e-5."""
+    if one.is_dir():
+        assert sorted(os.listdir(one)) == sorted(os.listdir(other))
+        for name in os.listdir(one):
+            assert_same_files(one / name, other / name)
+        return
+    texts = [path.read_text(encoding="utf-8") for path in (one, other)]
+    number = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+    assert number.sub("", texts[0]) == number.sub("", texts[1])
+    numbers = [[float(found) for found in number.findall(text)] for text in texts]
+    np.testing.assert_allclose(*numbers, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_text
 from hostile_texts import HOSTILE
-from served import write_served
+from served import columns_of, write_served
 from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_bert
@@ -65,13 +65,19 @@ def run(program, folder, signature, output, columns, libraries):
 
 @pytest.mark.parametrize(
     ("kind", "output", "options"),
-    [("single", "probabilities", {}), ("pair", "probabilities", {"dtype": "bfloat16"}), ("masked_lm", "scores", {})],
+    [
+        ("single", "probabilities", {}),
+        ("pair", "probabilities", {"dtype": "bfloat16"}),
+        ("masked_lm", "scores", {}),
+        ("tagging", "scores", {}),
+        ("answering", "n_best_start_logits", {}),
+    ],
 )
 def test_a_c_program_gets_the_same_figures(program, tmp_path, kind, output, options):
     function = serving_function(keras_bert.load(write_served(tmp_path / "model", kind)), **options)
     folder = write_version(str(tmp_path / "served"), function)
     texts = [*HOSTILE, b"the cat sat on the [MASK].", b"cat " * 100]
-    columns = {name: texts[:: 1 - 2 * number] for number, name in enumerate(function.columns)}
+    columns = dict(zip(function.columns, map(list, columns_of(function, texts))))
     result = run(program, folder, "serving_default", output, columns, text_libraries())
     assert result.returncode == 0, result.stderr.decode()
     received = np.array(result.stdout.split(), "float32")

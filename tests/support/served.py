@@ -3,13 +3,20 @@
 import json
 import string
 
+import numpy as np
+import tensorflow as tf
 from tiny import random_weights, without_dropout
 
 from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.config.classification import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.config.feature_tagging import FeatureTaggingConfig
+from keras_bert.config.multiple_choice import MultipleChoiceConfig
+from keras_bert.config.span_extraction import SpanExtractionConfig
+from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.export.serving_function import ServingFunction
 from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.heads import model_with_head
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.sequence_classification import BertForSequenceClassification
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 _LETTERS = string.ascii_lowercase + string.digits
@@ -25,27 +32,64 @@ VOCABULARY = Vocabulary(
         "中",
     ]
 )
-CLASSIFICATIONS = {
+HEADS = {
     "single": ClassificationConfig(("no", "maybe", "yes")),
     "pair": ClassificationConfig(("no", "yes")),
     "multi": ClassificationConfig(("a", "b"), MULTI_LABEL),
     "regression": ClassificationConfig(("score",), REGRESSION),
+    "tagging": TokenClassificationConfig(("O", "B-X", "I-X")),
+    "features": FeatureTaggingConfig(("N", "V"), "weighted_all", 8),
+    "answering": SpanExtractionConfig(),
+    "choice": MultipleChoiceConfig(),
 }
-KINDS = (*CLASSIFICATIONS, "masked_lm", "encoder")
+KINDS = (*HEADS, "masked_lm", "encoder")
+OF_WHOLE_TEXTS = ("single", "pair", "multi", "regression", "masked_lm", "encoder")
 
 
 def write_served(path, kind, **reading):
     """Writes a model folder of one of `KINDS`; `reading` is what config.json says in `keras_bert`."""
     config = without_dropout(vocab_size=len(VOCABULARY), max_position_embeddings=40)
-    classification = CLASSIFICATIONS.get(kind)
-    if classification:
-        model = BertForSequenceClassification(config, classification.num_labels)
+    head = HEADS.get(kind)
+    if head:
+        model = model_with_head(config, head)
     else:
         model = {"masked_lm": BertForPreTraining, "encoder": BertEncoder}[kind](config)
     random_weights(model)
-    write_model_folder(str(path), model, VOCABULARY, lower_case=True, head=classification)
+    write_model_folder(str(path), model, VOCABULARY, lower_case=True, head=head)
     reading = {"pair": True, **reading} if kind == "pair" else reading
     if reading:
         file = path / "config.json"
-        file.write_text(json.dumps({**json.loads(file.read_text()), "keras_bert": reading}))
+        content = json.loads(file.read_text())
+        file.write_text(json.dumps({**content, "keras_bert": {**content.get("keras_bert", {}), **reading}}))
     return str(path)
+
+
+def columns_of(function, texts, signature="serving_default"):
+    """What a signature on strings takes, made of texts, of which the last come first in a second column: questions of
+    twenty bytes, and choices of two."""
+    columns = []
+    for number, spec in enumerate(function.inputs[signature]):
+        column = texts[:: 1 - 2 * min(number, 1)]
+        if spec.name == "question":
+            column = [text[:20] for text in column]
+        array = np.empty([len(column), *(2 for _ in spec.shape[1:])], object)
+        array.T[...] = column  # Broadcast over the choices of each.
+        if array.ndim == 2:
+            array[:, 1] = b"cat"
+        columns.append(array)
+    return columns
+
+
+class ReloadedExport(ServingFunction):
+    """The signatures of a version's folder, as TensorFlow alone opens them, asked as the `ServingFunction` it is of."""
+
+    def __init__(self, folder, function):
+        self._loaded = tf.saved_model.load(str(folder))
+        self.signatures, self.inputs = self._loaded.signatures, function.inputs
+
+    def answer(self, signature, *values):
+        inputs = {
+            spec.name: tf.constant(value, spec.dtype)
+            for spec, value in zip(self.inputs[signature], values, strict=True)
+        }
+        return {name: output.numpy() for name, output in self.signatures[signature](**inputs).items()}

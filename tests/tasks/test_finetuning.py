@@ -63,7 +63,7 @@ def test_the_model_folder_stands_alone_and_says_the_same(run, glue):
     path, results = run
     alone = FinetunedModel(os.path.join(path, "model"), {"folder": glue})
     assert alone.config.input.max_length == 24
-    outputs, scored = alone.evaluate("dev")
+    scored = alone.evaluate("dev")
     for name, value in scored.items():
         assert value == pytest.approx(results["splits"]["dev"][name], abs=1e-5)
     answer = keras_bert.load(path).predict(["w1 good w2", "w3 w4 dull"])
@@ -194,13 +194,13 @@ def test_batches_by_length_lose_nothing(init, glue, tmp_path):
     runs = FinetuningRuns(config, quiet)
     runs.one(path)
     model = FinetunedModel(path, {"folder": glue})
-    by_length = model.evaluate("dev")[1]["loss"]
+    by_length = model.evaluate("dev")["loss"]
     from keras_bert.tasks import evaluation
 
     wide = evaluation.choose_widths
     try:
         evaluation.choose_widths = lambda lengths, most: [24]
-        padded = model.evaluate("dev")[1]["loss"]
+        padded = model.evaluate("dev")["loss"]
     finally:
         evaluation.choose_widths = wide
     assert by_length == pytest.approx(padded, abs=1e-5)
@@ -219,7 +219,7 @@ def test_ones_own_table(init, kind, tmp_path):
     results = FinetuningRuns(finetune_config(init, "text", **data), quiet).one(path)
     figure = results["splits"]["dev"][results["main_metric"]]
     assert figure > 0.85 and (figure > results["baseline"]["dev"][results["main_metric"]])
-    again = FinetunedModel(path).evaluate("dev")[1]
+    again = FinetunedModel(path).evaluate("dev")
     assert again[results["main_metric"]] == pytest.approx(figure, abs=1e-5)
 
 

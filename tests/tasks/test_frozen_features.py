@@ -76,7 +76,7 @@ def test_it_learns_and_its_folder_answers_alike(bert, words, tmp_path):
         np.testing.assert_array_equal(old.numpy(), new.numpy(), old.path)
     assert after.head.features == "concat_last4" and not after.report.made_new and not after.report.unused
     for folder in (path, os.path.join(path, "model")):
-        figures = FinetunedModel(folder, {"dev": words["dev"]}).evaluate("dev")[1]
+        figures = FinetunedModel(folder, {"dev": words["dev"]}).evaluate("dev")
         assert figures["f1"] == results["splits"]["dev"]["f1"]
         assert figures["loss"] == pytest.approx(results["splits"]["dev"]["loss"], abs=1e-5)
 

@@ -131,18 +131,23 @@ def test_a_model_learns_only_from_choices_that_are_there(tmp_path):
 def test_scores_and_predictions(tmp_path):
     problem = own_problem(tmp_path)
     outputs = {"logits": [np.array([0.0, 1.0, 3.0]), np.array([1.0, 2.0, -np.inf])]}
-    assert problem.evaluate("dev", outputs) == {"accuracy": 0.5}
+    assert problem.evaluate("dev", problem.answers("dev", outputs)) == {"accuracy": 0.5}
     assert problem.baseline("dev") == {"accuracy": 0.5}
-    assert list(problem.remarks("dev", outputs)) == [] and problem.confusion("dev", outputs) is None
+    assert (
+        list(problem.remarks("dev", problem.answers("dev", outputs))) == []
+        and problem.confusion("dev", problem.answers("dev", outputs)) is None
+    )
     same = {"logits": [np.array([1.0, 0.0, 0.0]), np.array([1.0, 0.0, -np.inf])]}
-    assert "Every example of dev is predicted as choice 0" in next(problem.remarks("dev", same))
-    problem.write_predictions("dev", outputs, str(tmp_path / "out.jsonl"))
+    assert "Every example of dev is predicted as choice 0" in next(problem.remarks("dev", problem.answers("dev", same)))
+    problem.write_predictions("dev", problem.answers("dev", outputs), str(tmp_path / "out.jsonl"))
     again = read_choices(str(tmp_path / "out.jsonl"))
     assert again.labels == [2, 1] and again.ids == ["a", "b"] and again.beginnings == ["", "she"]
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert len(rows[1]["probabilities"]) == 2 and sum(rows[1]["probabilities"]) == pytest.approx(1)
     with pytest.raises(UserError, match="needs finite numbers. Received: 1 of 2 examples"):
-        problem.evaluate("dev", {"logits": [np.array([0.0, np.nan, 3.0]), np.array([1.0, 2.0])]})
+        problem.evaluate(
+            "dev", problem.answers("dev", {"logits": [np.array([0.0, np.nan, 3.0]), np.array([1.0, 2.0])]})
+        )
 
 
 GOOD = {"context": "c", "choices": ["x", "y"], "label": 0}
@@ -200,7 +205,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     hidden = own_problem(tmp_path, lines({"context": "c", "choices": ["x", "y"]}))
     assert hidden.rows("dev").extra["labels"].tolist() == [0]
     with pytest.raises(UserError, match="dev.jsonl: needs labels. Received: none"):
-        hidden.evaluate("dev", {"logits": [np.array([0.0, 1.0])]})
+        hidden.evaluate("dev", hidden.answers("dev", {"logits": [np.array([0.0, 1.0])]}))
 
 
 def test_swag_out_of_tensorflow_datasets(tmp_path):
@@ -254,6 +259,6 @@ def test_a_step_counts_examples_and_all_outputs_are_judged_as_the_objective_does
     step = Step(strategy, model, problem.objective, optimizer)
     batches = LengthBatches(problem.rows("dev"), 4, 0, 0, [8], shuffle=False)
     outputs, figures = all_outputs(step, batches.all_batches(), problem.by_token)
-    assert problem.evaluate("dev", outputs)["accuracy"] == pytest.approx(figures["accuracy"])
+    assert problem.evaluate("dev", problem.answers("dev", outputs))["accuracy"] == pytest.approx(figures["accuracy"])
     results = step.train(next(iter(batches.all_batches())), tf.constant(0, tf.int64))
     assert float(results["examples"]) == 4.0 and np.isfinite(float(results["grad_norm"]))

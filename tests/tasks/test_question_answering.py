@@ -55,8 +55,8 @@ def test_a_perfect_model_scores_everything_and_writes_the_texts(files, tmp_path)
     outputs = gold_outputs(task)
     assert len(task.rows("dev")) > 4, "the long passage takes several windows"
     assert (task.main_metric, task.metric_names) == ("f1", ("f1", "exact_match"))
-    assert task.evaluate("dev", outputs) == {"exact_match": 100.0, "f1": 100.0}
-    task.write_predictions("dev", outputs, tmp_path / "out")
+    assert task.evaluate("dev", task.answers("dev", outputs)) == {"exact_match": 100.0, "f1": 100.0}
+    task.write_predictions("dev", task.answers("dev", outputs), tmp_path / "out")
     content = written(tmp_path / "out")
     assert content["predictions.json"] == {
         "who": "José Núñez-Ortega", "what": "“Café Noir”", "game": "光荣和ω-force", "far": "Paris"
@@ -70,7 +70,7 @@ def test_a_perfect_model_scores_everything_and_writes_the_texts(files, tmp_path)
 def test_characters_are_scored_for_chinese(files):
     task = problem(files["plain"], scoring="characters")
     assert task.main_metric == "f1"
-    scores = task.evaluate("dev", gold_outputs(task))
+    scores = task.evaluate("dev", task.answers("dev", gold_outputs(task)))
     assert scores == {"f1": 100.0, "exact_match": 100.0, "average": 100.0} and set(scores) == set(task.metric_names)
 
 
@@ -78,9 +78,9 @@ def test_unanswerable_questions_have_a_null_and_a_threshold(files, tmp_path):
     task = problem(files["mixed"])
     assert task.task.unanswerable and task.main_metric == "best_f1"
     outputs = gold_outputs(task)
-    scores = task.evaluate("dev", outputs)
+    scores = task.evaluate("dev", task.answers("dev", outputs))
     assert scores["f1"] == scores["NoAns_f1"] == scores["best_exact"] == 100.0 and set(task.metric_names) < set(scores)
-    task.write_predictions("dev", outputs, tmp_path / "out")
+    task.write_predictions("dev", task.answers("dev", outputs), tmp_path / "out")
     content = written(tmp_path / "out")
     assert content["predictions.json"]["none"] == "" and content["predictions.json"]["far"] == "Paris"
     assert content["null_odds.json"]["none"] > 0 > content["null_odds.json"]["who"]
@@ -93,11 +93,11 @@ def test_the_threshold_is_tuned_and_used(files, tmp_path):
     outputs = gold_outputs(task)
     for row in (*outputs["start_logits"], *outputs["end_logits"]):
         row[0] += 60
-    before = task.evaluate("dev", outputs)
+    before = task.evaluate("dev", task.answers("dev", outputs))
     assert before["HasAns_f1"] == 0.0 and before["best_f1"] == 100.0
-    assert task.tune("dev", outputs) == before["best_f1_thresh"] > 0
-    assert task.evaluate("dev", outputs)["f1"] == 100.0
-    task.write_predictions("dev", outputs, tmp_path / "out")
+    assert task.tune("dev", task.answers("dev", outputs)) == before["best_f1_thresh"] > 0
+    assert task.evaluate("dev", task.answers("dev", outputs))["f1"] == 100.0
+    task.write_predictions("dev", task.answers("dev", outputs), tmp_path / "out")
     answers = written(tmp_path / "out")["predictions.json"]
     assert answers["who"] == "José Núñez-Ortega" and answers["none"] == ""
 
@@ -109,10 +109,10 @@ def test_where_answering_nothing_is_best_the_tuned_threshold_does_so(tmp_path):
     outputs = {name: [np.zeros(n, "float32") for n in rows.lengths] for name in ("start_logits", "end_logits")}
     for row in (*outputs["start_logits"], *outputs["end_logits"]):
         row[0] = -9.0
-    scores = task.evaluate("dev", outputs)
+    scores = task.evaluate("dev", task.answers("dev", outputs))
     assert scores["best_f1"] == pytest.approx(200 / 3) and scores["f1"] == 0.0
-    task.tune("dev", outputs)
-    assert task.evaluate("dev", outputs)["f1"] == scores["best_f1"]
+    task.tune("dev", task.answers("dev", outputs))
+    assert task.evaluate("dev", task.answers("dev", outputs))["f1"] == scores["best_f1"]
 
 
 def test_a_file_without_answers_is_predicted_on_and_not_scored(files, tmp_path):
@@ -127,10 +127,10 @@ def test_a_file_without_answers_is_predicted_on_and_not_scored(files, tmp_path):
     rows = task.rows("test")
     assert rows.extra == {}
     outputs = {name: [np.zeros(n, "float32") for n in rows.lengths] for name in ("start_logits", "end_logits")}
-    task.write_predictions("test", outputs, tmp_path / "out")
+    task.write_predictions("test", task.answers("test", outputs), tmp_path / "out")
     assert set(written(tmp_path / "out")["predictions.json"]) == {"who", "what", "game", "far"}
     with pytest.raises(UserError, match="hidden.json: needs answers to evaluate on. Received: the split 'test'"):
-        task.evaluate("test", outputs)
+        task.evaluate("test", task.answers("test", outputs))
 
 
 def test_rows_go_into_batches_of_like_length(files):

@@ -47,16 +47,16 @@ def test_entities_are_learned_as_bio_and_written_in_their_own_scheme(tmp_path):
     rows = problem.rows("train")
     #                                          [CLS] a ##b  c ##a  b  c [SEP] [CLS] a [SEP]
     assert rows.token_extra["labels"].tolist() == [-1, 1, -1, 2, -1, 1, 0, -1, -1, 3, -1]
-    scores = problem.evaluate("dev", perfect(problem, "dev"))
+    scores = problem.evaluate("dev", problem.answers("dev", perfect(problem, "dev")))
     assert scores["f1"] == scores["accuracy"] == scores["recall_Y"] == 1.0
-    problem.write_predictions("dev", perfect(problem, "dev"), str(tmp_path / "out"))
+    problem.write_predictions("dev", problem.answers("dev", perfect(problem, "dev")), str(tmp_path / "out"))
     assert (tmp_path / "out").read_text() == "ab I-X I-X\nca I-X I-X\nb B-X B-X\nc O O\n\na I-Y I-Y\n"
     assert problem.notes == []
 
 
 def test_a_wrong_word_costs_its_entity(tmp_path):
     problem = TaggingProblem(NER, written(tmp_path, train=IOB1), TOKENIZER, 16)
-    scores = problem.evaluate("train", perfect(problem, "train", wrong=[1]))
+    scores = problem.evaluate("train", problem.answers("train", perfect(problem, "train", wrong=[1])))
     assert scores["precision"] == scores["recall"] == pytest.approx(2 / 3)
     assert scores["f1_Y"] == 1.0 and scores["accuracy"] == 0.8
 
@@ -66,7 +66,7 @@ def test_long_sentences_are_judged_word_by_word(tmp_path):
     words = "".join(f"{word} {label}\n" for word, label in zip("abc" * 30, ["B-X", "I-X", "O"] * 30))
     problem = TaggingProblem(NER, written(tmp_path, train=words), TOKENIZER, 12)
     assert len(problem.rows("train")) > 10
-    assert problem.evaluate("train", perfect(problem, "train"))["f1"] == 1.0
+    assert problem.evaluate("train", problem.answers("train", perfect(problem, "train")))["f1"] == 1.0
     assert (problem.rows("train").token_extra["labels"] >= 0).sum() == 90
 
 
@@ -78,10 +78,10 @@ def test_a_file_without_labels_is_predicted_by_a_trained_models_head(tmp_path):
     logits = np.zeros((len(rows.ids), 3))
     logits[:, 2] = 1  # I-X everywhere; an entity begins with each sentence all the same.
     outputs = {"logits": np.split(logits, rows.starts[1:-1])}
-    problem.write_predictions("test", outputs, str(tmp_path / "out"))
+    problem.write_predictions("test", problem.answers("test", outputs), str(tmp_path / "out"))
     assert (tmp_path / "out").read_text() == "a B-X\nb I-X\n\nc B-X\n"
     with pytest.raises(UserError, match="test: needs labels to evaluate on"):
-        problem.evaluate("test", outputs)
+        problem.evaluate("test", problem.answers("test", outputs))
 
 
 def test_words_that_vanish_or_bear_unknown_labels_are_counted_and_predicted(tmp_path):
@@ -93,9 +93,9 @@ def test_words_that_vanish_or_bear_unknown_labels_are_counted_and_predicted(tmp_
     assert "1 words of which no piece is left stand as [UNK] (the first: line 4)" in notes
     logits = np.concatenate(outputs["logits"])
     logits[1] = [1, 0, 0]
-    scores = problem.evaluate("dev", {"logits": np.split(logits, [4])})
+    scores = problem.evaluate("dev", problem.answers("dev", {"logits": np.split(logits, [4])}))
     assert scores["recall_Z"] == 0.0 and scores["recall_X"] == 1.0 and scores["recall"] == 0.5
-    problem.write_predictions("dev", {"logits": np.split(logits, [4])}, str(tmp_path / "out"))
+    problem.write_predictions("dev", problem.answers("dev", {"logits": np.split(logits, [4])}), str(tmp_path / "out"))
     assert len((tmp_path / "out").read_text().split("\n")) == 5
 
 
@@ -120,8 +120,8 @@ def test_parts_of_speech(tmp_path):
     assert problem.head.labels == ("ADJ", "VERB") and problem.main_metric == "accuracy"
     assert problem.rows("dev").token_extra["labels"].tolist() == [-1, 1, -1, -1]
     logits = [np.array([[0, 0], [0, 1], [1, 0], [0, 0]])]
-    assert problem.evaluate("dev", {"logits": logits})["accuracy"] == 1.0
-    problem.write_predictions("dev", {"logits": logits}, str(tmp_path / "out"))
+    assert problem.evaluate("dev", problem.answers("dev", {"logits": logits}))["accuracy"] == 1.0
+    problem.write_predictions("dev", problem.answers("dev", {"logits": logits}), str(tmp_path / "out"))
     assert (tmp_path / "out").read_text() == treebank(("c", "VERB"), ("b", "ADJ"))
 
 
@@ -130,7 +130,7 @@ def test_own_columns_tell_what_their_labels_are(tmp_path, content, metric, label
     problem = TaggingProblem(TOKENS, written(tmp_path, train=content), TOKENIZER, 16)
     assert problem.main_metric == metric and labels in (None, problem.head.labels)
     assert TaggingProblem(TOKENS, {}, TOKENIZER, 16, problem.head).main_metric == metric
-    assert problem.evaluate("train", perfect(problem, "train"))[metric] == 1.0
+    assert problem.evaluate("train", problem.answers("train", perfect(problem, "train")))[metric] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_what_does_not_fit_together_is_refused(tmp_path):
     broken = perfect(problem, "train")
     broken["logits"][0][1] = np.nan
     with pytest.raises(UserError, match="needs finite numbers. Received: 1 of 5 words"):
-        problem.evaluate("train", broken)
+        problem.evaluate("train", problem.answers("train", broken))
 
 
 def test_a_model_takes_the_batches_and_the_objective_their_labels(tmp_path):
@@ -183,9 +183,9 @@ def test_the_baseline_is_each_words_most_frequent_label(tmp_path):
 def test_one_label_for_every_word_is_remarked_and_confusions_are_counted(tmp_path):
     problem = TaggingProblem(TOKENS, written(tmp_path, train="a N\nb V\n", dev="a N\nb V\nc W\n"), TOKENIZER, 16)
     outputs = {"logits": [np.array([[0, 0], [0, 1], [0, 1], [0, 1], [0, 0]])]}
-    assert "Every word of dev is predicted as 'V'" in list(problem.remarks("dev", outputs))[0]
-    assert problem.confusion("dev", outputs).tolist() == [[0, 1], [0, 1]]
-    assert list(problem.remarks("train", perfect(problem, "train"))) == []
+    assert "Every word of dev is predicted as 'V'" in list(problem.remarks("dev", problem.answers("dev", outputs)))[0]
+    assert problem.confusion("dev", problem.answers("dev", outputs)).tolist() == [[0, 1], [0, 1]]
+    assert list(problem.remarks("train", problem.answers("train", perfect(problem, "train")))) == []
     assert problem.dev_splits == ("dev",) and problem.described() == {"task": "tokens", "max_length": 16}
 
 
@@ -217,7 +217,9 @@ def test_a_step_trains_and_all_outputs_are_judged_as_the_objective_does(tmp_path
     step = Step(strategy, model, problem.objective, optimizer)
     batches = LengthBatches(problem.rows("train"), 4, 0, 0, [8, 12], shuffle=False)
     outputs, figures = all_outputs(step, batches.all_batches(), problem.by_token)
-    assert problem.evaluate("train", outputs)["accuracy"] == pytest.approx(figures["accuracy"])
+    assert problem.evaluate("train", problem.answers("train", outputs))["accuracy"] == pytest.approx(
+        figures["accuracy"]
+    )
     assert 0 < figures["accuracy"] < 1
     results = step.train(next(iter(batches.all_batches())), tf.constant(0, tf.int64))
     assert np.isfinite(float(results["grad_norm"]))

@@ -1,0 +1,91 @@
+"""Signatures of a model that finds answers in passages of any length."""
+
+import tensorflow as tf
+
+from keras_bert.export.packing import Rows, cut, pack, windows
+from keras_bert.export.reader import TOKENS, without_invalid
+from keras_bert.export.signature import Signature
+from keras_bert.export.span_decoding import Passages, PassageWindows, best_answers, no_answer
+
+
+def question_answering_signatures(answering, reader, network, n_best):
+    """`{name: Signature}`: `serving_default` on questions and contexts, `tokens` on the encoder's inputs.
+
+    Outputs of `serving_default`: `answer` string [batch], "" where there is none; `start` and `end` int32 [batch], where it
+    stands in the context (code points); `score` float32 [batch], the sum of its ends' logits; `null_score` [batch],
+    that of no answer; `n_best_answers` string, `n_best_starts`, `n_best_ends` int32, `n_best_start_logits` and
+    `n_best_end_logits` float32, each [batch, n_best], best first, with texts that differ, "" and 0 behind the
+    `num_answers` int32 [batch] that there are; `null_logits` float32 [batch, 2]. Of `tokens`: `start_logits` and
+    `end_logits` float32 [batch, seq].
+
+    Args:
+        answering: an `AnsweringConfig`.
+        reader: the model's `Reader`.
+        network: the `Network` of a `BertForQuestionAnswering`.
+        n_best: how many answers.
+    """
+    # A question leaves a passage room for one piece at the least.
+    longest_question = min(answering.max_question_length, reader.reading.max_length - 4)
+
+    def logits_of(inputs):
+        states = network.encode(inputs)["sequence_output"]
+        logits = network.run(lambda model: model.qa_outputs(states))
+        return logits[..., 0], logits[..., 1]
+
+    def of_texts(questions, contexts):
+        ids, starts, ends = reader.tokenizer.tokenize_with_offsets(contexts)
+        pieces, asked = Rows.of(ids), cut(Rows.of(reader.tokenizer.tokenize(questions)), longest_question)
+        room = reader.reading.max_length - 3 - asked.lengths
+        rows, question = windows(pieces, room, answering.stride, last_is_full=False)
+        asked = asked.taken(question)
+        start_logits, end_logits = logits_of(pack([asked, rows], reader.vocabulary, reader.lengths))
+        placed = PassageWindows(
+            question,
+            rows.starts - tf.gather(pieces.starts, question),
+            rows.lengths,
+            tf.searchsorted(question, tf.range(tf.size(pieces.lengths) + 1)),
+        )
+        best = best_answers(
+            _of_passage(start_logits, asked, rows),
+            _of_passage(end_logits, asked, rows),
+            placed,
+            Passages.of(contexts, starts, ends),
+            answering.max_answer_length,
+            n_best,
+        )
+        null_logits = no_answer(start_logits[:, 0], end_logits[:, 0], placed)
+        return _outputs(best, null_logits, answering)
+
+    def of_tokens(*tokens):
+        inputs, is_valid = reader.tokens(*tokens)
+        start_logits, end_logits = logits_of(inputs)
+        return without_invalid({"start_logits": start_logits, "end_logits": end_logits}, is_valid)
+
+    texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in ("question", "context"))
+    return {"serving_default": Signature(of_texts, texts), "tokens": Signature(of_tokens, TOKENS)}
+
+
+def _of_passage(logits, asked, rows):
+    """[windows, pieces] of [windows, seq]: those of each window's passage, which stands behind its question."""
+    most = tf.reduce_max(tf.concat([rows.lengths, [1]], axis=0))
+    places = tf.minimum(asked.lengths[:, tf.newaxis] + 2 + tf.range(most), tf.shape(logits)[1] - 1)
+    return tf.gather(logits, places, batch_dims=1)
+
+
+def _outputs(best, null_logits, answering):
+    null_score = tf.reduce_sum(null_logits, axis=1)
+    best_score = best["start_logits"][:, 0] + best["end_logits"][:, 0]
+    is_null = tf.equal(best["counts"], 0)
+    if answering.unanswerable:
+        is_null |= null_score - best_score > answering.null_threshold
+    return {
+        "answer": tf.where(is_null, "", best["texts"][:, 0]),
+        "start": tf.where(is_null, 0, best["starts"][:, 0]),
+        "end": tf.where(is_null, 0, best["ends"][:, 0]),
+        "score": tf.where(is_null, null_score, best_score),
+        "null_score": null_score,
+        "null_logits": null_logits,
+        "num_answers": best["counts"],
+        **{f"n_best_{name}": best[name] for name in ("starts", "ends", "start_logits", "end_logits")},
+        "n_best_answers": best["texts"],
+    }

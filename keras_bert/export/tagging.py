@@ -1,0 +1,67 @@
+"""Signatures of a model that labels words."""
+
+import tensorflow as tf
+
+from keras_bert.config.feature_tagging import FeatureTaggingConfig
+from keras_bert.export.packing import pack
+from keras_bert.export.reader import TOKENS, without_invalid
+from keras_bert.export.signature import Signature
+from keras_bert.export.word_windows import given_words, lay_out_words, split_texts
+
+WORDS = "words"
+
+
+def tagging_signatures(head, reader, network):
+    """`{name: Signature}`: `serving_default` on strings, `words` on words already split, `tokens` on the encoder's
+    inputs.
+
+    Outputs of `serving_default` and `words`, "" and 0 behind a text's last word: `labels` string, `scores` float32 (the
+    label's probability), `starts` and `ends` int32 (code points of the text; of given words, as if one space joined
+    them), all [batch, words]; `num_words` int32 [batch]. Of `tokens`: `labels` string and `scores` float32 [batch,
+    seq], `logits` float32 [batch, seq, labels].
+
+    Args:
+        head: a `TokenClassificationConfig` or a `FeatureTaggingConfig`.
+        reader: the model's `Reader`.
+        network: the `Network` of a `BertForTokenClassification` or a `BertFeatureTagger`.
+    """
+    names = tf.constant(list(head.labels))
+
+    def logits_of(inputs):
+        if isinstance(head, FeatureTaggingConfig):
+            return network.run(lambda model: model(inputs)["logits"])
+        states = network.encode(inputs)["sequence_output"]
+        return network.run(lambda model: model.classifier(states))
+
+    def best(logits):
+        return tf.gather(names, tf.argmax(logits, axis=-1)), tf.reduce_max(tf.nn.softmax(logits), axis=-1)
+
+    def of_words(words):
+        places = lay_out_words(words, reader.reading.max_length - 2)
+        logits = logits_of(pack([places.rows], reader.vocabulary, reader.lengths))
+        labels, scores = best(tf.gather_nd(logits, tf.stack([places.row, places.column], axis=1)))
+        return {
+            "labels": words.by_text(labels, ""),
+            "scores": words.by_text(scores, 0.0),
+            "starts": words.by_text(words.starts, 0),
+            "ends": words.by_text(words.ends, 0),
+            "num_words": words.counts,
+        }
+
+    def of_tokens(*tokens):
+        inputs, is_valid = reader.tokens(*tokens)
+        logits = logits_of(inputs)
+        labels, scores = best(logits)
+        return without_invalid({"labels": labels, "scores": scores, "logits": logits}, is_valid)
+
+    return {
+        "serving_default": Signature(
+            lambda texts: of_words(split_texts(reader.tokenizer, texts)),
+            (tf.TensorSpec([None], tf.string, name="text"),),
+        ),
+        WORDS: Signature(
+            lambda words: of_words(given_words(reader.tokenizer, words)),
+            (tf.TensorSpec([None, None], tf.string, name=WORDS),),
+        ),
+        "tokens": Signature(of_tokens, TOKENS),
+    }

@@ -1,0 +1,62 @@
+"""What benchmarks compare: programs that live in processes of their own and sleep while it is not their turn."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+_FLAG = "--contestant"
+
+
+class Contestant:
+    """A process of the script that makes it, which answers when asked.
+
+    Args:
+        name: what the script's `serve` is called with, beside the settings.
+        settings: what JSON can hold.
+        threads: for OpenMP.
+    """
+
+    def __init__(self, name, settings, threads):
+        self._name = name
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", os.path.abspath(sys.argv[0]), _FLAG, name, json.dumps(settings)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": str(threads),
+                "TF_CPP_MIN_LOG_LEVEL": "3",
+                "TOKENIZERS_PARALLELISM": "false",
+            },
+        )
+
+    def ask(self, request=None):
+        """Its answer to one request, both what JSON can hold."""
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit(f"{self._name} ended early. Run: {' '.join(self._process.args)}")
+        return json.loads(line)
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def run(main, serve):
+    """`main()`, or, in a contestant's process, `serve(name, settings)`.
+
+    `serve` makes whatever takes time and returns a function from a request to an answer. What it prints is not seen.
+    """
+    if _FLAG not in sys.argv:
+        return main()
+    name, settings = sys.argv[sys.argv.index(_FLAG) + 1 :]
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    answer = serve(name, json.loads(settings))
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
