@@ -31,10 +31,12 @@ NAMES = ("ours", "run_glue", "dynamic", "grouped")
 
 def build_ours(init, data_dir, examples, threads):
     """Function () that trains one epoch."""
+    from keras_bert.quiet import import_tensorflow
+
+    import_tensorflow()
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.get_logger().setLevel("ERROR")
     from keras_bert.checkpoints.model_folder import open_model_folder
     from keras_bert.config.finetuning import FinetuneOptimizerConfig, InputConfig
     from keras_bert.data.length_batches import LengthBatches, choose_widths

@@ -57,10 +57,12 @@ def questions_of(train, count):
 
 def build_ours(init, train, questions, threads):
     """Function () that makes the windows and trains on them; gives their number and the loss."""
+    from keras_bert.quiet import import_tensorflow
+
+    import_tensorflow()
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.get_logger().setLevel("ERROR")
     from keras_bert.checkpoints.model_folder import open_model_folder
     from keras_bert.config.finetuning import FinetuneOptimizerConfig
     from keras_bert.data.length_batches import LengthBatches, choose_widths
