@@ -39,13 +39,12 @@ def questions_of(train, count):
     from keras_bert.tasks.answer_spans import load_questions
     from keras_bert.tasks.squad import qa_task
 
-    answered = load_questions(qa_task(train=train, dev_share=0.0, unanswerable=False), "train")
+    answered = load_questions(qa_task(train=train, dev=train, unanswerable=False), "train")
     chosen = np.linspace(0, len(answered) - 1, min(count, len(answered))).astype(int)
     passages = sorted({answered.questions[index].passage for index in chosen})
     places = {passage: place for place, passage in enumerate(passages)}
     questions = [
-        dataclasses.replace(answered.questions[index], passage=places[answered.questions[index].passage])
-        for index in chosen
+        answered.questions[index]._replace(passage=places[answered.questions[index].passage]) for index in chosen
     ]
     return dataclasses.replace(
         answered,
