@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST ?=
+# Most of a test's time is tracing, which keeps one core busy. A file's tests stay together: they share models.
+WORKERS ?= 2
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test
@@ -11,7 +13,7 @@ demo: $(VENV)/.installed
 
 # All tests; `make test PYTEST="-m 'not slow'"` leaves out those over 20 seconds.
 test: $(VENV)/.installed-for-tests
-	$(VENV)/bin/python -m pytest $(PYTEST)
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

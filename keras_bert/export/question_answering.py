@@ -25,7 +25,7 @@ def question_answering_signatures(answering, reader, network, n_best):
         n_best: how many answers.
     """
     # A question leaves a passage room for one piece at the least.
-    longest_question = min(answering.max_question_length, reader.reading.max_length - 4)
+    longest_question = max(min(answering.max_question_length, reader.reading.max_length - 4), 0)
 
     def logits_of(inputs):
         states = network.encode(inputs)["sequence_output"]
