@@ -119,8 +119,8 @@ def build_theirs(kind):
 
 def sentences(data_dir, count):
     """The first so many sentences of SST-2's training file, and their labels."""
-    from keras_bert.tasks.examples import load_examples
-    from keras_bert.tasks.glue import GLUE
+    from keras_bert.tasks.classification.examples import load_examples
+    from keras_bert.tasks.classification.glue import GLUE
 
     examples = load_examples(GLUE["sst2"], "train", data_dir)
     return examples.texts[0][:count], examples.labels[:count]

@@ -36,8 +36,8 @@ def questions_of(train, count):
 
     import numpy as np
 
-    from keras_bert.tasks.answer_spans import load_questions
-    from keras_bert.tasks.squad import qa_task
+    from keras_bert.tasks.question_answering.answer_spans import load_questions
+    from keras_bert.tasks.question_answering.squad import qa_task
 
     answered = load_questions(qa_task(train=train, dev=train, unanswerable=False), "train")
     chosen = np.linspace(0, len(answered) - 1, min(count, len(answered))).astype(int)
@@ -68,7 +68,7 @@ def build_ours(init, train, questions, threads):
     from keras_bert.models.loading import model_tokenizer
     from keras_bert.models.span_extraction import BertForQuestionAnswering
     from keras_bert.models.span_objective import SpanObjective
-    from keras_bert.tasks.question_windows import question_windows
+    from keras_bert.tasks.question_answering.windows import question_windows
     from keras_bert.training.optimizer import make_optimizer
     from keras_bert.training.step import Step
 

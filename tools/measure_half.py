@@ -17,9 +17,9 @@ import keras_bert  # noqa: E402
 from keras_bert.config.classification import REGRESSION  # noqa: E402
 from keras_bert.export.network import DTYPES  # noqa: E402
 from keras_bert.export.serving_function import serving_function  # noqa: E402
-from keras_bert.tasks.examples import load_examples  # noqa: E402
-from keras_bert.tasks.glue import GLUE  # noqa: E402
-from keras_bert.tasks.scores import predictions, scores  # noqa: E402
+from keras_bert.tasks.classification.examples import load_examples  # noqa: E402
+from keras_bert.tasks.classification.glue import GLUE  # noqa: E402
+from keras_bert.tasks.classification.scores import predictions, scores  # noqa: E402
 
 BATCH = 32
 

@@ -13,7 +13,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
-from keras_bert.tasks.glue import GLUE
+from keras_bert.tasks.classification.glue import GLUE
 
 _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 

@@ -55,7 +55,7 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
     output = output or os.path.join("runs", recipe.name)
 
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.tasks.pretraining import pretrain as run_pretraining
+    from keras_bert.tasks.pretraining.run import pretrain as run_pretraining
     from keras_bert.training.run_folder import RunFolder
 
     folder = RunFolder.fresh(output) if fresh else RunFolder(output)
@@ -75,8 +75,8 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
 
 
 def _estimate(recipe, run):
-    from keras_bert.tasks.estimate import estimate
-    from keras_bert.tasks.pretraining import Pretraining
+    from keras_bert.tasks.pretraining.estimate import estimate
+    from keras_bert.tasks.pretraining.run import Pretraining
 
     pretraining = Pretraining(recipe, run, click.echo)
     pretraining.build()

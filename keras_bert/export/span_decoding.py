@@ -1,4 +1,4 @@
-"""The best answers of the windows of passages, in the graph: what `tasks.span_decoding` does in Python."""
+"""The best answers of the windows of passages, in the graph: what `tasks.question_answering.decoding` does in Python."""
 
 from typing import NamedTuple
 
@@ -118,7 +118,7 @@ def no_answer(start_logits, end_logits, windows):
 
 
 def _owned(windows, passages, pieces):
-    """[windows, pieces] bool: whether a window gives a piece the most context; see `question_windows.window_owners`."""
+    """[windows, pieces] bool: whether a window gives a piece the most context; see `windows.window_owners` there."""
     place = tf.range(pieces)
     length = windows.lengths[:, tf.newaxis]
     context = 100 * tf.minimum(place, length - 1 - place) + length

@@ -11,7 +11,7 @@ from keras_bert.export.serving_function import serving_function
 from keras_bert.files import exists, join
 from keras_bert.models.loading import load
 from keras_bert.tasks.problems import open_problem
-from keras_bert.tasks.question_answering import N_BEST
+from keras_bert.tasks.question_answering.problem import N_BEST
 from keras_bert.training.outputs import all_outputs
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import make_strategy

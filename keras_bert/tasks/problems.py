@@ -17,16 +17,16 @@ import dataclasses
 
 from keras_bert import files
 from keras_bert.errors import UserError
-from keras_bert.tasks.glue import GLUE
-from keras_bert.tasks.multiple_choice import MULTIPLE_CHOICE, MultipleChoiceProblem
-from keras_bert.tasks.question_answering import QuestionAnsweringProblem
-from keras_bert.tasks.sequence_problem import SequenceProblem
+from keras_bert.tasks.classification.glue import GLUE
+from keras_bert.tasks.classification.problem import SequenceProblem
+from keras_bert.tasks.classification.tabular import text_task
+from keras_bert.tasks.multiple_choice.problem import MULTIPLE_CHOICE, MultipleChoiceProblem
+from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
+from keras_bert.tasks.question_answering.squad import QUESTION_ANSWERING, qa_task
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.split_files import find_split_files
-from keras_bert.tasks.squad import QUESTION_ANSWERING, qa_task
-from keras_bert.tasks.tabular import text_task
-from keras_bert.tasks.tagging import TaggingProblem
-from keras_bert.tasks.tagging_files import TAGGING
+from keras_bert.tasks.tagging.problem import TaggingProblem
+from keras_bert.tasks.tagging.tasks import TAGGING
 from keras_bert.tasks.task import Split
 
 TASKS = (*GLUE, "text", *QUESTION_ANSWERING, "qa", *TAGGING, *MULTIPLE_CHOICE)

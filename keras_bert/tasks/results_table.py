@@ -1,6 +1,6 @@
 """Results as people read them."""
 
-from keras_bert.tasks.glue import GLUE
+from keras_bert.tasks.classification.glue import GLUE
 
 _COLUMNS = (*(task for task in GLUE if task not in ("wnli", "ax", "mnli")), "mnli", "wnli")
 

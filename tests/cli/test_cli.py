@@ -105,7 +105,7 @@ def test_a_fault_keeps_its_traceback(tmp_path, monkeypatch):
     def fail(*arguments):
         raise RuntimeError("the bug")
 
-    monkeypatch.setattr("keras_bert.tasks.pretraining.pretrain", fail)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", fail)
     arguments = ["pretrain", "--output", str(tmp_path / "run")]
     result = invoke(*arguments)
     assert result.exit_code == 1 and "the bug" in result.output
@@ -117,7 +117,7 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device", "/runs/x/metrics.jsonl")
 
-    monkeypatch.setattr("keras_bert.tasks.pretraining.pretrain", full)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", full)
     result = invoke("pretrain", "--output", str(tmp_path / "run"))
     assert result.exit_code == 2 and "/runs/x/metrics.jsonl: No space left on device." in result.output
 
@@ -126,6 +126,6 @@ def test_a_user_error_from_deep_inside_is_one_line(tmp_path, monkeypatch):
     def refuse(*arguments):
         raise UserError("shard 3: is damaged.")
 
-    monkeypatch.setattr("keras_bert.tasks.pretraining.pretrain", refuse)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", refuse)
     result = invoke("pretrain", "--output", str(tmp_path / "run"))
     assert (result.exit_code, result.output.splitlines()[-1]) == (2, "Error: shard 3: is damaged.")

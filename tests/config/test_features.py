@@ -5,7 +5,7 @@ import pytest
 from keras_bert.config.features import FEATURES, TAGGING_TASKS, feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.errors import UserError
-from keras_bert.tasks.tagging_files import TAGGING
+from keras_bert.tasks.tagging.tasks import TAGGING
 
 
 def test_the_layers_are_those_of_the_papers_table_7():

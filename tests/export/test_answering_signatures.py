@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from squad_file import paragraph, write_squad
 
-from keras_bert.tasks.answer_spans import load_questions
-from keras_bert.tasks.question_windows import question_windows
-from keras_bert.tasks.span_decoding import decode, decoded
-from keras_bert.tasks.squad import qa_task
+from keras_bert.tasks.question_answering.answer_spans import load_questions
+from keras_bert.tasks.question_answering.decoding import decode, decoded
+from keras_bert.tasks.question_answering.squad import qa_task
+from keras_bert.tasks.question_answering.windows import question_windows
 
 CONTEXTS = [
     "The cat sat on the mat, the cat said. " * 6,

@@ -6,8 +6,8 @@ import pytest
 from corpus import write_corpus
 
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.tasks.estimate import Timing, duration, estimate, time_checkpoint, time_phase
-from keras_bert.tasks.pretraining import Pretraining
+from keras_bert.tasks.pretraining.estimate import Timing, duration, estimate, time_checkpoint, time_phase
+from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.run_folder import RunFolder
 
 
@@ -38,10 +38,10 @@ def built(config, folder):
 def timed(monkeypatch):
     """Known times in place of measured ones: 10 and 30 ms a step, 2 s to compile, 1 s a validation, 0.5 s a save."""
     monkeypatch.setattr(
-        "keras_bert.tasks.estimate.time_phase",
+        "keras_bert.tasks.pretraining.estimate.time_phase",
         lambda _, phase: Timing([0.01, 0.03][phase], 2.0, 1.0, [96.0, 100.0][phase]),
     )
-    monkeypatch.setattr("keras_bert.tasks.estimate.time_checkpoint", lambda _: 0.5)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.estimate.time_checkpoint", lambda _: 0.5)
 
 
 def test_a_run_of_so_many_steps(config, tmp_path, timed):

@@ -8,9 +8,9 @@ import pytest
 from glue_folder import write_glue, write_tsv
 
 from keras_bert.errors import UserError
-from keras_bert.tasks.examples import load_examples
-from keras_bert.tasks.glue import GLUE
-from keras_bert.tasks.submission import write_submission
+from keras_bert.tasks.classification.examples import load_examples
+from keras_bert.tasks.classification.glue import GLUE
+from keras_bert.tasks.classification.submission import write_submission
 
 
 @pytest.fixture(scope="module")

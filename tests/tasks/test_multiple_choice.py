@@ -12,8 +12,8 @@ from keras_bert.config.finetuning import InputConfig
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.data.length_batches import LengthBatches, choose_widths
 from keras_bert.errors import UserError
-from keras_bert.tasks.choice_examples import read_choices, read_swag
-from keras_bert.tasks.multiple_choice import CHOICE, SWAG, MultipleChoiceProblem
+from keras_bert.tasks.multiple_choice.examples import read_choices, read_swag
+from keras_bert.tasks.multiple_choice.problem import CHOICE, SWAG, MultipleChoiceProblem
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.split_files import find_split_files
 from keras_bert.text.tokenizer import WordPieceTokenizer

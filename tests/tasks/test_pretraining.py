@@ -15,7 +15,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.errors import UserError
 from keras_bert.models.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.pretraining import pretrain
+from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
@@ -231,7 +231,7 @@ def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, 
     """The whole way, the reader's distribution over replicas included; dropout off."""
     off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "training.steps": 6}
     strategies = {"one": tf.distribute.OneDeviceStrategy("CPU:0"), "mirrored": mirrored_strategy}
-    monkeypatch.setattr("keras_bert.tasks.pretraining.make_strategy", lambda name, *where: strategies[name])
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: strategies[name])
     losses = []
     for name in strategies:
         run = RunFolder(str(tmp_path / name))
@@ -241,7 +241,7 @@ def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, 
 
 
 def test_a_batch_that_does_not_divide_is_refused(corpus, tmp_path, monkeypatch, mirrored_strategy):
-    monkeypatch.setattr("keras_bert.tasks.pretraining.make_strategy", lambda name, *where: mirrored_strategy)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: mirrored_strategy)
     with pytest.raises(UserError, match=r"phases.0.batch_size: needs a multiple of 2 .*Received: 7.*6 and 8"):
         pretrain(recipe(corpus, **{"phases.0.batch_size": 7}), RunFolder(str(tmp_path / "run")), lambda line: None)
 

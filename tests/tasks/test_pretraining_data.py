@@ -9,8 +9,8 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.prepare import prepare
 from keras_bert.errors import UserError
 from keras_bert.models.loading import load
-from keras_bert.tasks.pretraining import pretrain
-from keras_bert.tasks.pretraining_data import prepare_run_data
+from keras_bert.tasks.pretraining.data import prepare_run_data
+from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
 

@@ -9,7 +9,7 @@ from tensorboard.plugins.projector import projector_plugin
 from tiny import pretraining_batch, random_weights, without_dropout
 
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.fillings_panel import fillings_panel
+from keras_bert.tasks.pretraining.fillings_panel import fillings_panel
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.embedding_projector import write_embeddings
 from keras_bert.training.profile_trace import PROFILED_STEPS, profiled

@@ -8,8 +8,8 @@ from squad_file import CAFE, GAME, paragraph, squad_tokenizer, write_squad
 
 from keras_bert.data.length_batches import LengthBatches, choose_widths
 from keras_bert.errors import UserError
-from keras_bert.tasks.question_answering import QuestionAnsweringProblem
-from keras_bert.tasks.squad import qa_task
+from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
+from keras_bert.tasks.question_answering.squad import qa_task
 
 LONG = " ".join([CAFE] * 6)
 

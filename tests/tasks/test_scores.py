@@ -7,7 +7,7 @@ import pytest
 
 from keras_bert.config.classification import METRIC_NAMES, MULTI_LABEL, REGRESSION, ClassificationConfig
 from keras_bert.errors import UserError
-from keras_bert.tasks.scores import (
+from keras_bert.tasks.classification.scores import (
     METRICS,
     confusion_matrix,
     majority_scores,

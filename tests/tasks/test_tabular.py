@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keras_bert.errors import UserError
-from keras_bert.tasks.examples import load_examples
-from keras_bert.tasks.tabular import text_task
+from keras_bert.tasks.classification.examples import load_examples
+from keras_bert.tasks.classification.tabular import text_task
 
 
 def write(path, content):

@@ -10,8 +10,8 @@ from keras_bert.config.training import OptimizerConfig
 from keras_bert.data.length_batches import LengthBatches
 from keras_bert.errors import UserError
 from keras_bert.tasks.split_files import find_split_files
-from keras_bert.tasks.tagging import TaggingProblem
-from keras_bert.tasks.tagging_files import NER, POS, TOKENS
+from keras_bert.tasks.tagging.problem import TaggingProblem
+from keras_bert.tasks.tagging.tasks import NER, POS, TOKENS
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.training.optimizer import make_optimizer

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_bert.data.label_schemes import read_entities
-from keras_bert.tasks.tagging_scores import entity_scores, label_scores
+from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 
 
 def entities_of(sentences):

@@ -6,8 +6,8 @@ from glue_folder import write_glue
 from tfds_folder import prepare
 
 from keras_bert.errors import UserError
-from keras_bert.tasks.examples import load_examples
-from keras_bert.tasks.glue import GLUE
+from keras_bert.tasks.classification.examples import load_examples
+from keras_bert.tasks.classification.glue import GLUE
 from keras_bert.tasks.sources import TfdsSource
 
 

@@ -2,7 +2,7 @@
 
 from keras_bert.config.classification import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
 from keras_bert.errors import UserError
-from keras_bert.tasks.examples import with_labels
+from keras_bert.tasks.classification.examples import with_labels
 from keras_bert.tasks.task import Split, Task
 
 _METRICS = {

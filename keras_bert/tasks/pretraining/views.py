@@ -2,7 +2,7 @@
 
 from keras_bert import files
 from keras_bert.models.flops import training_flops
-from keras_bert.tasks.fillings_panel import fillings_panel
+from keras_bert.tasks.pretraining.fillings_panel import fillings_panel
 from keras_bert.training.embedding_projector import write_embeddings
 from keras_bert.training.profile_trace import profiled
 
@@ -11,7 +11,7 @@ class PretrainingViews:
     """The masked sentences, the word embeddings, the trace and the share of the machine's peak.
 
     Args:
-        pretraining: a built `tasks.pretraining.Pretraining`.
+        pretraining: a built `tasks.pretraining.run.Pretraining`.
         log: its `MetricsLog`.
         peak: FLOP/s of a matrix product on all devices of the run.
     """

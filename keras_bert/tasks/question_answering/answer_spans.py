@@ -15,9 +15,9 @@ from keras_bert.data.squad_json import (
     read_squad,
 )
 from keras_bert.errors import UserError
+from keras_bert.tasks.question_answering.squad import CHARACTERS
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.split_files import split_file
-from keras_bert.tasks.squad import CHARACTERS
 
 NONE, LOST = -1, -2
 

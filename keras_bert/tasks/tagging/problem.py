@@ -15,8 +15,8 @@ from keras_bert.errors import UserError
 from keras_bert.export.tagging import WORDS
 from keras_bert.models.heads import model_with_head
 from keras_bert.models.tagging_objective import TaggingObjective
-from keras_bert.tasks.scores import require_numbers
-from keras_bert.tasks.tagging_scores import entity_scores, label_scores
+from keras_bert.tasks.finite_outputs import require_numbers
+from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 
 
 class TaggingProblem:

@@ -9,7 +9,7 @@ from keras_bert.data.prepare import VOCABULARY_FILE, is_prepared, prepare
 from keras_bert.data.python_documentation import python_documentation
 from keras_bert.data.shards import ShardSet
 from keras_bert.errors import UserError
-from keras_bert.tasks.run_vocabulary import run_vocabulary
+from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 

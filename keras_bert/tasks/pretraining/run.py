@@ -11,8 +11,8 @@ from keras_bert.models.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.phased_batches import PhasedBatches
-from keras_bert.tasks.pretraining_readers import open_readers
-from keras_bert.tasks.pretraining_views import PretrainingViews
+from keras_bert.tasks.pretraining.readers import open_readers
+from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.training.budget import make_budget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.loop import Loop

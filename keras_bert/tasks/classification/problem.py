@@ -10,16 +10,16 @@ from keras_bert.errors import UserError
 from keras_bert.export.serving_function import DEFAULT
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.sequence_classification import BertForSequenceClassification
-from keras_bert.tasks.examples import load_examples, with_labels
-from keras_bert.tasks.scores import (
+from keras_bert.tasks.classification.examples import load_examples, with_labels
+from keras_bert.tasks.classification.scores import (
     confusion_matrix,
     majority_scores,
     one_class_throughout,
     predictions,
     scores,
 )
+from keras_bert.tasks.classification.submission import write_submission
 from keras_bert.tasks.sequence_rows import sequence_rows
-from keras_bert.tasks.submission import write_submission
 
 
 class SequenceProblem:

@@ -17,7 +17,7 @@ import scipy.stats
 import sklearn.metrics
 
 from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL
-from keras_bert.errors import UserError
+from keras_bert.tasks.finite_outputs import require_numbers
 
 
 def predictions(classification, outputs, threshold=0.0):
@@ -41,16 +41,6 @@ def predictions(classification, outputs, threshold=0.0):
     if classification.problem_type == MULTI_LABEL:
         return (outputs > threshold).astype("int64")
     return outputs.argmax(axis=1)
-
-
-def require_numbers(are_numbers, what="examples"):
-    """Raises `UserError` unless all outputs, told by a bool array [examples], are numbers to choose by."""
-    broken = np.count_nonzero(~are_numbers)
-    if broken:
-        raise UserError(
-            f"The model's outputs: needs finite numbers. Received: {broken} of {len(are_numbers)} {what} with others. "
-            "Was it trained with too high a learning rate?"
-        )
 
 
 def scores(classification, metrics, labels, predicted):

@@ -8,12 +8,12 @@ from keras_bert.export.serving_function import DEFAULT
 from keras_bert.files import atomic_write, join, make_folder
 from keras_bert.models.span_extraction import BertForQuestionAnswering
 from keras_bert.models.span_objective import SpanObjective
-from keras_bert.tasks.answer_spans import load_questions, with_unanswerable
-from keras_bert.tasks.cmrc_scores import cmrc_scores
-from keras_bert.tasks.question_windows import question_windows
-from keras_bert.tasks.span_decoding import decode, decoded, n_best_list
-from keras_bert.tasks.squad import CHARACTERS
-from keras_bert.tasks.squad_scores import squad_v1_scores, squad_v2_scores
+from keras_bert.tasks.question_answering.answer_spans import load_questions, with_unanswerable
+from keras_bert.tasks.question_answering.cmrc_scores import cmrc_scores
+from keras_bert.tasks.question_answering.decoding import decode, decoded, n_best_list
+from keras_bert.tasks.question_answering.squad import CHARACTERS
+from keras_bert.tasks.question_answering.squad_scores import squad_v1_scores, squad_v2_scores
+from keras_bert.tasks.question_answering.windows import question_windows
 
 N_BEST = 20  # run_squad.py's n_best_size.
 

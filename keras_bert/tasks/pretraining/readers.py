@@ -10,8 +10,8 @@ from keras_bert.data.raw_lines import RawLines
 from keras_bert.data.reader import ShardReader
 from keras_bert.data.shards import ShardSet
 from keras_bert.data.text_reader import TextReader
-from keras_bert.tasks.pretraining_data import prepare_run_data, shards_folder
-from keras_bert.tasks.run_vocabulary import run_vocabulary
+from keras_bert.tasks.pretraining.data import prepare_run_data, shards_folder
+from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
 # Of the validation masks and pairs: fixed, so that runs with different seeds are measured on the same questions.

@@ -15,8 +15,8 @@ from keras_bert.export.serving_function import DEFAULT
 from keras_bert.files import atomic_write
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.multiple_choice import BertForMultipleChoice
-from keras_bert.tasks.choice_examples import read_choices, read_swag, read_swag_tfds
-from keras_bert.tasks.scores import require_numbers
+from keras_bert.tasks.finite_outputs import require_numbers
+from keras_bert.tasks.multiple_choice.examples import read_choices, read_swag, read_swag_tfds
 from keras_bert.tasks.sequence_rows import sequence_rows
 from keras_bert.tasks.sources import TfdsSource
 
@@ -63,7 +63,7 @@ class MultipleChoiceProblem:
 
     Attributes:
         head: the `MultipleChoiceConfig`.
-        main_metric, metric_names, by_token, objective, splits, dev_splits: as of `tagging.TaggingProblem`.
+        main_metric, metric_names, by_token, objective, splits, dev_splits: as of every problem, see `tasks.problems`.
         notes: list of what a user should know, one line each.
 
     Raises:
