@@ -9,7 +9,7 @@ import sklearn.metrics
 
 from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.config.token_classification import TokenClassificationConfig
-from keras_bert.data.label_schemes import SCHEMES, UnknownLabel, bio_labels, read_entities
+from keras_bert.data.label_schemes import UnknownLabel, bio_labels, read_entities
 from keras_bert.data.word_rows import lay_out_words
 from keras_bert.errors import UserError
 from keras_bert.export.tagging import WORDS
@@ -17,6 +17,7 @@ from keras_bert.models.heads import model_with_head
 from keras_bert.models.tagging_objective import TaggingObjective
 from keras_bert.tasks.finite_outputs import require_numbers
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
+from keras_bert.tasks.tagging.tagged_files import TaggedFiles
 
 
 class TaggingProblem:
@@ -52,16 +53,12 @@ class TaggingProblem:
     by_token, per_cent = ("logits",), False
 
     def __init__(self, task, files, tokenizer, max_length, head=None, scheme=None, features=None, **options):
-        if scheme not in (None, *SCHEMES):
-            raise UserError(f"scheme: needs one of {', '.join(SCHEMES)}. Received: {scheme!r}.")
-        self._task, self._files, self._options = task, dict(files), options
-        self._tokenizer, self._max_length, self._scheme = tokenizer, max_length, scheme
-        self._features = features
-        self.notes = []
-        # Of each split once.
-        self._words = functools.cache(self._read_words)
-        self._entities = functools.cache(self._read_entities)
-        self._layout = functools.cache(self._lay_out)
+        self._task, self._options, self._features = task, options, features
+        self._tokenizer, self._max_length = tokenizer, max_length
+        self._files = TaggedFiles(task, files, scheme, options)
+        self._words, self._entities = self._files.words, self._files.entities
+        self._layout = functools.cache(self._lay_out)  # Of each split once.
+        self.notes = self._files.notes
         self.objective = TaggingObjective()
         self._marks_entities = self._judge_labels(head)
         self.head = head or self._found_labels()
@@ -76,11 +73,11 @@ class TaggingProblem:
 
     @property
     def splits(self):
-        return tuple(self._files)
+        return self._files.splits
 
     @property
     def dev_splits(self):
-        return tuple(split for split in self._files if split.startswith("dev"))
+        return tuple(split for split in self.splits if split.startswith("dev"))
 
     def described(self):
         """What the model's folder keeps, so that it can be used without the recipe."""
@@ -176,7 +173,7 @@ class TaggingProblem:
         """Writes the split's file again with the predicted label of every word, in the file's own scheme."""
         tagged = self._words(split)
         if self._marks_entities:
-            answers = read_entities(answers, tagged.starts).labels(self._scheme_of(split))
+            answers = read_entities(answers, tagged.starts).labels(self._files.scheme_of(split))
         self._task.write(tagged, answers, path)
 
     def _judge_labels(self, head):
@@ -206,44 +203,6 @@ class TaggingProblem:
         if self._features is None:
             return TokenClassificationConfig(labels)
         return FeatureTaggingConfig(labels, self._features.kind, self._features.lstm_size)
-
-    def _read_words(self, split):
-        """The `TaggedWords` of a split."""
-        if split not in self._files:
-            raise UserError(
-                f"{self._task.name}: needs a file for the split {split!r}. "
-                f"Received: {', '.join(self._files) or 'none'}."
-            )
-        tagged = self._task.read(self._files[split], **self._options)
-        self.notes += tagged.notes
-        return tagged
-
-    def _read_entities(self, split):
-        """The `Entities` of a split's own labels; says how many break their scheme."""
-        tagged = self._words(split)
-        try:
-            entities = read_entities(tagged.labels, tagged.starts)
-        except UnknownLabel as problem:
-            raise UserError(
-                f"{tagged.place(problem.word)}: needs O, or B-, I-, E- or S- and a type. "
-                f"Received: {tagged.labels[problem.word]!r}. Give the entities' column, or take the task tokens."
-            ) from None
-        scheme = self._scheme or entities.scheme()
-        breaks = entities.breaks(scheme)
-        if len(breaks):
-            self.notes.append(
-                f"{tagged.origin}: {len(breaks):,} labels break {scheme.upper()} (the first: line "
-                f"{tagged.lines[breaks[0]]}, {tagged.labels[breaks[0]]}); they are read as conlleval reads them."
-            )
-        return entities
-
-    def _scheme_of(self, split):
-        """The scheme of a file; for one without labels that of training, or BIO."""
-        if self._scheme:
-            return self._scheme
-        of_training = split != "train" and "train" in self._files and self._words("train").labels is not None
-        otherwise = self._entities("train").scheme() if of_training else "bio"
-        return otherwise if self._words(split).labels is None else self._entities(split).scheme(otherwise)
 
     def _lay_out(self, split):
         """The `WordRows` of a split, the labels in place."""
