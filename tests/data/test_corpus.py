@@ -142,10 +142,10 @@ UNREADABLE = {
     "latin-1": "café au lait\n\nsecond".encode("latin-1"),
     "utf-16": "plain\n\ntext".encode("utf-16"),
     "cut inside a character": "第一".encode()[:-1],
-    "truncated gz": gzip.compress(PARAGRAPH.encode() * 9)[:-12],
+    "truncated gz": gzip.compress(PARAGRAPH.encode() * 9, mtime=0)[:-12],
     "truncated bz2": bz2.compress(PARAGRAPH.encode() * 9)[:-5],
     "truncated xz": lzma.compress(PARAGRAPH.encode() * 9)[:-5],
-    "altered gz": gzip.compress(PARAGRAPH.encode())[:-6] + b"\x00" * 6,
+    "altered gz": gzip.compress(PARAGRAPH.encode(), mtime=0)[:-6] + b"\x00" * 6,
     "empty gz": gzip.compress(b""),
     "json without text": b'{"a": 1}\n',
 }
