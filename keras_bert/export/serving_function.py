@@ -5,7 +5,6 @@ import tensorflow as tf
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.answering import AnsweringConfig
 from keras_bert.config.classification import ClassificationConfig
-from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.config.reading import ReadingConfig
 from keras_bert.config.span_extraction import SpanExtractionConfig
@@ -103,7 +102,7 @@ def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, n_best=N_BEST,
     head = None if encoder_only else bert.head
     if isinstance(head, ClassificationConfig):
         signatures = classification_signatures(head, reader, network)
-    elif isinstance(head, (TokenClassificationConfig, FeatureTaggingConfig)):
+    elif isinstance(head, TokenClassificationConfig):
         signatures = tagging_signatures(head, reader, network)
     elif isinstance(head, SpanExtractionConfig):
         answering = AnsweringConfig.from_fields(folder.other_fields, path)
