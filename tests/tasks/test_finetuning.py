@@ -187,7 +187,7 @@ def test_seeds_differ_and_their_median_comes_first(init, glue, tmp_path):
     )
 
 
-def test_batches_by_length_lose_nothing(init, glue, tmp_path):
+def test_batches_by_length_lose_nothing(init, glue, tmp_path, monkeypatch):
     """Padding every row to one width gives the same loss."""
     path = str(tmp_path / "run")
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1})
@@ -195,14 +195,8 @@ def test_batches_by_length_lose_nothing(init, glue, tmp_path):
     runs.one(path)
     model = FinetunedModel(path, {"folder": glue})
     by_length = model.evaluate("dev")["loss"]
-    from keras_bert.tasks import evaluation
-
-    wide = evaluation.choose_widths
-    try:
-        evaluation.choose_widths = lambda lengths, most: [24]
-        padded = model.evaluate("dev")["loss"]
-    finally:
-        evaluation.choose_widths = wide
+    monkeypatch.setattr("keras_bert.data.length_batches.few_widths", lambda lengths: [24])
+    padded = model.evaluate("dev")["loss"]
     assert by_length == pytest.approx(padded, abs=1e-5)
 
 
