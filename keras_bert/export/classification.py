@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_bert.config.classification import MULTI_LABEL, REGRESSION
-from keras_bert.export.reader import TOKENS, without_invalid
+from keras_bert.export.reader import token_signature
 from keras_bert.export.signature import Signature
 
 
@@ -34,13 +34,9 @@ def classification_signatures(classification, reader, network):
         best = tf.gather(labels[0], tf.argmax(logits, axis=-1))
         return {**outputs, "probabilities": tf.nn.softmax(logits), "label": best}
 
-    def of_tokens(*tokens):
-        inputs, is_valid = reader.tokens(*tokens)
-        return without_invalid(answer(inputs), is_valid)
-
     names = ("text_a", "text_b") if reader.reading.pair else ("text",)
     texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in names)
     return {
         "serving_default": Signature(lambda *texts: answer(*reader.rows(*texts)), texts),
-        "tokens": Signature(of_tokens, TOKENS),
+        "tokens": token_signature(reader, answer),
     }

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_bert.export.reader import TOKENS, without_invalid
+from keras_bert.export.reader import token_signature
 from keras_bert.export.signature import Signature
 
 
@@ -30,11 +30,7 @@ def encoder_signatures(reader, network):
         read = {name: inputs[name] for name in ("input_word_ids", "input_mask")}
         return {**encode(inputs), **read}
 
-    def of_tokens(*tokens):
-        inputs, is_valid = reader.tokens(*tokens)
-        return without_invalid(encode(inputs), is_valid)
-
     return {
         "serving_default": Signature(of_text, (tf.TensorSpec([None], tf.string, name="text"),)),
-        "tokens": Signature(of_tokens, TOKENS),
+        "tokens": token_signature(reader, encode),
     }

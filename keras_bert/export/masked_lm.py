@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_bert.export.packing import Rows
-from keras_bert.export.reader import TOKENS, without_invalid
+from keras_bert.export.reader import token_signature
 from keras_bert.export.signature import Signature
 from keras_bert.text.vocabulary import MASK
 
@@ -38,16 +38,12 @@ def masked_lm_signatures(reader, network, top_k):
             "masks": masks,
         }
 
-    def of_tokens(*tokens):
-        inputs, is_valid = reader.tokens(*tokens)
-        return without_invalid(answer(inputs), is_valid)
-
     def of_text(texts):
         return answer(reader.pieces(_masked_rows(texts, reader.tokenizer)))
 
     return {
         "serving_default": Signature(of_text, (tf.TensorSpec([None], tf.string, name="text"),)),
-        "tokens": Signature(of_tokens, TOKENS),
+        "tokens": token_signature(reader, answer),
     }
 
 

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_bert.export.reader import TOKENS, without_invalid
+from keras_bert.export.reader import TOKENS, filled, without_invalid
 from keras_bert.export.signature import Signature
 
 CHOICES = "choices"
@@ -36,9 +36,7 @@ def multiple_choice_signatures(reader, network):
         }
 
     def of_texts(contexts, questions, choices):
-        number = tf.range(1, tf.shape(choices)[1] + 1)
-        counts = tf.reduce_max(tf.where(tf.not_equal(choices, ""), number, 0), axis=1)
-        is_there = number <= counts[:, tf.newaxis]
+        is_there, _ = filled(choices)
         place = tf.where(is_there)
         beginnings = tf.gather(tf.where(tf.equal(questions, ""), "", questions + " "), place[:, 0])
         inputs, _ = reader.rows(tf.gather(contexts, place[:, 0]), beginnings + tf.boolean_mask(choices, is_there))

@@ -88,6 +88,23 @@ def windows_of_pairs(firsts, seconds, longest, stride):
     return firsts._replace(lengths=kept).taken(pair), seconds, pair
 
 
+def window_of_most_context(context, window, windows, place, places):
+    """int32 [places]: for each place the window that gives it the most context, of equal ones the first.
+
+    Args:
+        context: int32, of any shape, how much context a window gives a place.
+        window: int32, of that shape or broadcast to it: which window.
+        windows: int32 scalar, how many there are.
+        place: int32, of the shape of `context`: which place; those below 0 do not count.
+        places: int32 scalar, how many there are.
+    """
+    windows = tf.cast(windows, tf.int64)
+    # One number for both, of which the largest is looked for.
+    rank = tf.cast(context, tf.int64) * windows + (windows - 1 - tf.cast(window, tf.int64))
+    best = tf.math.unsorted_segment_max(rank, place, places)
+    return tf.cast(windows - 1 - best % windows, tf.int32)
+
+
 def padded_lengths(longest, finest):
     """The lengths that batches are padded to: four from each power of two to the next, the last one `longest`.
 

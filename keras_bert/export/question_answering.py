@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from keras_bert.export.packing import Rows, cut, pack, windows
-from keras_bert.export.reader import TOKENS, without_invalid
+from keras_bert.export.reader import token_signature
 from keras_bert.export.signature import Signature
 from keras_bert.export.span_decoding import Passages, PassageWindows, best_answers, no_answer
 
@@ -11,9 +11,9 @@ from keras_bert.export.span_decoding import Passages, PassageWindows, best_answe
 def question_answering_signatures(answering, reader, network, n_best):
     """`{name: Signature}`: `serving_default` on questions and contexts, `tokens` on the encoder's inputs.
 
-    Outputs of `serving_default`: `answer` string [batch], "" where there is none; `start` and `end` int32 [batch], where it
-    stands in the context (code points); `score` float32 [batch], the sum of its ends' logits; `null_score` [batch],
-    that of no answer; `n_best_answers` string, `n_best_starts`, `n_best_ends` int32, `n_best_start_logits` and
+    Outputs of `serving_default`: `answer` string [batch], "" where there is none; `start` and `end` int32 [batch],
+    where it stands in the context (code points); `score` float32 [batch], the sum of its ends' logits; `null_score`
+    [batch], that of no answer; `n_best_answers` string, `n_best_starts`, `n_best_ends` int32, `n_best_start_logits` and
     `n_best_end_logits` float32, each [batch, n_best], best first, with texts that differ, "" and 0 behind the
     `num_answers` int32 [batch] that there are; `null_logits` float32 [batch, 2]. Of `tokens`: `start_logits` and
     `end_logits` float32 [batch, seq].
@@ -27,10 +27,10 @@ def question_answering_signatures(answering, reader, network, n_best):
     # A question leaves a passage room for one piece at the least.
     longest_question = max(min(answering.max_question_length, reader.reading.max_length - 4), 0)
 
-    def logits_of(inputs):
+    def answer(inputs):
         states = network.encode(inputs)["sequence_output"]
         logits = network.run(lambda model: model.qa_outputs(states))
-        return logits[..., 0], logits[..., 1]
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
     def of_texts(questions, contexts):
         ids, starts, ends = reader.tokenizer.tokenize_with_offsets(contexts)
@@ -38,7 +38,8 @@ def question_answering_signatures(answering, reader, network, n_best):
         room = reader.reading.max_length - 3 - asked.lengths
         rows, question = windows(pieces, room, answering.stride, last_is_full=False)
         asked = asked.taken(question)
-        start_logits, end_logits = logits_of(pack([asked, rows], reader.vocabulary, reader.lengths))
+        logits = answer(pack([asked, rows], reader.vocabulary, reader.lengths))
+        start_logits, end_logits = logits["start_logits"], logits["end_logits"]
         placed = PassageWindows(
             question,
             rows.starts - tf.gather(pieces.starts, question),
@@ -56,13 +57,8 @@ def question_answering_signatures(answering, reader, network, n_best):
         null_logits = no_answer(start_logits[:, 0], end_logits[:, 0], placed)
         return _outputs(best, null_logits, answering)
 
-    def of_tokens(*tokens):
-        inputs, is_valid = reader.tokens(*tokens)
-        start_logits, end_logits = logits_of(inputs)
-        return without_invalid({"start_logits": start_logits, "end_logits": end_logits}, is_valid)
-
     texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in ("question", "context"))
-    return {"serving_default": Signature(of_texts, texts), "tokens": Signature(of_tokens, TOKENS)}
+    return {"serving_default": Signature(of_texts, texts), "tokens": token_signature(reader, answer)}
 
 
 def _of_passage(logits, asked, rows):

@@ -14,6 +14,7 @@ from keras_bert.export.packing import (
     windows,
     windows_of_pairs,
 )
+from keras_bert.export.signature import Signature
 
 FINEST = 8
 # XLA compiles once for every length, so there are fewer: 16, 32, 64 and so on.
@@ -97,6 +98,24 @@ class Reader:
         columns = (tf.pad(column[:, :seq], [[0, 0], [0, tf.maximum(seq - tf.size(places), 0)]]) for column in columns)
         inputs = {spec.name: column for spec, column in zip(TOKENS, columns, strict=True)}
         return inputs, tf.reduce_all(fits | ~is_real, axis=1)
+
+
+def token_signature(reader, answer):
+    """The `Signature` on tokens as a client gives them: `answer`, a function of the encoder's dict, in rows that are
+    valid."""
+
+    def of_tokens(*tokens):
+        inputs, is_valid = reader.tokens(*tokens)
+        return without_invalid(answer(inputs), is_valid)
+
+    return Signature(of_tokens, TOKENS)
+
+
+def filled(strings):
+    """`(is_there [batch, n] bool, counts [batch] int32)` of strings `[batch, n]` with "" behind each row's last."""
+    number = tf.range(1, tf.shape(strings)[1] + 1)
+    counts = tf.reduce_max(tf.where(tf.not_equal(strings, ""), number, 0), axis=1)
+    return number <= counts[:, tf.newaxis], counts
 
 
 def without_invalid(outputs, is_valid):

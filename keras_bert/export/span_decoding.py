@@ -1,8 +1,10 @@
-"""The best answers of the windows of passages, in the graph: what `tasks.question_answering.decoding` does in Python."""
+"""The best answers of the windows of passages, in the graph; `tasks.question_answering.decoding` does so in Python."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
+
+from keras_bert.export.packing import window_of_most_context
 
 # Spans that are looked at for one answer: several may have the same text, of which the best one counts.
 _SPANS_AN_ANSWER = 8
@@ -124,11 +126,9 @@ def _owned(windows, passages, pieces):
     context = 100 * tf.minimum(place, length - 1 - place) + length
     piece = (tf.gather(passages.first_pieces, windows.passage) + windows.begins)[:, tf.newaxis] + place
     piece = tf.where(place < length, piece, -1)
-    # One number for the context and the window, so that of equal contexts the first window wins.
-    count = tf.size(length, tf.int64)
-    rank = tf.cast(context, tf.int64) * count + (count - 1 - tf.range(count))[:, tf.newaxis]
-    best = tf.math.unsorted_segment_max(rank, piece, tf.size(passages.starts))
-    return tf.equal(rank, _at(best, tf.maximum(piece, 0))) & (piece >= 0)
+    window = tf.range(tf.size(length))[:, tf.newaxis]
+    best = window_of_most_context(context, window, tf.size(length), piece, tf.size(passages.starts))
+    return tf.equal(window, _at(best, tf.maximum(piece, 0))) & (piece >= 0)
 
 
 def _at(values, places):
@@ -137,8 +137,8 @@ def _at(values, places):
 
 
 def _best_places(scores, windows, count):
-    """`(scores, places)`, [batch, count] each: every passage's best of `[windows, n]`, and where they stand when that is
-    flat; behind all of them -inf and 0. Of equal scores the first comes first.
+    """`(scores, places)`, [batch, count] each: every passage's best of `[windows, n]`, and where they stand when that
+    is flat; behind all of them -inf and 0. Of equal scores the first comes first.
 
     Nothing is padded to the passage with most windows, which may have thousands beside others' one.
     """

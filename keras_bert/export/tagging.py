@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.export.packing import pack
-from keras_bert.export.reader import TOKENS, without_invalid
+from keras_bert.export.reader import token_signature
 from keras_bert.export.signature import Signature
 from keras_bert.export.word_windows import given_words, lay_out_words, split_texts
 
@@ -48,11 +48,10 @@ def tagging_signatures(head, reader, network):
             "num_words": words.counts,
         }
 
-    def of_tokens(*tokens):
-        inputs, is_valid = reader.tokens(*tokens)
+    def answer(inputs):
         logits = logits_of(inputs)
         labels, scores = best(logits)
-        return without_invalid({"labels": labels, "scores": scores, "logits": logits}, is_valid)
+        return {"labels": labels, "scores": scores, "logits": logits}
 
     return {
         "serving_default": Signature(
@@ -63,5 +62,5 @@ def tagging_signatures(head, reader, network):
             lambda words: of_words(given_words(reader.tokenizer, words)),
             (tf.TensorSpec([None, None], tf.string, name=WORDS),),
         ),
-        "tokens": Signature(of_tokens, TOKENS),
+        "tokens": token_signature(reader, answer),
     }

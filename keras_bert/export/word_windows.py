@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_bert.export.packing import Rows
+from keras_bert.export.packing import Rows, window_of_most_context
+from keras_bert.export.reader import filled
 from keras_bert.text.vocabulary import CONTINUATION
 
 
@@ -54,9 +55,7 @@ def given_words(tokenizer, words):
 
     A word of which the tokenizer leaves nothing, "" before others too, is [UNK].
     """
-    number = tf.range(1, tf.shape(words)[1] + 1)
-    counts = tf.reduce_max(tf.where(tf.not_equal(words, ""), number, 0), axis=1)
-    is_there = number <= counts[:, tf.newaxis]
+    is_there, counts = filled(words)
     flat = tf.boolean_mask(words, is_there)
     pieces = tokenizer.tokenize(flat)
     nothing = tf.cast(tf.equal(pieces.row_lengths(), 0), tf.int64)
@@ -101,11 +100,7 @@ def lay_out_words(words, capacity):
     window, shown = _ranges(firsts, lasts)
     left = tf.gather(splits, shown) - tf.gather(splits, tf.gather(firsts, window))
     right = tf.gather(splits, tf.gather(lasts, window)) - tf.gather(splits, shown + 1)
-    # One number for a context and the place of its window, so that of equal contexts the first window wins.
-    count = tf.size(firsts, tf.int64)
-    rank = tf.cast(tf.minimum(left, right), tf.int64) * count + (count - 1 - tf.cast(window, tf.int64))
-    best = tf.math.unsorted_segment_max(rank, shown, tf.size(words.starts))
-    row = tf.cast(count - 1 - best % count, tf.int32)
+    row = window_of_most_context(tf.minimum(left, right), window, tf.size(firsts), shown, tf.size(words.starts))
     return WordPlaces(rows, row, 1 + splits[:-1] - tf.gather(rows.starts, row))
 
 
