@@ -53,12 +53,12 @@ class ServingFunction:
         tensors = (tf.constant(value, spec.dtype) for value, spec in zip(values, specs, strict=True))
         return {name: output.numpy() for name, output in self.signatures[signature](*tensors).items()}
 
-    def answers_by_length(self, signature, *columns):
+    def answers_by_length(self, *columns, signature=DEFAULT):
         """A list with `{output: array}` of each row, computed beside rows of about its length.
 
         Args:
-            signature: its name.
             columns: a list of n str, or of n lists of str, for each input.
+            signature: its name.
         """
         columns = [list(column) for column in columns]
         lengths = [sum(_length(value) for value in row) for row in zip(*columns, strict=True)]

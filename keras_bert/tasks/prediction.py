@@ -11,7 +11,6 @@ from keras_bert.config.classification import MULTI_LABEL, REGRESSION, Classifica
 from keras_bert.data.tables import read_table
 from keras_bert.data.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
-from keras_bert.export.serving_function import DEFAULT
 from keras_bert.files import atomic_write
 
 STANDARD_STREAM = "-"
@@ -33,8 +32,8 @@ def predict_splits(model, splits, output):
     """
     paths = []
     for split in splits:
-        answers = model.problem.served_answers(split, model.serving_function)
-        written = model.problem.write_predictions(split, answers, output)
+        served = model.problem.served_answers(split, model.serving_function)
+        written = model.problem.write_predictions(split, served, output)
         paths += written if isinstance(written, list) else [written or output]
     return paths
 
@@ -79,7 +78,7 @@ def answers(model, texts):
     """
     head = model.problem.head
     lowest, highest = model.problem.task.score_range or (-math.inf, math.inf)
-    for row in model.serving_function.answers_by_length(DEFAULT, *texts):
+    for row in model.serving_function.answers_by_length(*texts):
         if head.problem_type == REGRESSION:
             yield {"score": min(max(float(row["score"]), lowest), highest)}
             continue

@@ -54,8 +54,17 @@ class PublishedScore:
     split: str = "test"
 
 
+class NamedSplits:
+    """What has `splits`, with names that begin with "train", "dev" or "test"."""
+
+    @property
+    def dev_splits(self):
+        """Names of the splits to evaluate on, the main one first."""
+        return tuple(name for name in self.splits if name.startswith("dev"))
+
+
 @dataclass(frozen=True)
-class Task:
+class Task(NamedSplits):
     """A classification of, or a score for, one text or a pair: everything that tells it from another task.
 
     Attributes:
@@ -120,12 +129,3 @@ class Task:
         if self.kind == REGRESSION:
             return 1
         return None if self.labels is None else len(self.labels)
-
-    @property
-    def dev_splits(self):
-        """The splits to evaluate on, the main one first."""
-        return tuple(name for name in self.splits if name.startswith("dev"))
-
-    @property
-    def test_splits(self):
-        return tuple(name for name in self.splits if name.startswith("test"))

@@ -44,7 +44,7 @@ def test_answers_are_those_of_the_rows_and_the_decoding_of_training(served, tmp_
         *(paragraph(context, (str(number), question)) for number, (question, context) in enumerate(asked)),
     )
     answered, expected = by_python(bert, path, n_best)
-    served_rows = function.answers_by_length("serving_default", *zip(*asked))
+    served_rows = function.answers_by_length(*zip(*asked))
     assert len(answered) == len(served_rows) == 12
     for row, one in zip(served_rows, expected):
         received = decoded(row)

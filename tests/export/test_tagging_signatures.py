@@ -31,7 +31,7 @@ def test_given_words_are_laid_out_and_labelled_as_in_training(served, kind):
     random = np.random.default_rng(0)
     words = ["cat", "the", "sat", "catty", "x1y2z3", "\u200b", "the-cat", "abcdefghijklmnopqrstuvwxyz"]
     sentences = [["cat"], *([str(word) for word in random.choice(words, length)] for length in (3, 9, 40, 1, 17))]
-    answers = function.answers_by_length("words", sentences)
+    answers = function.answers_by_length(sentences, signature="words")
     assert [answer["num_words"] for answer in answers] == [len(sentence) for sentence in sentences]
     logits = by_rows_of_training(bert, sentences, 14)
     labels = [label for answer, sentence in zip(answers, sentences) for label in answer["labels"][: len(sentence)]]

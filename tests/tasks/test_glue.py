@@ -54,7 +54,7 @@ def test_labelled_splits(glue, task, split, first, labels):
 
 def test_every_test_split_is_read_without_labels_and_refused_for_evaluation(glue):
     for task in GLUE.values():
-        for split in task.test_splits:
+        for split in (name for name in task.splits if name.startswith("test")):
             examples = load_examples(task, split, str(glue))
             assert examples.labels is None and len(examples) == len(examples.indices) > 0
             told = refusal(task, split, str(glue), needs_labels=True)

@@ -7,7 +7,6 @@ import numpy as np
 
 from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
 from keras_bert.errors import UserError
-from keras_bert.export.serving_function import DEFAULT
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.sequence_classification import BertForSequenceClassification
 from keras_bert.tasks.classification.examples import load_examples, with_labels
@@ -20,9 +19,10 @@ from keras_bert.tasks.classification.scores import (
 )
 from keras_bert.tasks.classification.submission import write_submission
 from keras_bert.tasks.sequence_rows import sequence_rows
+from keras_bert.tasks.task import NamedSplits
 
 
-class SequenceProblem:
+class SequenceProblem(NamedSplits):
     """A `Task`, with its examples as one tokenizer cuts them.
 
     Args:
@@ -41,7 +41,6 @@ class SequenceProblem:
         noise: function (text) -> text that the examples go through, to be set from outside; None for none.
         by_token, per_cent: as of every problem, see `tasks.problems`.
         splits: names of all splits.
-        dev_splits: names of those to evaluate on, the main one first.
     """
 
     by_token, per_cent = (), False
@@ -58,7 +57,7 @@ class SequenceProblem:
         self.head = head
         self.main_metric = self.task.main_metric
         self.metric_names = self.task.metrics
-        self.splits, self.dev_splits = tuple(self.task.splits), self.task.dev_splits
+        self.splits = tuple(self.task.splits)
         self._source = source
         self._tokenizer = tokenizer
         self._config = config
@@ -109,7 +108,7 @@ class SequenceProblem:
         """`answers`, of the model's `ServingFunction`."""
         texts = self.examples(split).texts
         output = "score" if self.head.problem_type == REGRESSION else "logits"
-        logits = [answer[output] for answer in function.answers_by_length(DEFAULT, *texts)]
+        logits = [answer[output] for answer in function.answers_by_length(*texts)]
         return np.asarray(logits, "float64").reshape(len(logits), self.head.num_labels)
 
     def evaluate(self, split, answers):

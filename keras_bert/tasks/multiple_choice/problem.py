@@ -11,7 +11,6 @@ import scipy.special
 from keras_bert.config.classification import SINGLE_LABEL
 from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.errors import UserError
-from keras_bert.export.serving_function import DEFAULT
 from keras_bert.files import atomic_write
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.multiple_choice import BertForMultipleChoice
@@ -19,6 +18,7 @@ from keras_bert.tasks.finite_outputs import require_numbers
 from keras_bert.tasks.multiple_choice.examples import read_choices, read_swag, read_swag_tfds
 from keras_bert.tasks.sequence_rows import sequence_rows
 from keras_bert.tasks.sources import TfdsSource
+from keras_bert.tasks.task import NamedSplits
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ CHOICE = ChoiceTask(
 MULTIPLE_CHOICE = {task.name: task for task in (SWAG, CHOICE)}
 
 
-class MultipleChoiceProblem:
+class MultipleChoiceProblem(NamedSplits):
     """The splits of a task of multiple choice, laid out for a model and judged.
 
     A row is [CLS] context [SEP] choice [SEP] (paper, section 4.4); an example is the rows of its choices, as many as it
@@ -63,7 +63,7 @@ class MultipleChoiceProblem:
 
     Attributes:
         head: the `MultipleChoiceConfig`.
-        main_metric, metric_names, by_token, objective, splits, dev_splits: as of every problem, see `tasks.problems`.
+        main_metric, metric_names, by_token, objective, splits: as of every problem, see `tasks.problems`.
         notes: list of what a user should know, one line each.
 
     Raises:
@@ -90,10 +90,6 @@ class MultipleChoiceProblem:
     @property
     def splits(self):
         return tuple(self._task.tfds if isinstance(self._files, TfdsSource) else self._files)
-
-    @property
-    def dev_splits(self):
-        return tuple(split for split in self.splits if split.startswith("dev"))
 
     def described(self):
         """What the model's folder keeps, so that it can be used without the recipe."""
@@ -122,14 +118,14 @@ class MultipleChoiceProblem:
             np.asarray(row, "float64")[: len(of_example)]
             for row, of_example in zip(outputs["logits"], choices, strict=True)
         ]
-        require_numbers(np.array([np.isfinite(row).all() for row in rows]))
+        require_numbers(rows)
         return rows
 
     def served_answers(self, split, function):
         """`answers`, of the model's `ServingFunction`."""
         examples = self.examples(split)
-        served = function.answers_by_length(DEFAULT, examples.contexts, examples.beginnings, examples.choices)
-        return [row["logits"][: len(choices)].astype("float64") for row, choices in zip(served, examples.choices)]
+        served = function.answers_by_length(examples.contexts, examples.beginnings, examples.choices)
+        return self.answers(split, {"logits": [row["logits"] for row in served]})
 
     def evaluate(self, split, answers):
         """`{"accuracy": float}` of a split with labels. Raises `UserError` where they are hidden."""

@@ -4,21 +4,22 @@ import json
 
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
-from keras_bert.export.serving_function import DEFAULT
 from keras_bert.files import atomic_write, join, make_folder
 from keras_bert.models.span_extraction import BertForQuestionAnswering
 from keras_bert.models.span_objective import SpanObjective
+from keras_bert.tasks.finite_outputs import require_numbers
 from keras_bert.tasks.question_answering.answer_spans import load_questions, with_unanswerable
 from keras_bert.tasks.question_answering.cmrc_scores import cmrc_scores
 from keras_bert.tasks.question_answering.decoding import decode, decoded, n_best_list
 from keras_bert.tasks.question_answering.squad import CHARACTERS
 from keras_bert.tasks.question_answering.squad_scores import squad_v1_scores, squad_v2_scores
 from keras_bert.tasks.question_answering.windows import question_windows
+from keras_bert.tasks.task import NamedSplits
 
 N_BEST = 20  # run_squad.py's n_best_size.
 
 
-class QuestionAnsweringProblem:
+class QuestionAnsweringProblem(NamedSplits):
     """A `SpanTask` over a source, for the one loop of fine-tuning.
 
     Args:
@@ -36,7 +37,6 @@ class QuestionAnsweringProblem:
         objective: the `SpanObjective`.
         main_metric: its name; higher is better. Scores are in per cent, as the official scripts give them.
         head: the `SpanExtractionConfig`.
-        dev_splits: names of the splits to evaluate on, the main one first.
         notes: what a user should know of the files read so far, one line each.
         by_token, per_cent: as of every problem, see `tasks.problems`.
         metric_names: what `evaluate` always gives, the main metric first.
@@ -80,10 +80,6 @@ class QuestionAnsweringProblem:
     @property
     def splits(self):
         return tuple(self.task.splits)
-
-    @property
-    def dev_splits(self):
-        return self.task.dev_splits
 
     def make_model(self, bert_config, dtype=None):
         """A new `BertForQuestionAnswering`."""
@@ -135,8 +131,9 @@ class QuestionAnsweringProblem:
         answered, _ = self._split(split)
         texts = [question.text for question in answered.questions]
         contexts = [answered.passages[question.passage] for question in answered.questions]
-        served = function.answers_by_length(DEFAULT, texts, contexts)
-        return {question.id: decoded(row) for question, row in zip(answered.questions, served)}
+        answers = [decoded(row) for row in function.answers_by_length(texts, contexts)]
+        require_numbers([[span.score for span in (*answer.spans, answer.null)] for answer in answers], "questions")
+        return {question.id: answer for question, answer in zip(answered.questions, answers)}
 
     def evaluate(self, split, answers):
         """`{metric: float}` in per cent, the official script's figures (`squad_scores`, `cmrc_scores`).

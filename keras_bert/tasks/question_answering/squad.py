@@ -46,15 +46,6 @@ class SpanTask:
             require(not self.unanswerable, "unanswerable", "false where characters are scored", self.unanswerable)
         require(self.max_answer_length > 0, "max_answer_length", "one piece or more", self.max_answer_length)
 
-    @property
-    def dev_splits(self):
-        """The splits to evaluate on, the main one first."""
-        return tuple(name for name in self.splits if name.startswith("dev"))
-
-    @property
-    def test_splits(self):
-        return tuple(name for name in self.splits if name.startswith("test"))
-
 
 def _squad(version):
     return {

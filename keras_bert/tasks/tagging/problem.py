@@ -18,9 +18,10 @@ from keras_bert.models.tagging_objective import TaggingObjective
 from keras_bert.tasks.finite_outputs import require_numbers
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_files import TaggedFiles
+from keras_bert.tasks.task import NamedSplits
 
 
-class TaggingProblem:
+class TaggingProblem(NamedSplits):
     """The splits of a task of tagging, laid out for a model and judged.
 
     The first piece of a word bears its label (paper, section 5.3), and a sentence too long for a row goes by windows;
@@ -42,7 +43,7 @@ class TaggingProblem:
         main_metric: `f1` of entities, else `accuracy`.
         metric_names: of what `evaluate` gives, those over all labels, the main one first.
         by_token: names of the model's outputs that are [batch, seq, …].
-        splits, dev_splits: names of the splits, and of those to evaluate on.
+        splits: names of the splits.
         objective: the `TaggingObjective`.
         notes: list of what a user should know of the files read so far, one line each.
 
@@ -75,10 +76,6 @@ class TaggingProblem:
     def splits(self):
         return self._files.splits
 
-    @property
-    def dev_splits(self):
-        return tuple(split for split in self.splits if split.startswith("dev"))
-
     def described(self):
         """What the model's folder keeps, so that it can be used without the recipe."""
         return {"task": self._task.name, "max_length": self._max_length, **self._options}
@@ -106,14 +103,15 @@ class TaggingProblem:
         if lengths != layout.rows.lengths.tolist():
             raise ValueError(f"outputs: needs a row of logits for each of {len(layout.rows)} rows, without padding.")
         logits = np.concatenate(outputs["logits"])[layout.places]
-        require_numbers(np.isfinite(logits).all(axis=1), "words")
+        require_numbers(logits, "words")
         return [self.head.labels[index] for index in logits.argmax(axis=1)]
 
     def served_answers(self, split, function):
         """`answers`, of the model's `ServingFunction`."""
         tagged = self._words(split)
         sentences = [tagged.words[start:end] for start, end in itertools.pairwise(tagged.starts)]
-        served = function.answers_by_length(WORDS, sentences)
+        served = function.answers_by_length(sentences, signature=WORDS)
+        require_numbers([row["scores"] for row in served], "sentences")
         return [
             label.decode("utf-8")
             for sentence, row in zip(sentences, served)
