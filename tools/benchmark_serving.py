@@ -134,13 +134,11 @@ def spread(values, digits):
     return f"{middle:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def serve(name, settings):
+def serve(name, settings, scratch):
     """A contestant: a turn answers texts for so many seconds and tells the answer and the seconds of each time."""
-    folder, threads = settings
-    scratch = tempfile.TemporaryDirectory()
-    predict = CONTESTANTS[name][0](folder, threads, scratch.name)
+    predict = CONTESTANTS[name][0](*settings, scratch)
 
-    def turn(request, scratch=scratch):  # Holds the folder as long as it is asked.
+    def turn(request):
         texts, seconds = request
         answer, times = predict(texts), []  # The first call is not measured.
         end = time.perf_counter() + seconds

@@ -13,21 +13,19 @@ each window has been trained on once:
     dynamic    the same, each batch padded to its longest window
 
 Each lives in a process of its own and sleeps while it is not its turn. They take turns, after one that is not counted
-(which compiles, here), and each round is compared within itself. `--clock cpu --threads 1` counts processor seconds, for
-machines that are never idle.
+(which compiles, here), and each round is compared within itself. `--clock cpu --threads 1` counts processor seconds,
+for machines that are never idle.
 """
 
 import os
-import statistics
 import sys
-import tempfile
 
 import click
-from contestant import CLOCKS, Contestant, run
+from contestant import run
+from epochs import compare, options, our_training, serve_epochs, start_tensorflow, start_torch, their_training
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BATCH, MAX_LENGTH, STRIDE, RATE, SEED = 12, 384, 128, 3e-5, 1
-NAMES = ("ours", "run_qa", "dynamic")
+BATCH, MAX_LENGTH, STRIDE, RATE = 12, 384, 128, 3e-5
 
 
 def questions_of(train, count):
@@ -54,78 +52,46 @@ def questions_of(train, count):
     )
 
 
-def build_ours(init, train, questions, threads):
-    """Function () that makes the windows and trains on them; gives their number and the loss."""
-    from keras_bert.quiet import import_tensorflow
-
-    import_tensorflow()
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
+def build_ours(init, train, questions, threads, scratch):
+    start_tensorflow(threads)
     from keras_bert.checkpoints.model_folder import open_model_folder
-    from keras_bert.config.finetuning import FinetuneOptimizerConfig
-    from keras_bert.data.length_batches import LengthBatches, choose_widths
     from keras_bert.models.loading import model_tokenizer
     from keras_bert.models.span_extraction import BertForQuestionAnswering
     from keras_bert.models.span_objective import SpanObjective
     from keras_bert.tasks.question_answering.windows import question_windows
-    from keras_bert.training.optimizer import make_optimizer
-    from keras_bert.training.step import Step
 
     answered = questions_of(train, questions)
     folder = open_model_folder(init)
     tokenizer = model_tokenizer(folder)
     model = BertForQuestionAnswering(folder.config)
     folder.load_into(model)
-    optimizer = make_optimizer(FinetuneOptimizerConfig(learning_rate=RATE), total_steps=10**6)
-    optimizer.build(model.trainable_variables)
-    step = Step(tf.distribute.get_strategy(), model, SpanObjective(), optimizer, jit_compile=True)
-    epochs, steps = iter(range(10**6)), iter(range(10**6))
+    train_on = our_training(model, SpanObjective(), tokenizer.vocabulary.pad_id, BATCH, RATE)
 
-    def turn():
+    def epoch():
         rows = question_windows(answered, tokenizer, MAX_LENGTH, STRIDE).rows
-        reader = LengthBatches(rows, BATCH, SEED, tokenizer.vocabulary.pad_id, choose_widths(rows.lengths))
-        loss = 0.0
-        for batch in reader.epoch(next(epochs)):
-            loss += float(step.train(batch, tf.constant(next(steps), tf.int64))["sums"]["loss"]["loss"])
-        return len(rows), loss / len(rows)
+        return len(rows), train_on(rows)
 
-    return turn
+    return epoch
 
 
 def build_theirs(padding):
-    def build(init, train, questions, threads):
-        import torch
+    def build(init, train, questions, threads, scratch):
+        start_torch(threads)
         import transformers
 
-        torch.set_num_threads(threads)
-        transformers.logging.set_verbosity_error()
         answered = questions_of(train, questions)
         texts = [question.text for question in answered.questions]
         passages = [answered.passages[question.passage] for question in answered.questions]
         tokenizer = transformers.AutoTokenizer.from_pretrained(init)
         model = transformers.AutoModelForQuestionAnswering.from_pretrained(init)
         collator = transformers.default_data_collator if padding else transformers.DataCollatorWithPadding(tokenizer)
-        scratch = tempfile.mkdtemp()
+        train_on = their_training(model, collator, BATCH, RATE, scratch)
 
-        def turn():
+        def epoch():
             rows = windows(tokenizer, texts, passages, answered.spans, padding)
-            arguments = transformers.TrainingArguments(
-                output_dir=scratch,
-                per_device_train_batch_size=BATCH,
-                num_train_epochs=1,
-                learning_rate=RATE,
-                save_strategy="no",
-                logging_strategy="no",
-                report_to=[],
-                use_cpu=True,
-                disable_tqdm=True,
-                seed=SEED,
-            )
-            trainer = transformers.Trainer(model, arguments, data_collator=collator, train_dataset=rows)
-            return len(rows), trainer.train().training_loss
+            return len(rows), train_on(rows)
 
-        return turn
+        return epoch
 
     return build
 
@@ -163,47 +129,15 @@ def windows(tokenizer, questions, passages, spans, padding):
 BUILDERS = {"ours": build_ours, "run_qa": build_theirs(True), "dynamic": build_theirs(False)}
 
 
-def serve(name, settings):
-    """A contestant: each turn tells its seconds, how many windows there were, and the loss."""
-    *given, clock = settings
-    train_once = BUILDERS[name](*given)
-
-    def turn(_):
-        began = CLOCKS[clock]()
-        rows, loss = train_once()
-        return {"seconds": CLOCKS[clock]() - began, "windows": rows, "loss": loss}
-
-    return turn
-
-
 @click.command()
 @click.option("--init", required=True, metavar="MODEL", help="A Hugging Face folder.")
 @click.option("--train", required=True, metavar="FILE", help="SQuAD's training file.")
 @click.option("--questions", default=192, show_default=True, help="Questions of a turn.")
-@click.option("--rounds", default=5, show_default=True)
-@click.option("--contestants", default=",".join(NAMES), show_default=True)
-@click.option("--threads", default=os.cpu_count(), show_default=True)
-@click.option("--clock", type=click.Choice(list(CLOCKS)), default="wall", show_default=True)
-def main(init, train, questions, rounds, contestants, threads, clock):
+@options(BUILDERS, rounds=5)
+def main(init, train, questions, **turns):
     """Train on SQuAD by turns with run_qa, and compare."""
-    names = contestants.split(",")
-    running = {name: Contestant(name, [init, train, questions, threads, clock], threads) for name in names}
-    first = {name: one.ask() for name, one in running.items()}
-    found = []
-    for number in range(1, rounds + 1):
-        found.append({name: one.ask()["seconds"] for name, one in running.items()})
-        click.echo(f"round {number}: " + ", ".join(f"{name} {seconds:.1f} s" for name, seconds in found[-1].items()))
-    for name, one in running.items():
-        one.close()
-        line = (
-            f"{name:10} {statistics.median(turn[name] for turn in found):8.1f} s for {first[name]['windows']:,} windows "
-            f"of {questions:,} questions, first {first[name]['seconds']:.1f} s"
-        )
-        if "ours" in running and name != "ours":
-            ratios = sorted(turn[name] / turn["ours"] for turn in found)
-            line += f"; ours is {statistics.median(ratios):.2f} times as fast [{ratios[0]:.2f}, {ratios[-1]:.2f}]"
-        click.echo(line)
+    compare([init, train, questions], **turns)
 
 
 if __name__ == "__main__":
-    run(main, serve)
+    run(main, serve_epochs(BUILDERS))

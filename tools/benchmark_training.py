@@ -63,8 +63,8 @@ class Shape:
         return self.batch_size * training_flops(self.config, self.sequence_length, self.predictions) / 1e9
 
 
-def serve(name, settings):
-    """A contestant: a turn takes so many seconds and tells those of a step, a product's GFLOP/s and its own CPU time."""
+def serve(name, settings, _):
+    """A contestant, whose turn takes so many seconds; it tells those of a step, a product's GFLOP/s, its CPU time."""
     shape, threads, clock = settings
     shape = Shape(**shape)
     config = shape.config

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
@@ -48,15 +49,17 @@ class Contestant:
 
 
 def run(main, serve):
-    """`main()`, or, in a contestant's process, `serve(name, settings)`.
+    """`main()`, or, in a contestant's process, `serve(name, settings, scratch)`.
 
-    `serve` makes whatever takes time and returns a function from a request to an answer. What it prints is not seen.
+    `serve` makes whatever takes time and returns a function from a request to an answer. What it prints is not seen;
+    the folder `scratch` is there as long as the contestant.
     """
     if _FLAG not in sys.argv:
         return main()
     name, settings = sys.argv[sys.argv.index(_FLAG) + 1 :]
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    answer = serve(name, json.loads(settings))
-    for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        answer = serve(name, json.loads(settings), scratch)
+        for line in sys.stdin:
+            print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
