@@ -9,13 +9,14 @@ from keras_bert.checkpoints.names import PARTS
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
 from keras_bert.config.heads import TASK_HEADS
+from keras_bert.config.reading import FIELD
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 
 CONFIG, CHECKPOINT = "bert_config.json", "bert_model.ckpt"
 
 _OF_TRAINING = re.compile(r"^(global_step|beta[12]_power)$|/(adam_[mv]|lamb_[mv]|Adam(_1)?)$")
-_KEPT_FIELDS = re.compile(r"^(directionality|pooler_\w+|id2label|label2id|problem_type)$")
+_KEPT_FIELDS = re.compile(rf"^(directionality|pooler_\w+|id2label|label2id|problem_type|{FIELD})$")
 _LAYER = re.compile(r"^bert/encoder/layer_(\d+)/")
 
 
@@ -105,8 +106,8 @@ def write_google_folder(path, config, tensors, vocabulary, other_fields=None):
         config: a `BertConfig`.
         tensors: `{TensorName: array in our orientation}`.
         vocabulary: a `text.Vocabulary`.
-        other_fields: of a config that was read; kept are those that Google's own files have, and which kind of
-            head a task put on it, with its labels' names.
+        other_fields: of a config that was read; kept are those that Google's own files have, which kind of head a
+            task put on it, with its labels' names, and what was said of the task.
     """
     import_tensorflow()
     import tensorflow as tf

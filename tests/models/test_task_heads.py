@@ -12,6 +12,7 @@ from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.checkpoints.names import model_variables
+from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.config.token_classification import TokenClassificationConfig
@@ -148,6 +149,20 @@ def test_a_head_survives_googles_format(head, tmp_path):
         assert loaded.head == head
         assert_equal_outputs(outputs_of(loaded.model, batch), outputs_of(model, batch))
     assert config_of(back)["architectures"] == [head.architecture]
+
+
+def test_a_feature_tagger_and_its_task_survive_googles_format(tmp_path):
+    head = FeatureTaggingConfig(("O", "B-PER", "I-PER"), "weighted_all", lstm_size=4)
+    model, batch, task = model_of(head), batch_of(head), {"task": "ner", "max_length": 16}
+    write_model_folder(str(tmp_path / "f"), model, VOCABULARY, lower_case=True, head=head, task=task)
+    folder, google, back = str(tmp_path / "f"), str(tmp_path / "google"), str(tmp_path / "back")
+    convert_folder(open_model_folder(folder), "google", google, VOCABULARY)
+    convert_folder(open_model_folder(google), "huggingface", back, VOCABULARY)
+    for path in (google, back):
+        loaded = load(path, lower_case=True)
+        assert loaded.head == head
+        assert open_model_folder(path, lower_case=True).task.items() >= task.items()
+        assert_equal_outputs(outputs_of(loaded.model, batch), outputs_of(model, batch))
 
 
 def test_run_squads_checkpoint_is_a_reader_of_spans(tmp_path):
