@@ -11,6 +11,10 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from keras_bert.quiet import import_tensorflow  # noqa: E402
+
+import_tensorflow()
+
 import keras_bert  # noqa: E402
 from keras_bert.export.network import DTYPES  # noqa: E402
 from keras_bert.export.serving_function import serving_function  # noqa: E402
