@@ -6,6 +6,7 @@
 The contestants train on the same sentences in batches of 32, float32, with AdamW, clipping and linear decay:
 
     ours             batches by length, the step compiled by XLA, as configs/finetune/sst2.yaml
+    uncompiled       the same without XLA
     run_glue         transformers' Trainer with the defaults of its run_glue.py: every row padded to 128
     dynamic          the same, each batch padded to its longest row
     grouped          the same, rows grouped by length too
@@ -27,25 +28,28 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BATCH, MAX_LENGTH, RATE = 32, 128, 3e-5
 
 
-def build_ours(init, data_dir, examples, threads, scratch):
-    start_tensorflow(threads)
-    from keras_bert.checkpoints.model_folder import open_model_folder
-    from keras_bert.config.finetuning import InputConfig
-    from keras_bert.models.classification_objective import ClassificationObjective
-    from keras_bert.models.loading import model_tokenizer
-    from keras_bert.models.sequence_classification import BertForSequenceClassification
-    from keras_bert.tasks.sequence_rows import sequence_rows
+def build_ours(jit_compile):
+    def build(init, data_dir, examples, threads, scratch):
+        start_tensorflow(threads)
+        from keras_bert.checkpoints.model_folder import open_model_folder
+        from keras_bert.config.finetuning import InputConfig
+        from keras_bert.models.classification_objective import ClassificationObjective
+        from keras_bert.models.loading import model_tokenizer
+        from keras_bert.models.sequence_classification import BertForSequenceClassification
+        from keras_bert.tasks.sequence_rows import sequence_rows
 
-    texts, labels = sentences(data_dir, examples)
-    folder = open_model_folder(init)
-    tokenizer = model_tokenizer(folder)
-    rows, _ = sequence_rows([texts], tokenizer, InputConfig(max_length=MAX_LENGTH))
-    rows.extra["labels"] = labels
-    model = BertForSequenceClassification(folder.config, 2)
-    folder.load_into(model)
-    objective = ClassificationObjective("single_label_classification")
-    train_on = our_training(model, objective, tokenizer.vocabulary.pad_id, BATCH, RATE)
-    return lambda: (len(rows), train_on(rows))
+        texts, labels = sentences(data_dir, examples)
+        folder = open_model_folder(init)
+        tokenizer = model_tokenizer(folder)
+        rows, _ = sequence_rows([texts], tokenizer, InputConfig(max_length=MAX_LENGTH))
+        rows.extra["labels"] = labels
+        model = BertForSequenceClassification(folder.config, 2)
+        folder.load_into(model)
+        objective = ClassificationObjective("single_label_classification")
+        train_on = our_training(model, objective, tokenizer.vocabulary.pad_id, BATCH, RATE, jit_compile)
+        return lambda: (len(rows), train_on(rows))
+
+    return build
 
 
 def build_theirs(kind):
@@ -79,7 +83,11 @@ def sentences(data_dir, count):
     return examples.texts[0][:count], examples.labels[:count]
 
 
-BUILDERS = {"ours": build_ours, **{kind: build_theirs(kind) for kind in ("run_glue", "dynamic", "grouped")}}
+BUILDERS = {
+    "ours": build_ours(jit_compile=True),
+    "uncompiled": build_ours(jit_compile=False),
+    **{kind: build_theirs(kind) for kind in ("run_glue", "dynamic", "grouped")},
+}
 
 
 @click.command()

@@ -10,8 +10,8 @@ from contestant import CLOCKS, Contestant
 SEED = 1
 
 
-def our_training(model, objective, pad_id, batch_size, rate):
-    """Function (TokenRows) that trains on them once, by length and compiled by XLA, and gives the mean loss."""
+def our_training(model, objective, pad_id, batch_size, rate, jit_compile=True):
+    """Function (TokenRows) that trains on them once, by length, and gives the mean loss."""
     import tensorflow as tf
 
     from keras_bert.config.finetuning import FinetuneOptimizerConfig
@@ -21,7 +21,7 @@ def our_training(model, objective, pad_id, batch_size, rate):
 
     optimizer = make_optimizer(FinetuneOptimizerConfig(learning_rate=rate), total_steps=10**6)
     optimizer.build(model.trainable_variables)
-    step = Step(tf.distribute.get_strategy(), model, objective, optimizer, jit_compile=True)
+    step = Step(tf.distribute.get_strategy(), model, objective, optimizer, jit_compile=jit_compile)
     epochs, steps = itertools.count(), itertools.count()
 
     def train(rows):
