@@ -103,7 +103,7 @@ def compare(size, contestants, folder, arguments):
     threads = arguments.threads
     workers = {name: Contestant(name, [folder, threads], threads) for name in contestants}
     try:
-        answers = {name: np.array(worker.ask([texts["32 mixed"][0], 0])["answer"]) for name, worker in workers.items()}
+        answers = {name: np.array(worker.ask([texts["32 mixed"][:1], 0])["answer"]) for name, worker in workers.items()}
         for name, answer in answers.items():
             difference = np.abs(answer - answers[contestants[0]]).max()
             if difference > TOLERANCE.get(name, 1e-4):
@@ -112,11 +112,7 @@ def compare(size, contestants, folder, arguments):
         for turn in range(arguments.turns):
             for shape, batches in texts.items():
                 for name in contestants if turn % 2 == 0 else contestants[::-1]:
-                    times = [
-                        time
-                        for batch in batches
-                        for time in workers[name].ask([batch, arguments.seconds / BATCHES])["times"]
-                    ]
+                    times = workers[name].ask([batches, arguments.seconds])["times"]
                     turns[shape][name].append(1000 * statistics.median(times))
     finally:
         for worker in workers.values():
@@ -135,17 +131,18 @@ def spread(values, digits):
 
 
 def serve(name, settings, scratch):
-    """A contestant: a turn answers texts for so many seconds and tells the answer and the seconds of each time."""
+    """A contestant: a turn answers batches for so many seconds and tells the first answer and the seconds of each."""
     predict = CONTESTANTS[name][0](*settings, scratch)
 
     def turn(request):
-        texts, seconds = request
-        answer, times = predict(texts), []  # The first call is not measured.
+        batches, seconds = request
+        answer, times = predict(batches[0]), []  # The first call is not measured.
         end = time.perf_counter() + seconds
         while not times or time.perf_counter() < end:
-            start = time.perf_counter()
-            predict(texts)
-            times.append(time.perf_counter() - start)
+            for texts in batches:
+                start = time.perf_counter()
+                predict(texts)
+                times.append(time.perf_counter() - start)
         return {"answer": np.asarray(answer).tolist(), "times": times}
 
     return turn
