@@ -18,13 +18,9 @@ from keras_bert.files import open_file
 
 def read_yaml(path):
     """The mapping in a YAML (or JSON) file. Raises `UserError` naming the file and the line."""
+    text = _read_text(path, "YAML")
     try:
-        with open_file(path) as stream:
-            values = yaml.safe_load(stream.read().decode("utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is not UTF-8 text; a YAML file is needed.") from None
+        values = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}" if mark else ""
@@ -36,18 +32,24 @@ def read_yaml(path):
 
 def read_json(path):
     """The object in a JSON file. Raises `UserError` naming the file and the line."""
+    text = _read_text(path, "JSON")
     try:
-        with open_file(path) as stream:
-            values = json.loads(stream.read().decode("utf-8-sig"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is not UTF-8 text; a JSON file is needed.") from None
+        values = json.loads(text)
     except ValueError as error:
         raise UserError(f"{path}: is not valid JSON ({error}). Fetch or write it again.") from None
     if not isinstance(values, dict):
         raise UserError(f"{path}: needs a JSON object. Received: {type(values).__name__}.")
     return values
+
+
+def _read_text(path, kind):
+    try:
+        with open_file(path) as stream:
+            return stream.read().decode("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not UTF-8 text; a {kind} file is needed.") from None
 
 
 def to_mapping(settings):
