@@ -1,5 +1,6 @@
 """Pretraining end to end on generated text: it learns, it can be stopped, and it says what is wrong."""
 
+import contextlib
 import itertools
 import json
 import operator
@@ -58,6 +59,21 @@ def metrics(run):
     return [{k: v for k, v in line.items() if k not in CLOCKED} for line in read_metrics(run.metrics_file)]
 
 
+@contextlib.contextmanager
+def stopped_at(step, monkeypatch):
+    """The training in it is killed after a step, once its figures are written."""
+    record = Loop._record
+
+    def stop(loop, done, figures):
+        record(loop, done, figures)
+        if done == step:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Loop, "_record", stop)
+        yield
+
+
 @pytest.fixture(scope="module")
 def straight(corpus, tmp_path_factory):
     run = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight"))
@@ -85,17 +101,8 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
     """Killed after step 10 with the last checkpoint at 9, between two lines of the log: every later figure and every
     weight is the same, bit for bit."""
     run = RunFolder(str(tmp_path / "stopped"))
-    record = Loop._record
-
-    def stop(loop, done, figures):
-        record(loop, done, figures)
-        if done == 10:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Loop, "_record", stop)
-        with pytest.raises(KeyboardInterrupt):
-            pretrain(recipe(corpus), run, lambda line: None)
+    with stopped_at(10, monkeypatch):
+        pretrain(recipe(corpus), run, lambda line: None)
     assert not os.path.exists(run.results_file)
     said = []
     results = pretrain(recipe(corpus), run, said.append)
@@ -274,17 +281,8 @@ def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corp
     config = recipe(corpus, **PACKED, **{"data.source": "text"})
     straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
     expected = pretrain(config, straight, lambda line: None)
-    record = Loop._record
-
-    def stop(loop, done, figures):
-        record(loop, done, figures)
-        if done == 4:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Loop, "_record", stop)
-        with pytest.raises(KeyboardInterrupt):
-            pretrain(config, stopped, lambda line: None)
+    with stopped_at(4, monkeypatch):
+        pretrain(config, stopped, lambda line: None)
     said = []
     results = pretrain(config, stopped, said.append)
     assert "Going on from step 2." in said
