@@ -25,7 +25,9 @@ from keras_bert.quiet import import_tensorflow
     show_default=True,
     help="What weights are stored in. All is computed in float32.",
 )
-@click.option("--jit", is_flag=True, help="Let XLA compile the network. Serving's CPU build has it off.")
+@click.option(
+    "--jit", is_flag=True, help="Let XLA compile the network for single rows. Serving's CPU build has it off."
+)
 @click.option("--encoder", "encoder_only", is_flag=True, help="Export the vectors of texts, whatever head there is.")
 @click.option(
     "--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="A masked LM's pieces for a [MASK]."
@@ -56,7 +58,7 @@ def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lowe
     from keras_bert.models.loading import load
 
     function = serving_function(load(model, lower_case), dtype, jit, top_k, n_best, encoder_only)
-    version = write_version(output, function, jit)
+    version = write_version(output, function)
     for name, specs in function.inputs.items():
         click.echo(f"{name}: {', '.join(spec.name for spec in specs)} → {', '.join(function.outputs(name))}")
     click.echo(

@@ -1,5 +1,6 @@
 """Pieces to the encoder's inputs, in the graph: cut as in training, and padded to one of a few lengths."""
 
+import itertools
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -119,6 +120,11 @@ def padded_lengths(longest, finest):
         step = step * 2 if lengths[-1] == 8 * step else step
         lengths.append(lengths[-1] + step)
     return [*lengths[:-1], longest]
+
+
+def doubling_lengths(longest):
+    """16, 32, 64 and so on up to `longest`: the few lengths at which XLA compiles and a server warms up."""
+    return [*itertools.takewhile(lambda length: length < longest, (2**power for power in itertools.count(4))), longest]
 
 
 def padded_length(lengths, needed):

@@ -17,8 +17,6 @@ from keras_bert.export.packing import (
 from keras_bert.export.signature import Signature
 
 FINEST = 8
-# XLA compiles once for every length, so there are fewer: 16, 32, 64 and so on.
-POWERS_OF_TWO = [2**power for power in range(4, 32)]
 
 TOKENS = tuple(
     tf.TensorSpec([None, None], tf.int32, name=name) for name in ("input_word_ids", "input_mask", "input_type_ids")
@@ -32,21 +30,16 @@ class Reader:
         config: the model's `BertConfig`.
         tokenizer: its `WordPieceTokenizer`.
         reading: its `ReadingConfig`.
-        few_lengths: whether batches are padded to powers of two alone.
 
     Attributes:
         lengths: the lengths that batches are padded to.
     """
 
-    def __init__(self, config, tokenizer, reading, few_lengths=False):
+    def __init__(self, config, tokenizer, reading):
         self.config, self.tokenizer, self.reading = config, tokenizer, reading
         self.vocabulary = tokenizer.vocabulary
-        self.lengths = self._lengths(reading.max_length, few_lengths)
-        self._token_lengths = self._lengths(config.max_position_embeddings, few_lengths)
-
-    @staticmethod
-    def _lengths(longest, few):
-        return [*(n for n in POWERS_OF_TWO if n < longest), longest] if few else padded_lengths(longest, FINEST)
+        self.lengths = padded_lengths(reading.max_length, FINEST)
+        self._token_lengths = padded_lengths(config.max_position_embeddings, FINEST)
 
     def text(self, texts):
         """The encoder's dict of texts `[batch]`, what is too long cut at the end."""

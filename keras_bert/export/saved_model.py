@@ -7,7 +7,7 @@ from keras_bert.export.warm_up import write_warm_up
 from keras_bert.files import join, list_folder, make_folder, whole_folder
 
 
-def write_version(output, function, jit=False):
+def write_version(output, function):
     """Writes `output/<version>/`, one above the highest that is there, whole or not at all.
 
     Serving looks into the folder all the time and takes every name that is a number, so that the version is written
@@ -16,12 +16,11 @@ def write_version(output, function, jit=False):
     Args:
         output: the model's folder, whose name is also the model's.
         function: a `ServingFunction`.
-        jit: whether XLA compiles it, which makes batches of few sizes better.
 
     Returns: the version's path.
     """
     make_folder(output)
-    write_serving_files(output, jit)
+    write_serving_files(output)
     version = join(output, str(next_version(output)))
     with whole_folder(version) as aside:
         tf.saved_model.save(function.tracked(), aside, signatures=function.signatures)

@@ -26,8 +26,6 @@ batch_timeout_micros {{ value: 1000 }}
 max_enqueued_batches {{ value: 100 }}
 num_batch_threads {{ value: 4 }}
 """
-# XLA compiles once for each; others are padded to the next.
-_ALLOWED = "".join(f"allowed_batch_sizes: {size}\n" for size in (1, 2, 4, 8, 16, 32))
 
 
 def model_name(output):
@@ -35,12 +33,10 @@ def model_name(output):
     return os.path.basename(os.path.normpath(os.fspath(output)))
 
 
-def write_serving_files(output, jit):
+def write_serving_files(output):
     """Writes the two files into `output` where they are not; one that somebody has changed stays as it is."""
     for file, content in ((MODELS, _MODELS), (BATCHING, _BATCHING)):
         path = join(output, file)
         if not exists(path):
             with atomic_write(path) as stream:
                 stream.write(content.format(name=model_name(output), file=file))
-                if jit and file == BATCHING:
-                    stream.write(_ALLOWED)

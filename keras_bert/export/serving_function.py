@@ -86,7 +86,7 @@ def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, n_best=N_BEST,
     Args:
         bert: what `keras_bert.load` gives.
         dtype: what weights are stored in, one of `network.DTYPES`; all is computed in float32.
-        jit: whether XLA compiles the network.
+        jit: whether XLA compiles the network for one row, see `Network`.
         top_k: how many pieces a masked LM gives for each [MASK].
         n_best: how many answers a model gives to a question about a passage.
         encoder_only: whether the vectors are wanted, whatever head the model has.
@@ -97,7 +97,7 @@ def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, n_best=N_BEST,
     folder = open_model_folder(bert.path)
     positions, path = bert.config.max_position_embeddings, f"{bert.path}/config.json"
     reading = ReadingConfig.from_fields(folder.other_fields, positions, path)
-    reader = Reader(bert.config, bert.tokenizer, reading, few_lengths=jit)
+    reader = Reader(bert.config, bert.tokenizer, reading)
     network = Network(bert.model, dtype, jit)
     head = None if encoder_only else bert.head
     if isinstance(head, ClassificationConfig):

@@ -11,6 +11,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wr
 from tensorflow.core.framework import tensor_pb2  # noqa: F401  Registers TensorProto.
 
 from keras_bert.export.multiple_choice import CHOICES
+from keras_bert.export.packing import doubling_lengths
 from keras_bert.export.tagging import WORDS
 from keras_bert.files import join, make_folder
 
@@ -30,7 +31,7 @@ _REPEATED = ("inputs",)  # A map is a repeated message of key and value.
 
 
 def write_warm_up(folder, model_name, inputs, reader):
-    """Writes requests for every signature, at the shortest and the longest length and those between by powers of two.
+    """Writes requests for every signature, of one row at each of `doubling_lengths`.
 
     Args:
         folder: the version's folder.
@@ -40,7 +41,7 @@ def write_warm_up(folder, model_name, inputs, reader):
 
     Returns: how many requests.
     """
-    lengths = [n for n in (2**power for power in range(4, 31)) if n < reader.lengths[-1]] + [reader.lengths[-1]]
+    lengths = doubling_lengths(reader.lengths[-1])
     requests = [
         _request(model_name, signature, [(spec.name, _values(spec, length, reader)) for spec in specs])
         for signature, specs in inputs.items()

@@ -179,9 +179,13 @@ def test_half_stored_is_the_rounded_model_in_float32(served, dtype):
 
 
 def test_compiled_by_xla_it_answers_the_same(served):
+    """One text, whose length is none of those that are compiled, and several, which go without XLA."""
     _, function = served("single")
     _, compiled = served("single", jit=True)
-    np.testing.assert_allclose(compiled(TEXTS)["logits"], function(TEXTS)["logits"], rtol=1e-4, atol=1e-5)
+    for texts in (TEXTS, TEXTS[:1], ["the cat sat " * 6]):
+        np.testing.assert_allclose(compiled(texts)["logits"], function(texts)["logits"], rtol=1e-4, atol=1e-5)
+    ops = {node.op for node in compiled.signatures["serving_default"].graph.as_graph_def().node}
+    assert ops & {"If", "StatelessIf"}
 
 
 @pytest.mark.parametrize("kind", ["single", "pair"])
