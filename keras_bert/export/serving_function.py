@@ -1,5 +1,6 @@
 """The function from raw strings to answers: what `export` writes, TensorFlow Serving runs and `predict` calls."""
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import open_model_folder
@@ -17,6 +18,7 @@ from keras_bert.export.network import FLOAT32, Network
 from keras_bert.export.question_answering import question_answering_signatures
 from keras_bert.export.reader import Reader
 from keras_bert.export.tagging import tagging_signatures
+from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.models.pretraining import BertForPreTraining
 
 DEFAULT = "serving_default"
@@ -59,16 +61,24 @@ class ServingFunction:
         Args:
             columns: a list of n str, or of n lists of str, for each input.
             signature: its name.
+
+        Raises:
+            UserError: an output is no finite number.
         """
         columns = [list(column) for column in columns]
         lengths = [sum(_length(value) for value in row) for row in zip(*columns, strict=True)]
         order = sorted(range(len(lengths)), key=lengths.__getitem__)
         found = [None] * len(order)
+        are_numbers = np.ones(len(order), bool)
         for first in range(0, len(order), _AT_ONCE):
             batch = order[first : first + _AT_ONCE]
             outputs = self.answer(signature, *(_batch([column[index] for index in batch]) for column in columns))
+            for values in outputs.values():
+                if values.dtype.kind == "f":
+                    are_numbers[batch] &= np.isfinite(values).reshape(len(batch), -1).all(axis=1)
             for place, index in enumerate(batch):
                 found[index] = {name: values[place] for name, values in outputs.items()}
+        require_numbers(are_numbers)
         return found
 
     def outputs(self, signature):

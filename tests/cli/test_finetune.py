@@ -2,12 +2,13 @@
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
-from finetuning import write_reviews, write_sst2, write_tiny_bert
+from finetuning import spoil, write_reviews, write_sst2, write_tiny_bert
 from glue_folder import write_glue
 
 from keras_bert.cli import main
@@ -75,6 +76,18 @@ def test_predict_answers_lines_and_tables_alike(trained, place, tmp_path):
     assert [json.loads(line)["label"] for line in output.read_text(encoding="utf-8").splitlines()] == [
         answer["label"] for answer in answers
     ]
+
+
+def test_predict_writes_no_answers_of_a_broken_model(trained, place, tmp_path):
+    """Neither to texts of one's own nor to a benchmark's: a label chosen among NaN would look like any other."""
+    broken, texts, output = tmp_path / "broken", tmp_path / "texts.txt", tmp_path / "answers"
+    shutil.copytree(os.path.join(trained, "model"), broken)
+    spoil(broken)
+    texts.write_text("w1 good w2\n", encoding="utf-8")
+    for asked in (["--input", texts], ["--split", "test", "--data-dir", place / "sst2"]):
+        result = give("predict", "--model", broken, *asked, "--output", output)
+        assert result.exit_code == 2 and "needs finite numbers" in result.output, result.output
+        assert not output.exists() or not list(output.iterdir())
 
 
 @pytest.mark.parametrize("long", ["truncate", "windows"])

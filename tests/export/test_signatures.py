@@ -184,8 +184,9 @@ def test_compiled_by_xla_it_answers_the_same(served):
     _, compiled = served("single", jit=True)
     for texts in (TEXTS, TEXTS[:1], ["the cat sat " * 6]):
         np.testing.assert_allclose(compiled(texts)["logits"], function(texts)["logits"], rtol=1e-4, atol=1e-5)
-    ops = {node.op for node in compiled.signatures["serving_default"].graph.as_graph_def().node}
-    assert ops & {"If", "StatelessIf"}
+    graph = compiled.signatures["serving_default"].graph.as_graph_def()
+    assert {node.op for node in graph.node} & {"If", "StatelessIf"}
+    assert any(function.attr["_XlaMustCompile"].b for function in graph.library.function)
 
 
 @pytest.mark.parametrize("kind", ["single", "pair"])

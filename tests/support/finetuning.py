@@ -1,8 +1,10 @@
 """A tiny model folder and a task that it can learn in seconds."""
 
 import json
+import os
 
 import numpy as np
+import safetensors.numpy
 from tiny import random_weights, without_dropout
 
 from keras_bert.checkpoints.model_folder import write_model_folder
@@ -20,6 +22,13 @@ def write_tiny_bert(folder):
     random_weights(model)
     write_model_folder(str(folder), model, VOCABULARY, lower_case=True)
     return str(folder)
+
+
+def spoil(folder):
+    """Writes a NaN for every weight of a model folder, as a training that failed leaves them."""
+    path = os.path.join(folder, "model.safetensors")
+    weights = safetensors.numpy.load_file(path)
+    safetensors.numpy.save_file({name: np.full_like(weight, np.nan) for name, weight in weights.items()}, path)
 
 
 def reviews(count, seed=0):

@@ -17,7 +17,7 @@ import scipy.stats
 import sklearn.metrics
 
 from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL
-from keras_bert.tasks.finite_outputs import require_numbers
+from keras_bert.models.finite_outputs import require_numbers
 
 
 def predictions(classification, outputs, threshold=0.0):
@@ -35,7 +35,7 @@ def predictions(classification, outputs, threshold=0.0):
         UserError: an output is no finite number.
     """
     outputs = np.asarray(outputs, "float64")
-    require_numbers(outputs)
+    require_numbers(np.isfinite(outputs).all(axis=1))
     if classification.problem_type == REGRESSION:
         return outputs[:, 0]
     if classification.problem_type == MULTI_LABEL:

@@ -13,8 +13,8 @@ from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.errors import UserError
 from keras_bert.files import atomic_write
 from keras_bert.models.classification_objective import ClassificationObjective
+from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.models.multiple_choice import BertForMultipleChoice
-from keras_bert.tasks.finite_outputs import require_numbers
 from keras_bert.tasks.multiple_choice.examples import read_choices, read_swag, read_swag_tfds
 from keras_bert.tasks.sequence_rows import sequence_rows
 from keras_bert.tasks.sources import TfdsSource
@@ -118,7 +118,7 @@ class MultipleChoiceProblem(NamedSplits):
             np.asarray(row, "float64")[: len(of_example)]
             for row, of_example in zip(outputs["logits"], choices, strict=True)
         ]
-        require_numbers(rows)
+        require_numbers(np.array([np.isfinite(row).all() for row in rows]))
         return rows
 
     def served_answers(self, split, function):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from keras_bert.tasks.finite_outputs import require_numbers
+from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.tasks.question_answering.windows import window_owners
 
 _ENOUGH = 4  # Times as many spans as answers are sorted at first: some have the same text.
@@ -167,5 +167,5 @@ def _largest(scores, count):
 def _checked(rows, name, lengths):
     if len(rows) != len(lengths) or any(len(row) != length for row, length in zip(rows, lengths)):
         raise ValueError(f"{name}: needs an array of each row's length for {len(lengths)} rows. Received: others.")
-    require_numbers(rows, "windows")
+    require_numbers(np.array([np.isfinite(row).all() for row in rows]), "windows")
     return rows

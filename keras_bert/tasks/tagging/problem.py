@@ -13,9 +13,9 @@ from keras_bert.data.label_schemes import UnknownLabel, bio_labels, read_entitie
 from keras_bert.data.word_rows import lay_out_words
 from keras_bert.errors import UserError
 from keras_bert.export.tagging import WORDS
+from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.models.heads import model_with_head
 from keras_bert.models.tagging_objective import TaggingObjective
-from keras_bert.tasks.finite_outputs import require_numbers
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_files import TaggedFiles
 from keras_bert.tasks.task import NamedSplits
@@ -103,7 +103,7 @@ class TaggingProblem(NamedSplits):
         if lengths != layout.rows.lengths.tolist():
             raise ValueError(f"outputs: needs a row of logits for each of {len(layout.rows)} rows, without padding.")
         logits = np.concatenate(outputs["logits"])[layout.places]
-        require_numbers(logits, "words")
+        require_numbers(np.isfinite(logits).all(axis=1), "words")
         return [self.head.labels[index] for index in logits.argmax(axis=1)]
 
     def served_answers(self, split, function):
@@ -111,7 +111,6 @@ class TaggingProblem(NamedSplits):
         tagged = self._words(split)
         sentences = [tagged.words[start:end] for start, end in itertools.pairwise(tagged.starts)]
         served = function.answers_by_length(sentences, signature=WORDS)
-        require_numbers([row["scores"] for row in served], "sentences")
         return [
             label.decode("utf-8")
             for sentence, row in zip(sentences, served)
