@@ -66,7 +66,7 @@ class InputConfig:
 
 @dataclass
 class FinetuneOptimizerConfig(OptimizerConfig):
-    """Warm-up is `warmup_steps`, or, where that is 0, `warmup_share` of all steps (by the clock: of an epoch's)."""
+    """Warm-up is `warmup_steps`, or, where that is 0, `warmup_share` of all steps, or by the clock of all the time."""
 
     learning_rate: float = 3e-5
     warmup_steps: int = 0

@@ -28,6 +28,8 @@ from keras_bert.training.surroundings import surroundings
 _MOST_WIDTHS = 8
 # A width more is one compilation more, which takes as long as some tens of steps.
 _STEPS_A_WIDTH = 60
+# So many at least, for a share of the time may hold hardly any: the first steps are compiled in it.
+_WARMUP_STEPS_BY_THE_CLOCK = 100
 
 
 class Finetuning:
@@ -99,7 +101,7 @@ class Finetuning:
             if training.freeze:
                 self.model.encoder.trainable = False
             self.budget = make_budget(training.minutes, steps, [1.0], self.strategy)
-            self.optimizer = make_optimizer(self._optimizer_settings(steps), steps, getattr(self.budget, "share", None))
+            self.optimizer = self._make_optimizer(steps)
             self.optimizer.build(self.model.trainable_variables)
         self.step = Step(
             self.strategy, self.model, problem.objective, self.optimizer, config.optimizer.clip_norm,
@@ -108,12 +110,16 @@ class Finetuning:
         self.evaluate = Evaluator(problem, self.model, pad_id, self.strategy, training.batch_size)
         self.batches = PhasedBatches([self.reader], self.budget, self.strategy.experimental_distribute_dataset)
 
-    def _optimizer_settings(self, steps):
-        settings = self.config.optimizer
+    def _make_optimizer(self, steps):
+        settings, share = self.config.optimizer, getattr(self.budget, "share", None)
         if settings.warmup_steps:
-            return settings
-        of = self._steps_per_epoch if self.config.training.minutes else steps
-        return dataclasses.replace(settings, warmup_steps=round(settings.warmup_share * of))
+            return make_optimizer(settings, steps, share)
+        if share is None:
+            rise = settings.warmup_share * steps
+        else:
+            rise = min(settings.warmup_share * self._steps_per_epoch, _WARMUP_STEPS_BY_THE_CLOCK)
+        risen = dataclasses.replace(settings, warmup_steps=round(rise))
+        return make_optimizer(risen, steps, share, settings.warmup_share)
 
     def _most_widths(self, rows):
         training = self.config.training

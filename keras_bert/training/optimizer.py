@@ -63,14 +63,14 @@ def _handle(variable):
     return (variable.value if isinstance(variable, keras.Variable) else variable).handle
 
 
-def make_optimizer(settings, total_steps, share=None):
+def make_optimizer(settings, total_steps, share=None, warmup_share=0.0):
     """The optimiser of an `OptimizerConfig` for a run of `total_steps`; with `share` its rate follows the clock.
 
-    `share` is the variable of a `training.budget.TimeBudget`.
+    `share` is the variable of a `training.budget.TimeBudget`, `warmup_share` as in `TimedWarmupDecay`.
     """
     shape = settings.schedule, settings.polynomial_power
     if share is None:
         schedule = WarmupDecay(settings.learning_rate, settings.warmup_steps, total_steps, *shape)
     else:
-        schedule = TimedWarmupDecay(share, settings.learning_rate, settings.warmup_steps, *shape)
+        schedule = TimedWarmupDecay(share, settings.learning_rate, settings.warmup_steps, warmup_share, *shape)
     return AdamW(schedule, settings.weight_decay, settings.beta_1, settings.beta_2, settings.epsilon)

@@ -38,8 +38,11 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        rising = ops.minimum((step + 1.0) / max(self.warmup_steps, 1), 1.0)
-        return self.peak * rising * DECAYS[self.decay](self.share_done(step), self.power)
+        return self.peak * self.share_risen(step) * DECAYS[self.decay](self.share_done(step), self.power)
+
+    def share_risen(self, step):
+        """How far `step` (float32) is on the way up, above 0 to 1."""
+        return ops.minimum((step + 1.0) / max(self.warmup_steps, 1), 1.0)
 
     def share_done(self, step):
         """How far `step` (float32) is on the way from the end of the warm-up to the end of the run, 0 to 1."""
@@ -56,16 +59,25 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class TimedWarmupDecay(WarmupDecay):
-    """The same with a way down that follows the clock: the warm-up in steps, the decay over the time of the run.
+    """The same by the clock: a rise over so many steps and over a share of the run's time, then a fall over the rest.
+
+    Whichever of the two takes longer is what the rise follows: minutes may go by before the first steps, while they are
+    compiled, and nobody knows beforehand how many steps there will be.
 
     Args:
         share: float32 scalar variable, the share of the run's time that is over; see `training.budget.TimeBudget`.
         peak, warmup_steps, decay, power: as in `WarmupDecay`.
+        warmup_share: of the run's time, 0 to below 1.
     """
 
-    def __init__(self, share, peak, warmup_steps, decay="linear", power=2.0):
+    def __init__(self, share, peak, warmup_steps, warmup_share=0.0, decay="linear", power=2.0):
         super().__init__(peak, warmup_steps, 0, decay, power)
         self.share = share
+        self.warmup_share = warmup_share
+
+    def share_risen(self, step):
+        risen = super().share_risen(step)
+        return ops.minimum(risen, self.share / self.warmup_share) if self.warmup_share else risen
 
     def share_done(self, step):
-        return ops.convert_to_tensor(self.share)
+        return ops.clip((self.share - self.warmup_share) / (1.0 - self.warmup_share), 0.0, 1.0)

@@ -13,6 +13,7 @@ from tfds_folder import prepare
 import keras_bert
 from keras_bert.errors import RunStopped, UserError
 from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuning import Finetuning
 from keras_bert.tasks.finetuning_runs import FinetuningRuns
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
@@ -68,6 +69,28 @@ def test_the_model_folder_stands_alone_and_says_the_same(run, glue):
         assert value == pytest.approx(results["splits"]["dev"][name], abs=1e-5)
     answer = keras_bert.load(path).predict(["w1 good w2", "w3 w4 dull"])
     assert [one.label for one in answer] == ["positive", "negative"]
+
+
+def test_by_the_clock_warm_up_is_a_share_of_the_time_and_not_of_an_epoch(init, glue, tmp_path, monkeypatch):
+    """A run of minutes over data of hours would never come to its learning rate."""
+
+    class Built(Exception):
+        pass
+
+    def show(self):
+        raise Built(self)
+
+    monkeypatch.setattr(Finetuning, "restore", show)
+    config = finetune_config(init, **{"data.folder": glue, "training.minutes": 1.0})
+    with pytest.raises(Built) as built:
+        FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
+    finetuning = built.value.args[0]
+    finetuning.optimizer.iterations.assign(99)
+    rates = []
+    for share in (0.05, 0.1, 0.55):
+        finetuning.budget.share.assign(share)
+        rates.append(float(finetuning.optimizer.learning_rate) / config.optimizer.learning_rate)
+    assert rates == pytest.approx([0.5, 1.0, 0.5])
 
 
 def test_a_run_that_is_stopped_goes_on_to_the_same_end(run, init, glue, tmp_path, monkeypatch):

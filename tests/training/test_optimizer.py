@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert.config.training import SCHEDULES, OptimizerConfig
 from keras_bert.training.optimizer import AdamW, make_optimizer
-from keras_bert.training.schedules import DECAYS, WarmupDecay
+from keras_bert.training.schedules import DECAYS, TimedWarmupDecay, WarmupDecay
 
 
 def reference(values, gradients, rate, decay, beta_1=0.9, beta_2=0.999, epsilon=1e-6):
@@ -62,6 +62,22 @@ def test_the_other_ways_down(decay, expected):
 @pytest.mark.parametrize("warmup", [0, 12])
 def test_no_warmup_and_nothing_but_warmup(warmup):
     assert all(0.0 < rate <= 1.0 for rate in rates(12, peak=1.0, warmup_steps=warmup, total_steps=12))
+
+
+@pytest.mark.parametrize(
+    ("warmup", "step", "share", "expected"),
+    [
+        ({"warmup_steps": 4}, 1, 0.5, 0.25),  # Half risen by steps, half fallen by the clock.
+        ({"warmup_steps": 4, "warmup_share": 0.2}, 1, 0.2, 0.5),  # The time of the rise is over, its steps are not.
+        ({"warmup_steps": 4, "warmup_share": 0.2}, 40, 0.05, 0.25),  # The other way round.
+        ({"warmup_steps": 4, "warmup_share": 0.2}, 40, 0.6, 0.5),
+        ({"warmup_steps": 0, "warmup_share": 0.2}, 0, 0.1, 0.5),
+        ({"warmup_steps": 4, "warmup_share": 0.2}, 40, 1.0, 0.0),
+    ],
+)
+def test_by_the_clock_it_rises_no_faster_than_by_steps_and_falls_over_the_rest(warmup, step, share, expected):
+    schedule = TimedWarmupDecay(keras.Variable(share), peak=1.0, **warmup)
+    assert float(schedule(step)) == pytest.approx(expected)
 
 
 def test_every_schedule_of_the_recipe_exists():
