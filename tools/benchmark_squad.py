@@ -8,6 +8,7 @@ The contestants train on the same questions, drawn from all of the file, in batc
 each window has been trained on once:
 
     ours       windows, batches by length, and the step compiled by XLA, as configs/finetune/squad.yaml
+    uncompiled the same without XLA
     run_qa     the fast tokenizer's windows and their answers' places as in transformers' run_qa.py, every window padded
                to 384, and its Trainer
     dynamic    the same, each batch padded to its longest window
@@ -52,26 +53,30 @@ def questions_of(train, count):
     )
 
 
-def build_ours(init, train, questions, threads, scratch):
-    start_tensorflow(threads)
-    from keras_bert.checkpoints.model_folder import open_model_folder
-    from keras_bert.models.loading import model_tokenizer
-    from keras_bert.models.span_extraction import BertForQuestionAnswering
-    from keras_bert.models.span_objective import SpanObjective
-    from keras_bert.tasks.question_answering.windows import question_windows
+def build_ours(jit_compile):
+    def build(init, train, questions, threads, scratch):
+        start_tensorflow(threads)
+        from keras_bert.checkpoints.model_folder import open_model_folder
+        from keras_bert.models.loading import model_tokenizer
+        from keras_bert.models.span_extraction import BertForQuestionAnswering
+        from keras_bert.models.span_objective import SpanObjective
+        from keras_bert.tasks.question_answering.windows import question_windows
 
-    answered = questions_of(train, questions)
-    folder = open_model_folder(init)
-    tokenizer = model_tokenizer(folder)
-    model = BertForQuestionAnswering(folder.config)
-    folder.load_into(model)
-    train_on = our_training(model, SpanObjective(), tokenizer.vocabulary.pad_id, BATCH, RATE)
+        answered = questions_of(train, questions)
+        folder = open_model_folder(init)
+        tokenizer = model_tokenizer(folder)
+        model = BertForQuestionAnswering(folder.config)
+        folder.load_into(model)
+        pad_id = tokenizer.vocabulary.pad_id
+        train_on = our_training(model, SpanObjective(), pad_id, BATCH, RATE, jit_compile)
 
-    def epoch():
-        rows = question_windows(answered, tokenizer, MAX_LENGTH, STRIDE).rows
-        return len(rows), train_on(rows)
+        def epoch():
+            rows = question_windows(answered, tokenizer, MAX_LENGTH, STRIDE).rows
+            return len(rows), train_on(rows)
 
-    return epoch
+        return epoch
+
+    return build
 
 
 def build_theirs(padding):
@@ -126,7 +131,12 @@ def windows(tokenizer, questions, passages, spans, padding):
     return rows
 
 
-BUILDERS = {"ours": build_ours, "run_qa": build_theirs(True), "dynamic": build_theirs(False)}
+BUILDERS = {
+    "ours": build_ours(jit_compile=True),
+    "uncompiled": build_ours(jit_compile=False),
+    "run_qa": build_theirs(True),
+    "dynamic": build_theirs(False),
+}
 
 
 @click.command()
