@@ -53,6 +53,8 @@ class Finetuning:
         self.tokenizer = tokenizer
         self.strategy = strategy
         self.is_chief = worker_number(strategy) == 0
+        # The answers of the last validation, which are often the best one's: SQuAD's take minutes.
+        self._validated = {}
         self.report = report if self.is_chief else lambda line: None
         check_divisible(config.training.batch_size, strategy, config.training.accumulation, "training.batch_size")
         if self.is_chief:
@@ -166,7 +168,9 @@ class Finetuning:
             return "training.batch_size", training.batch_size
 
         def evaluate(done):
-            return {f"eval_{name}": value for name, value in self.evaluate(split).items()}
+            answers, figures = self.evaluate.answers(split)
+            self._validated = {(split, done): (answers, figures)}
+            return {f"eval_{name}": value for name, value in {**figures, **problem.evaluate(split, answers)}.items()}
 
         def score(figures):
             return -figures[f"eval_{problem.main_metric}"]
@@ -215,7 +219,7 @@ class Finetuning:
         }
         pictures = {}
         for split in problem.dev_splits:
-            answers, figures = self.evaluate.answers(split)
+            answers, figures = self._validated.get((split, best_step)) or self.evaluate.answers(split)
             if split == problem.dev_splits[0]:
                 problem.tune(split, answers)
             results["splits"][split] = {**figures, **problem.evaluate(split, answers)}

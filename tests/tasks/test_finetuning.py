@@ -12,7 +12,7 @@ from tfds_folder import prepare
 
 import keras_bert
 from keras_bert.errors import RunStopped, UserError
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
 from keras_bert.tasks.finetuning import Finetuning
 from keras_bert.tasks.finetuning_runs import FinetuningRuns
 from keras_bert.training.metrics_log import read_metrics
@@ -91,6 +91,17 @@ def test_by_the_clock_warm_up_is_a_share_of_the_time_and_not_of_an_epoch(init, g
         finetuning.budget.share.assign(share)
         rates.append(float(finetuning.optimizer.learning_rate) / config.optimizer.learning_rate)
     assert rates == pytest.approx([0.5, 1.0, 0.5])
+
+
+def test_the_dev_examples_are_answered_once_where_the_last_validation_is_the_best(init, glue, tmp_path, monkeypatch):
+    """The minutes that SQuAD's take would go by twice."""
+    asked, answers = [], Evaluator.answers
+    monkeypatch.setattr(Evaluator, "answers", lambda self, split: asked.append(split) or answers(self, split))
+    path = str(tmp_path / "run")
+    results = FinetuningRuns(finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0}), quiet).one(path)
+    assert asked == ["dev"]
+    [validated] = [line for line in figures(path) if "eval_loss" in line]
+    assert results["splits"]["dev"]["accuracy"] == validated["eval_accuracy"]
 
 
 def test_a_run_that_is_stopped_goes_on_to_the_same_end(run, init, glue, tmp_path, monkeypatch):
