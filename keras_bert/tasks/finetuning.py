@@ -12,6 +12,7 @@ from keras_bert import files
 from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.checkpoints.names import HEADS
 from keras_bert.data.length_batches import LengthBatches, choose_widths
+from keras_bert.errors import UserError
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.frozen_features import FrozenFeatures
 from keras_bert.tasks.phased_batches import PhasedBatches
@@ -145,9 +146,16 @@ class Finetuning:
         if done:
             self.report(f"Going on from step {done}.")
         elif not self.config.from_scratch:
-            loaded = self.folder.load_into(self.model, new_parts=HEADS)
+            loaded = self.folder.load_into(self.model, new_parts=() if self._same_head() else HEADS)
             self.report("\n".join([f"Beginning from the weights of {self.folder.path}.", *loaded.lines()]))
         return done
+
+    def _same_head(self):
+        """Whether `init` was fine-tuned to answer just what is asked here: its head is a beginning then."""
+        try:
+            return self.folder.head == self.problem.head
+        except UserError:  # It is not whole, and its encoder is what is wanted.
+            return False
 
     def take_features(self):
         """Gives the rows the features of the encoder, whose weights are there now."""

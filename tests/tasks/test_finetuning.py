@@ -11,6 +11,8 @@ from finetuning import finetune_config, reviews, write_reviews, write_sst2, writ
 from tfds_folder import prepare
 
 import keras_bert
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.names import CLASSIFIER
 from keras_bert.errors import RunStopped, UserError
 from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
 from keras_bert.tasks.finetuning import Finetuning
@@ -102,6 +104,22 @@ def test_the_dev_examples_are_answered_once_where_the_last_validation_is_the_bes
     assert asked == ["dev"]
     [validated] = [line for line in figures(path) if "eval_loss" in line]
     assert results["splits"]["dev"]["accuracy"] == validated["eval_accuracy"]
+
+
+@pytest.mark.parametrize(("labels", "is_kept"), [(("negative", "positive"), True), (("bad", "good"), False)])
+def test_a_head_of_the_same_labels_is_a_beginning_too(labels, is_kept, run, glue, tmp_path):
+    """Or a model that reads passages would lose that when it is trained on more of them."""
+    folder = shutil.copytree(os.path.join(run[0], "model"), tmp_path / "model")
+    described = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    described["id2label"] = dict(enumerate(labels))
+    described["label2id"] = {label: index for index, label in enumerate(labels)}
+    (folder / "config.json").write_text(json.dumps(described), encoding="utf-8")
+    lines, path = [], str(tmp_path / "run")
+    more = {"data.folder": glue, "training.steps": 1, "optimizer.learning_rate": 1e-12}
+    FinetuningRuns(finetune_config(str(folder), **more), lines.append).one(path)
+    before, after = (open_model_folder(one).read(CLASSIFIER) for one in (folder, os.path.join(path, "model")))
+    assert all(np.allclose(after[name], before[name], atol=1e-6) for name in before) == is_kept
+    assert any("made new all the same" in line for line in lines) != is_kept
 
 
 def test_a_run_that_is_stopped_goes_on_to_the_same_end(run, init, glue, tmp_path, monkeypatch):
