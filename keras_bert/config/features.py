@@ -11,8 +11,8 @@ FEATURES = (EMBEDDINGS, SECOND_TO_LAST, LAST, WEIGHTED_LAST4, CONCAT_LAST4, WEIG
 WEIGHTED = (WEIGHTED_LAST4, WEIGHTED_ALL)
 TAGGING_TASKS = ("ner", "pos", "tokens")
 
-# In place of what a task's recipe says, which is for a whole BERT that begins trained: this tagger begins at random, and
-# its steps from word to word are four times as fast when they are compiled.
+# In place of what a task's recipe says, which is for a whole BERT that begins trained: this tagger begins at random.
+# Its steps from word to word are four times as fast when they are compiled.
 FEATURE_TRAINING = {"optimizer.learning_rate": 1e-3, "training.epochs": 10.0, "training.jit_compile": True}
 
 

@@ -48,11 +48,11 @@ class LstmTaggingHead(keras.layers.Layer):
         self.dropout_prob = dropout_prob
         self.initializer_range = initializer_range
         policy = self.dtype_policy
+        # cuDNN refuses rows of nothing but padding, as those that fill a batch are, and XLA refuses cuDNN.
+        options = {"return_sequences": True, "use_cudnn": False, "dtype": policy}
         self.mix = ScalarMix(num_layers, dtype=policy, name="mix") if is_weighted else None
         self.lstms = [
-            keras.layers.Bidirectional(
-                keras.layers.LSTM(lstm_size, return_sequences=True, dtype=policy), dtype=policy, name=f"lstm_{index}"
-            )
+            keras.layers.Bidirectional(keras.layers.LSTM(lstm_size, **options), dtype=policy, name=f"lstm_{index}")
             for index in range(_NUM_LSTM_LAYERS)
         ]
         self.classifier = ClassificationHead(
