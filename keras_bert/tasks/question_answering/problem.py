@@ -147,9 +147,11 @@ class QuestionAnsweringProblem(NamedSplits):
     def tune(self, split, answers):
         """Sets `null_threshold` to that of the best F1 on a split; returns it. Nothing where all have answers."""
         if self.task.unanswerable:
-            scores = self._scores(self._references(split), answers)
+            references = self._references(split)
+            scores = self._scores(references, answers)
             self.null_threshold = scores["best_f1_thresh"]
-            if scores["best_f1"] == self.baseline(split)["f1"]:
+            unanswerable = sum(not texts for texts in references.values())
+            if scores["best_f1"] == 100.0 * unanswerable / len(references):
                 # The best is to answer nothing, for which the official script names no threshold.
                 self.null_threshold = min(answer.null_odds for answer in answers.values()) - 1.0
         return self.null_threshold
