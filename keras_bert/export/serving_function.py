@@ -68,17 +68,15 @@ class ServingFunction:
         columns = [list(column) for column in columns]
         lengths = [sum(_length(value) for value in row) for row in zip(*columns, strict=True)]
         order = sorted(range(len(lengths)), key=lengths.__getitem__)
-        found = [None] * len(order)
-        are_numbers = np.ones(len(order), bool)
+        found, numbers = [None] * len(order), []
         for first in range(0, len(order), _AT_ONCE):
             batch = order[first : first + _AT_ONCE]
             outputs = self.answer(signature, *(_batch([column[index] for index in batch]) for column in columns))
-            for values in outputs.values():
-                if values.dtype.kind == "f":
-                    are_numbers[batch] &= np.isfinite(values).reshape(len(batch), -1).all(axis=1)
+            floats = [values.reshape(len(batch), -1) for values in outputs.values() if values.dtype.kind == "f"]
+            numbers.extend(np.concatenate(floats, axis=1))
             for place, index in enumerate(batch):
                 found[index] = {name: values[place] for name, values in outputs.items()}
-        require_numbers(are_numbers)
+        require_numbers(numbers)
         return found
 
     def outputs(self, signature):

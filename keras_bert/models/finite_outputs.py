@@ -5,11 +5,11 @@ import numpy as np
 from keras_bert.errors import UserError
 
 
-def require_numbers(are_numbers, what="examples"):
-    """Raises `UserError` unless all outputs, told by a bool array [outputs], are finite; `what` each of them is of."""
-    broken = np.count_nonzero(~are_numbers)
+def require_numbers(outputs, what="examples"):
+    """Raises `UserError` unless all outputs, an array for each of `what`, are finite."""
+    broken = sum(not np.isfinite(output).all() for output in outputs)
     if broken:
         raise UserError(
-            f"The model's outputs: needs finite numbers. Received: {broken} of {len(are_numbers)} {what} with others. "
+            f"The model's outputs: needs finite numbers. Received: {broken} of {len(outputs)} {what} with others. "
             "Was it trained with too high a learning rate?"
         )

@@ -35,7 +35,7 @@ def predictions(classification, outputs, threshold=0.0):
         UserError: an output is no finite number.
     """
     outputs = np.asarray(outputs, "float64")
-    require_numbers(np.isfinite(outputs).all(axis=1))
+    require_numbers(outputs)
     if classification.problem_type == REGRESSION:
         return outputs[:, 0]
     if classification.problem_type == MULTI_LABEL:

@@ -167,5 +167,5 @@ def _largest(scores, count):
 def _checked(rows, name, lengths):
     if len(rows) != len(lengths) or any(len(row) != length for row, length in zip(rows, lengths)):
         raise ValueError(f"{name}: needs an array of each row's length for {len(lengths)} rows. Received: others.")
-    require_numbers(np.array([np.isfinite(row).all() for row in rows]), "windows")
+    require_numbers(rows, "windows")
     return rows
