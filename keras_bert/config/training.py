@@ -40,8 +40,9 @@ class RunConfig:
     """What every training has: on what it runs, and how often it logs and saves, in optimiser steps.
 
     `accumulation` computes each replica's part of a batch in that many slices, one after the other, for batches
-    that do not fit in memory; the numbers stay the same. Of the checkpoints the newest `keep_checkpoints`, the best
-    by validation and those of every `keep_every` steps stay. `max_minutes` ends one start of the run, with a
+    that do not fit in memory; the numbers stay the same. A checkpoint is written every `checkpoint_every` steps and,
+    at the next line of the log, when the last one is `checkpoint_minutes` old (0: by steps alone); the newest
+    `keep_checkpoints`, the best by validation and those of every `keep_every` steps stay. `max_minutes` ends one start of the run, with a
     checkpoint; 0 is no limit. `minutes` above 0 runs by the clock: the learning rate's way down is then of that time,
     over all starts of the run together.
     """
@@ -56,13 +57,14 @@ class RunConfig:
     accumulation: int = 1
     log_every: int = 100
     checkpoint_every: int = 1_000
+    checkpoint_minutes: float = 10.0
     keep_checkpoints: int = 3
     keep_every: int = 0
     max_minutes: float = 0.0
 
     def __post_init__(self):
         require_positive(self, "accumulation", "log_every", "checkpoint_every", "keep_checkpoints")
-        for key in ("minutes", "keep_every", "max_minutes", "seed"):
+        for key in ("minutes", "checkpoint_minutes", "keep_every", "max_minutes", "seed"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)
         require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)

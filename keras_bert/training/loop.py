@@ -19,7 +19,7 @@ class Loop:
         budget: a `StepBudget` or `TimeBudget`, which says when the run is over.
         settings: has `log_every`, `evaluate_every` and `checkpoint_every`, in steps; see `TrainingConfig`.
         checkpoints: `Checkpoints` of the model and the optimiser.
-        surroundings: the run's `Surroundings`: log, progress, requests to stop.
+        surroundings: the run's `Surroundings`: log, progress, requests to stop, the clock of checkpoints.
         derive: function `(step, figures) -> {name: number}`, more figures that follow from the logged ones.
         score: function `(validation figures) -> number`, lower is better: that of a checkpoint.
         is_enough: function `() -> bool`, asked after every validation, whether the run ends before its budget.
@@ -71,6 +71,7 @@ class Loop:
             evaluates = done % settings.evaluate_every == 0 or is_over
             logs = done % settings.log_every == 0 or evaluates
             saves = done % settings.checkpoint_every == 0 or is_over or stop_reason
+            saves = saves or logs and self.surroundings.clock.is_due()
             if logs or saves:
                 self._refuse_no_number(sums, done, result)
             if logs:
@@ -88,6 +89,7 @@ class Loop:
             if saves or is_over or self.checkpoints.is_best(score):
                 with throughput.paused():
                     self.checkpoints.save(done, score, sums.totals())
+                self.surroundings.clock.saved()
             if stop_reason and not is_over:
                 share = self.budget.share_done(done)
                 raise RunStopped(

@@ -12,6 +12,8 @@ MAY_DIFFER = (
     "training.tpu",
     "training.max_minutes",
     "training.profile_at",
+    "training.checkpoint_every",
+    "training.checkpoint_minutes",
     "features.folder",
 )
 # What may grow: a run that goes on may be given more of it.
@@ -51,7 +53,7 @@ class RunFolder:
         """Writes the resolved settings, or checks them against those of the run that is going on here.
 
         Raises `UserError` showing every difference, once there is a checkpoint. More steps or minutes, other
-        devices and another time limit are taken.
+        devices, another time limit and other times for checkpoints are taken.
         """
         if not files.exists(self.config_file):
             # A kill while the settings were written leaves them under another name.

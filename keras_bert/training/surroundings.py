@@ -1,8 +1,9 @@
-"""What surrounds the loop in every run: figures written down, progress shown, requests to stop, memory that ran out."""
+"""What surrounds the loop: figures written down, progress shown, clocks, requests to stop, memory that ran out."""
 
 import contextlib
 import dataclasses
 
+from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
 from keras_bert.training.out_of_memory import explained_out_of_memory
 from keras_bert.training.progress import Progress
@@ -12,11 +13,12 @@ from keras_bert.training.strategy import agreement, worker_number
 
 @dataclasses.dataclass
 class Surroundings:
-    """A `MetricsLog` (or `NoMetricsLog`), a `Progress` and a `StopRequest`."""
+    """A `MetricsLog` (or `NoMetricsLog`), a `Progress`, a `StopRequest` and a `CheckpointClock`."""
 
     log: MetricsLog
     progress: Progress
     stop: StopRequest
+    clock: CheckpointClock
 
 
 @contextlib.contextmanager
@@ -31,13 +33,13 @@ def surroundings(run, strategy, training, budget, first_step, batch):
         first_step: steps done before.
         batch: function () -> (key of the batch size in the recipe, the batch size), for when memory runs out.
     """
-    is_chief = worker_number(strategy) == 0
+    is_chief, agree = worker_number(strategy) == 0, agreement(strategy)
     log = MetricsLog(run, first_step) if is_chief else NoMetricsLog()
     progress = Progress(budget.share_done(first_step), is_chief)
     try:
-        with StopRequest(training.max_minutes, agreement(strategy)) as stop:
+        with StopRequest(training.max_minutes, agree) as stop:
             with explained_out_of_memory(batch, strategy, training.accumulation):
-                yield Surroundings(log, progress, stop)
+                yield Surroundings(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree))
     finally:
         progress.close()
         log.close()

@@ -7,6 +7,7 @@ import pytest
 from keras_bert.config.training import TrainingConfig
 from keras_bert.training import metrics
 from keras_bert.training.budget import StepBudget
+from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.loop import Loop
 from keras_bert.training.stop_request import StopRequest
 from keras_bert.training.surroundings import Surroundings
@@ -108,7 +109,7 @@ def test_it_is_true_to_5_points(monkeypatch, batch_seconds, step_seconds, made_a
     settings = TrainingConfig(steps=STEPS, log_every=STEPS, evaluate_every=STEPS, checkpoint_every=STEPS)
     Loop(
         step, batches, lambda done: {"eval_loss": 1.0}, StepBudget(STEPS, [1.0]), settings, Quiet(),
-        Surroundings(lines, Quiet(), StopRequest()),
+        Surroundings(lines, Quiet(), StopRequest(), CheckpointClock()),
     ).run(0)  # fmt: skip
     waited = sum(max(ready - end, 0.0) for ready, end in zip(made, step.ends))
     truth = waited / (step.ends[-1] - step.ends[0])

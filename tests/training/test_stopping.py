@@ -1,4 +1,4 @@
-"""How a run ends before its last step: on request with a checkpoint, or because the loss is no number."""
+"""How a run ends before its last step: on request with a checkpoint, by a kill, or because the loss is no number."""
 
 import os
 import signal
@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_bert.config.training import TrainingConfig
 from keras_bert.errors import RunStopped, UserError
 from keras_bert.training.budget import StepBudget
+from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.loop import Loop
 from keras_bert.training.stop_request import StopRequest
 from keras_bert.training.surroundings import Surroundings
@@ -61,14 +62,15 @@ class Quiet:
         pass
 
 
-def make_loop(losses, stop, **settings):
+def make_loop(losses, stop, clock=None, **settings):
     settings = TrainingConfig(
         **{"steps": len(losses), "log_every": 4, "evaluate_every": 100, "checkpoint_every": 4, **settings}
     )
     checkpoints = FakeCheckpoints()
     loop = Loop(
         FakeStep(losses), lambda first: iter([None] * (len(losses) - first)), lambda done: {"eval_loss": 1.0},
-        StepBudget(settings.steps, [1.0]), settings, checkpoints, Surroundings(Quiet(), Quiet(), stop),
+        StepBudget(settings.steps, [1.0]), settings, checkpoints,
+        Surroundings(Quiet(), Quiet(), stop, clock or CheckpointClock()),
     )  # fmt: skip
     return loop, checkpoints
 
@@ -99,6 +101,26 @@ def test_the_time_limit_is_no_failure(monkeypatch):
     with pytest.raises(RunStopped, match="the time limit after step 3") as stopped:
         loop.run(0)
     assert stopped.value.status == 0 and checkpoints.saved == [3]
+
+
+def test_a_kill_costs_minutes_where_steps_are_slow(monkeypatch):
+    """A step of 3 minutes, a log every 2 steps, a checkpoint every 100: the clock's 10 minutes are over at steps 4, 8
+    and, after the checkpoint that the validation of step 9 brings, not at 10 but at 14."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    loop, checkpoints = make_loop(
+        [1.0] * 15, StopRequest(), CheckpointClock(10.0), log_every=2, checkpoint_every=100, evaluate_every=9
+    )
+    loop.surroundings.progress.advance = lambda done, share: now.__setitem__(0, now[0] + 180.0)
+    loop.checkpoints.is_best = lambda score: score is not None
+    loop.run(0)
+    assert checkpoints.saved == [4, 8, 9, 14, 15]
+
+
+def test_workers_save_at_the_same_step_when_the_clock_of_one_says_so():
+    """The sum over workers decides: saving waits for all of them, so one alone would wait for ever."""
+    assert not CheckpointClock(10.0, agree=lambda own: own + 0.0).is_due()
+    assert CheckpointClock(10.0, agree=lambda own: own + 1.0).is_due()
 
 
 def test_a_second_signal_leaves_at_once():
