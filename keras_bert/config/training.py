@@ -39,12 +39,12 @@ class OptimizerConfig:
 class RunConfig:
     """What every training has: on what it runs, and how often it logs and saves, in optimiser steps.
 
-    `accumulation` computes each replica's part of a batch in that many slices, one after the other, for batches
-    that do not fit in memory; the numbers stay the same. A checkpoint is written every `checkpoint_every` steps and,
-    at the next line of the log, when the last one is `checkpoint_minutes` old (0: by steps alone); the newest
-    `keep_checkpoints`, the best by validation and those of every `keep_every` steps stay. `max_minutes` ends one start of the run, with a
-    checkpoint; 0 is no limit. `minutes` above 0 runs by the clock: the learning rate's way down is then of that time,
-    over all starts of the run together.
+    `accumulation` computes each replica's part of a batch in that many slices, one after the other, for batches that do
+    not fit in memory; the numbers stay the same. A checkpoint is written every `checkpoint_every` steps and, at the
+    next line of the log, when the last one is `checkpoint_minutes` old (0: by steps alone); the newest
+    `keep_checkpoints`, the best by validation and those of every `keep_every` steps stay. `max_minutes` ends one start
+    of the run, with a checkpoint; 0 is no limit. `minutes` above 0 runs by the clock: the learning rate's way down is
+    then of that time, over all starts of the run together.
     """
 
     minutes: float = 0.0

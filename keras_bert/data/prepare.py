@@ -1,13 +1,10 @@
 """From documents to shards: duplicates out, a validation share held out, sentences split, pieces looked up."""
 
 import os
-import sys
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice
-
-import tqdm
 
 from keras_bert.data.document_tokenizer import DocumentTokenizer
 from keras_bert.data.held_out import SIDES, TRAIN, VALIDATION, split_documents
@@ -16,6 +13,7 @@ from keras_bert.data.tokenizer_processes import all_cores, map_in_processes
 from keras_bert.data.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
 from keras_bert.files import exists, join, list_folder, make_folder, remove_folder, rename
+from keras_bert.terminal_bar import terminal_bar
 
 VOCABULARY_FILE = "vocab.txt"
 _BATCH_CHARACTERS = 250_000
@@ -152,9 +150,7 @@ class _Preparation:
         make_folder(self._folder)
         with ExitStack() as stack:
             writers = {side: stack.enter_context(self._writer(side)) for side in SIDES}
-            bar = stack.enter_context(
-                tqdm.tqdm(desc="Tokenised", unit=" documents", disable=not sys.stderr.isatty(), dynamic_ncols=True)
-            )
+            bar = stack.enter_context(terminal_bar("Tokenised", "documents"))
             batches = self._batches(split_documents(documents, validation_share, report.dropped))
             for side, tokenized in _tokenized(self._tokenizer, batches, workers):
                 self._write(side, writers[side], tokenized)

@@ -1,14 +1,13 @@
 """Embedding a file of texts into an .npz, both of any size: only a window of texts is held at a time."""
 
 import dataclasses
-import sys
 
 import numpy as np
-import tqdm
 
 from keras_bert.data.npz_writing import NpzWriter
 from keras_bert.data.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
+from keras_bert.terminal_bar import terminal_bar
 
 STANDARD_INPUT = "-"
 LONGEST_TEXT = 1_000_000  # Characters.
@@ -54,7 +53,7 @@ def embed_file(embedder, source, output):
     done = EmbeddingReport()
     with (
         NpzWriter(output) as arrays,
-        tqdm.tqdm(desc="Embedded", unit=" texts", disable=not sys.stderr.isatty(), dynamic_ncols=True) as bar,
+        terminal_bar("Embedded", "texts") as bar,
     ):
         pieces = 0
         for window in _windows(_texts(source)):

@@ -12,6 +12,7 @@ from keras_bert.files import exists, join
 from keras_bert.models.loading import load
 from keras_bert.tasks.problems import open_problem
 from keras_bert.tasks.question_answering.problem import N_BEST
+from keras_bert.terminal_bar import terminal_bar
 from keras_bert.training.outputs import all_outputs
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import make_strategy
@@ -47,7 +48,11 @@ class Evaluator:
 
     def _outputs(self, rows):
         batches = every_row_once(rows, self._batch_size, self._pad_id)
-        return all_outputs(self._step, self._strategy.experimental_distribute_dataset(batches), self._problem.by_token)
+        shown = terminal_bar(
+            "Evaluating", "batches", int(batches.cardinality()), leave=False,
+            over=self._strategy.experimental_distribute_dataset(batches),
+        )  # fmt: skip
+        return all_outputs(self._step, shown, self._problem.by_token)
 
 
 class FinetunedModel:

@@ -2,16 +2,15 @@
 
 import dataclasses
 import hashlib
-import sys
 
 import numpy as np
 import tensorflow as tf
-import tqdm
 
 from keras_bert.checkpoints.names import ENCODER, model_parts
 from keras_bert.data.feature_files import FeatureRoom, feature_bytes, megabytes
 from keras_bert.data.length_batches import every_row_once, few_widths
 from keras_bert.errors import UserError
+from keras_bert.terminal_bar import terminal_bar
 from keras_bert.training.strategy import tf_config_workers
 
 
@@ -87,11 +86,8 @@ class FrozenFeatures:
 
         with (
             self._room.writing(split, self._made_of(rows), self._shape(rows)) as write,
-            tqdm.tqdm(
-                desc=f"Features of {split}", total=len(rows), unit=" rows", disable=not sys.stderr.isatty(),
-                dynamic_ncols=True,
-            ) as bar,
-        ):  # fmt: skip
+            terminal_bar(f"Features of {split}", "rows", len(rows)) as bar,
+        ):
             for batch in strategy.experimental_distribute_dataset(batches):
                 states = strategy.gather(self._features(batch), axis=0).numpy()
                 numbers = strategy.gather(batch["row_numbers"], axis=0).numpy()
