@@ -1,0 +1,29 @@
+"""Random shards and what opens readers of them."""
+
+import pytest
+from random_shards import numbered_vocabulary, open_reader, write_shards
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return numbered_vocabulary(3000)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory, vocabulary):
+    shards = write_shards(tmp_path_factory.mktemp("data") / "shards", vocabulary, 60)
+    assert len(shards.names) > 6
+    return shards
+
+
+@pytest.fixture(scope="module")
+def plans_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("plans")
+
+
+@pytest.fixture(scope="module")
+def make_reader(shards, vocabulary, plans_folder):
+    def make(**options):
+        return open_reader(shards, vocabulary, plans_folder, **options)
+
+    return make

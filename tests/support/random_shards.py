@@ -1,0 +1,74 @@
+"""Shards of random documents, readers of them, and what they should read."""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.data.plans import Plans
+from keras_bert.data.reader import ShardReader
+from keras_bert.data.shards import ShardSet, ShardWriter
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+LENGTH, PREDICTIONS = 32, 5
+
+
+def numbered_vocabulary(size):
+    return Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(size - 5))])
+
+
+def write_shards(folder, vocabulary, documents, shard_megabytes=0.005):
+    """Shards of unequal sizes; documents are of random tokens, so hardly any two rows are alike."""
+    rng = np.random.default_rng(0)
+    with ShardWriter(folder, vocabulary, True, shard_megabytes) as writer:
+        for _ in range(documents):
+            lengths = rng.integers(1, 20, rng.integers(1, 60))
+            writer.add([rng.integers(5, len(vocabulary), length) for length in lengths])
+    return ShardSet.open(folder, vocabulary)
+
+
+def open_reader(
+    shards, vocabulary, folder, batch_size=8, seed=3, shards_per_group=3, objective=ObjectiveConfig(), **masking
+):
+    phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=PREDICTIONS)
+    return ShardReader(shards, vocabulary, phase, objective, MaskingConfig(**masking), seed, folder, shards_per_group)
+
+
+def take(dataset):
+    return list(dataset.as_numpy_iterator())
+
+
+def restored(batch):
+    """The ids before masking."""
+    ids = batch["input_word_ids"].copy()
+    rows = np.arange(len(ids))[:, None]
+    is_prediction = batch["masked_lm_weights"] > 0
+    positions = np.where(is_prediction, batch["masked_lm_positions"], 0)
+    ids[rows, positions] = np.where(is_prediction, batch["masked_lm_ids"], ids[:, :1])
+    return ids
+
+
+def examples(batches, masked=False):
+    """Every real row of the batches as bytes: ids, segments, mask and label, before or after masking."""
+    rows = []
+    for batch in take(batches) if isinstance(batches, tf.data.Dataset) else batches:
+        ids = batch["input_word_ids"] if masked else restored(batch)
+        columns = [ids, batch["input_type_ids"], batch["input_mask"], batch["next_sentence_labels"][:, None]]
+        rows += [row.tobytes() for row in np.concatenate(columns, axis=1)[batch["example_weights"] > 0]]
+    return rows
+
+
+def planned_examples(shards, vocabulary, plans_folder, epoch=0, seed=3):
+    """The same rows, put together in plain Python from the plan files and the shards."""
+    plans = Plans(plans_folder, shards, LENGTH, ObjectiveConfig(), seed)
+    plans.prepare(epoch)
+    rows = []
+    for number, name in enumerate(shards.names):
+        tokens, _, _ = shards.read(name)
+        for a_start, a_end, b_start, b_end, label in np.load(plans.path(number, epoch), allow_pickle=False):
+            a, b = tokens[a_start:a_end].tolist(), tokens[b_start:b_end].tolist()
+            ids = [vocabulary.cls_id, *a, vocabulary.sep_id, *b, vocabulary.sep_id]
+            types = [0] * (len(a) + 2) + [1] * (len(b) + 1)
+            padding = [0] * (LENGTH - len(ids))
+            row = [*ids, *padding, *types, *padding, *[1] * len(ids), *padding, label]
+            rows.append(np.array(row, np.int32).tobytes())
+    return rows
