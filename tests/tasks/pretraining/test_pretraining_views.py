@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.projector import projector_plugin
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from tiny import pretraining_batch, random_weights, without_dropout
 
 from keras_bert.models.pretraining import BertForPreTraining
@@ -58,6 +59,21 @@ def test_a_trace_is_written_of_the_steps_asked_for(tmp_path):
         tf.matmul(tf.ones([8, 8]), tf.ones([8, 8]))
         seen.append((number, bool(tf.io.gfile.glob(os.path.join(folder, "plugins/profile/*/*.xplane.pb")))))
     assert seen == [(number, number >= 4 + PROFILED_STEPS) for number in range(12)]
+    (trace,) = tf.io.gfile.glob(os.path.join(folder, "plugins/profile/*/*.xplane.pb"))
+    steps = _marked_steps(trace)
+    assert steps == list(range(104, 104 + PROFILED_STEPS)), "the overview page shows no steps without these marks"
+
+
+def _marked_steps(trace):
+    """The numbers of the steps that a profiler's trace marks."""
+    space = xplane_pb2.XSpace.FromString(tf.io.gfile.GFile(trace, "rb").read())
+    found = []
+    for plane in space.planes:
+        names = {number: stat.name for number, stat in plane.stat_metadata.items()}
+        for event in (event for line in plane.lines for event in line.events):
+            if plane.event_metadata[event.metadata_id].name == "train":
+                found += [stat.int64_value for stat in event.stats if names[stat.metadata_id] == "step_num"]
+    return sorted(found)
 
 
 def test_the_panel_reaches_the_text_page(tmp_path):
