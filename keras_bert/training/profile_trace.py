@@ -1,12 +1,10 @@
 """A profiler's trace of a few steps, for TensorBoard's profile page."""
 
-import contextlib
 import itertools
 
 import tensorflow as tf
 
 PROFILED_STEPS = 5
-_OVER = object()
 
 
 def profiled(batches, first_step, profile_at, folder):
@@ -18,22 +16,15 @@ def profiled(batches, first_step, profile_at, folder):
         profile_at: steps done before the trace begins. The first steps of a process compile; 50 is late enough.
         folder: a folder of TensorBoard events.
     """
-    tracing, batches = False, iter(batches)
-    try:
-        for step in itertools.count(first_step):
-            if step == profile_at:
-                tf.profiler.experimental.start(folder)
-                tracing = True
-            elif tracing and step == profile_at + PROFILED_STEPS:
-                tf.profiler.experimental.stop()
-                tracing = False
-            # The overview page knows nothing of steps but by these marks; waiting for the batch is part of its step.
-            mark = tf.profiler.experimental.Trace("train", step_num=step, _r=1) if tracing else contextlib.nullcontext()
-            with mark:
-                batch = next(batches, _OVER)
-                if batch is _OVER:
-                    return
-                yield batch
-    finally:
-        if tracing:
+    batches = iter(batches)
+    if first_step <= profile_at:
+        yield from itertools.islice(batches, profile_at - first_step)
+        tf.profiler.experimental.start(folder)
+        try:
+            for step in range(profile_at, profile_at + PROFILED_STEPS):
+                # TensorBoard's overview page knows of steps by these marks; the wait for a batch is part of its step.
+                with tf.profiler.experimental.Trace("train", step_num=step, _r=1):
+                    yield from itertools.islice(batches, 1)
+        finally:
             tf.profiler.experimental.stop()
+    yield from batches
