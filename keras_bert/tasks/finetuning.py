@@ -193,11 +193,11 @@ class Finetuning:
 
     def _is_enough(self):
         """Whether `patience` validations in a row brought nothing better, as the process says that writes the log."""
-        patience, agree = self.config.training.patience, agreement(self.strategy)
+        patience = self.config.training.patience
         if not patience:
             return False
         own = self.is_chief and self._validations_since_best() >= patience
-        return agree(float(own)) > 0 if agree else own
+        return agreement(self.strategy)(own) > 0
 
     def _validations_since_best(self):
         key = f"eval_{self.problem.main_metric}"

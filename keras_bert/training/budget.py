@@ -61,18 +61,18 @@ class TimeBudget(tf.Module):
     Args:
         minutes: of the whole run.
         shares: each phase's share of it, summing to 1.
-        agree: for several processes, function (number) -> its sum over all of them, and `processes` their number:
+        agree: function (number) -> its sum over all processes (see `strategy.agreement`), and `processes` their number:
             all go by their mean time.
 
     Attributes:
         share: float32 variable, the share of the time that is over: what a schedule by time reads.
     """
 
-    def __init__(self, minutes, shares, agree=None, processes=1):
+    def __init__(self, minutes, shares, agree=float, processes=1):
         super().__init__(name="time_budget")
         self._total = 60.0 * minutes
         self._ends = [sum(shares[: index + 1]) for index in range(len(shares))]
-        self._mean = (lambda seconds: agree(seconds) / processes) if agree else float
+        self._mean = lambda seconds: agree(seconds) / processes
         self.share = tf.Variable(0.0, trainable=False)
         # What a checkpoint keeps; the loop itself reads plain numbers, because reading a variable waits for the device.
         self._kept_seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)

@@ -8,11 +8,11 @@ class CheckpointClock:
 
     Args:
         minutes: after so many a checkpoint is due; 0 for never.
-        agree: for several processes, function (number) -> its sum over all of them, so that all save at the same step
-            when the clock of one says so.
+        agree: function (number) -> its sum over all processes (see `strategy.agreement`), so that all save at the same
+            step when the clock of one says so.
     """
 
-    def __init__(self, minutes=0.0, agree=None):
+    def __init__(self, minutes=0.0, agree=float):
         self._seconds = 60.0 * minutes if minutes else float("inf")
         self._agree = agree
         self.saved()
@@ -23,5 +23,4 @@ class CheckpointClock:
 
     def is_due(self):
         """Whether a checkpoint is due. Every process of the run asks after the same steps."""
-        own = time.monotonic() - self._last >= self._seconds
-        return self._agree(float(own)) > 0 if self._agree else own
+        return self._agree(time.monotonic() - self._last >= self._seconds) > 0

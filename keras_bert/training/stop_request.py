@@ -15,11 +15,11 @@ class StopRequest:
 
     Args:
         max_minutes: minutes after which a stop is requested; 0 for no limit.
-        agree: for several processes, function (number) -> its sum over all of them, so that all stop after the same
-            step when one is asked to.
+        agree: function (number) -> its sum over all processes (see `strategy.agreement`), so that all stop after the
+            same step when one is asked to.
     """
 
-    def __init__(self, max_minutes=0.0, agree=None):
+    def __init__(self, max_minutes=0.0, agree=float):
         self._deadline = time.monotonic() + 60 * max_minutes if max_minutes else float("inf")
         self._agree = agree
         self._signal = None
@@ -46,9 +46,7 @@ class StopRequest:
             own = signal.Signals(self._signal).name
         elif time.monotonic() >= self._deadline:
             own = "the time limit"
-        if self._agree and self._agree(float(own is not None)) > 0:
-            return own or "another worker"
-        return own
+        return (own or "another worker") if self._agree(own is not None) > 0 else None
 
     @property
     def status(self):

@@ -64,13 +64,13 @@ def wait_for_all(strategy):
 
 
 def agreement(strategy):
-    """For several processes, function (number) -> its sum over all of them; else None."""
-    return (lambda value: add_over_processes(strategy, value)) if _is_multiworker(strategy) else None
+    """Function (number) -> its sum over all processes of the run: `float` where there is one."""
+    return (lambda value: add_over_processes(strategy, value)) if _is_multiworker(strategy) else float
 
 
 def add_over_processes(strategy, value):
     """The sum of a number over all processes of a `multiworker` strategy."""
-    per_replica = strategy.run(lambda: tf.constant(value, tf.float32))
+    per_replica = strategy.run(lambda: tf.constant(float(value), tf.float32))
     local = strategy.num_replicas_in_sync / process_count(strategy)
     return float(strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)) / local
 
