@@ -7,7 +7,7 @@ import os
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keras_bert")
 FLOORS = [
     {"errors", "lazy", "allocator"},
-    {"files", "quiet", "terminal_bar"},
+    {"extras", "files", "quiet", "terminal_bar"},
     {"settings"},
     {"config"},
     {"layers", "text", "checkpoints"},

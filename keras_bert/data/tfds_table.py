@@ -3,11 +3,13 @@
 import logging
 
 import numpy as np
-import tensorflow_datasets as tfds
 
 from keras_bert import files
 from keras_bert.data.tables import Row
 from keras_bert.errors import UserError
+from keras_bert.extras import import_extra
+
+tfds = import_extra("tensorflow_datasets", "A task without files of its own (--data-dir)")
 
 _BATCH = 1024
 

@@ -3,10 +3,11 @@
 import os
 import re
 
-import tensorflow_datasets as tfds
-
 from keras_bert.errors import UserError
+from keras_bert.extras import import_extra
 from keras_bert.files import is_remote
+
+tfds = import_extra("tensorflow_datasets", "A corpus of TensorFlow Datasets")
 
 _ENTRY = re.compile(r"tfds:(.*?)(?::([A-Za-z_]\w*(?:\[[^\]]*\])?(?:\+.+)?))?\Z", re.DOTALL)
 _DEFAULT_SPLIT = "train"

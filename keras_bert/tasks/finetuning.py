@@ -8,7 +8,7 @@ import time
 import keras
 import tensorflow as tf
 
-from keras_bert import files
+from keras_bert import extras, files
 from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.checkpoints.names import HEADS
 from keras_bert.data.length_batches import LengthBatches, choose_widths
@@ -225,7 +225,7 @@ class Finetuning:
             "baseline": {},
             "warnings": [],
         }
-        pictures = {}
+        confusions = {}
         for split in problem.dev_splits:
             answers, figures = self._validated.get((split, best_step)) or self.evaluate.answers(split)
             if split == problem.dev_splits[0]:
@@ -236,12 +236,14 @@ class Finetuning:
             confusion = problem.confusion(split, answers)
             if confusion is not None:
                 results["splits"][split]["confusion"] = confusion.tolist()
-                pictures[f"confusion_{split}"] = confusion_picture(confusion, problem.head.labels, split)
+                confusions[split] = confusion
         results["seconds"] = round(time.perf_counter() - began, 1)
         if not self.is_chief:
             return results
-        pictures["loss"] = loss_picture({self.config.name: read_metrics(self.run.metrics_file)})
-        write_pictures(self.run, pictures, done)
+        if extras.is_installed("matplotlib"):
+            self._write_pictures(confusions, done)
+        else:
+            self.report("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
         write_model_folder(
             self.run.model, self.model, self.tokenizer.vocabulary, **vars(self.folder.tokenizer),
             head=problem.head, task=problem.described(),
@@ -250,3 +252,10 @@ class Finetuning:
         for line in results["warnings"]:
             self.report(line)
         return results
+
+    def _write_pictures(self, confusions, done):
+        """The losses, and each split's confusion matrix."""
+        labels = self.problem.head.labels if confusions else ()
+        pictures = {f"confusion_{split}": confusion_picture(counts, labels, split) for split, counts in confusions.items()}
+        pictures["loss"] = loss_picture({self.config.name: read_metrics(self.run.metrics_file)})
+        write_pictures(self.run, pictures, done)

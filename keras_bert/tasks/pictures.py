@@ -2,15 +2,12 @@
 
 import io
 
-import matplotlib
 import numpy as np
 import tensorflow as tf
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from keras_bert import files
+from keras_bert.extras import import_extra
 
-matplotlib.use("Agg")
 # Above so many labels the numbers in the squares are not legible.
 _MOST_NUMBERS = 20
 
@@ -23,7 +20,7 @@ def loss_picture(runs, title="", smoothed=1):
         title: above the picture.
         smoothed: how many logged figures the drawn one is the mean of.
     """
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = _figure(7, 4)
     axes = figure.subplots()
     for name, lines in runs.items():
         training = np.array([(line["step"], line["loss"]) for line in lines if "loss" in line], float).reshape(-1, 2)
@@ -33,7 +30,7 @@ def loss_picture(runs, title="", smoothed=1):
         if validation:
             axes.plot(*zip(*validation), "o--", color=drawn.get_color(), label=f"{name}: validation")
     axes.set(xlabel="step", ylabel="loss", title=title, ylim=(0, None))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     axes.legend()
     return _png(figure)
@@ -43,7 +40,7 @@ def confusion_picture(matrix, labels, title=""):
     """PNG bytes of [labels, labels] counts: how often each label (row) was predicted as each (column)."""
     matrix = np.asarray(matrix)
     size = min(3 + 0.6 * len(labels), 14)
-    figure = Figure(figsize=(size + 1, size), layout="constrained")
+    figure = _figure(size + 1, size)
     axes = figure.subplots()
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     drawn = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
@@ -74,6 +71,12 @@ def _running_mean(values, count):
     begins = np.maximum(np.arange(len(values)) - count + 1, 0)
     ends = np.arange(1, len(values) + 1)
     return (sums[ends] - sums[begins]) / (ends - begins)
+
+
+def _figure(width, height):
+    # Without pyplot there is no window system to choose, and nothing to close.
+    figure = import_extra("matplotlib.figure", "Drawing pictures")
+    return figure.Figure(figsize=(width, height), layout="constrained")
 
 
 def _png(figure):

@@ -3,7 +3,6 @@
 Whole-word masking of Chinese masks what a segmenter holds for a word, although every character is a token of its own.
 """
 
-import importlib.util
 import logging
 import tempfile
 import warnings
@@ -11,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from keras_bert.errors import UserError
+from keras_bert import extras
 from keras_bert.text.character_table import IDEOGRAPH_RANGES
 
 JIEBA = "jieba"
@@ -19,8 +18,7 @@ JIEBA = "jieba"
 
 def require_jieba():
     """Raises `UserError` where the package is not installed."""
-    if importlib.util.find_spec(JIEBA) is None:
-        raise UserError("jieba: needs the package of that name. Received: none installed. Run `pip install jieba`.")
+    extras.require(JIEBA, "Marking Chinese words")
 
 
 def continuation_marks(texts, tokens, lengths, starts, vocabulary):

@@ -33,5 +33,5 @@ def test_the_ids_are_those_without_marks():
 
 def test_jieba_that_is_not_installed_is_told(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError, match="pip install jieba"):
+    with pytest.raises(UserError, match=r"pip install 'bert-in-keras\[zh\]'"):
         require_jieba()

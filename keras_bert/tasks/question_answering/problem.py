@@ -2,6 +2,7 @@
 
 import json
 
+from keras_bert import extras
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
 from keras_bert.files import atomic_write, join, make_folder
@@ -65,6 +66,9 @@ class QuestionAnsweringProblem(NamedSplits):
             )
         if stride < 1:
             raise UserError(f"stride: needs one piece or more. Received: {stride}.")
+        if task.scoring == CHARACTERS:
+            # Said now, not after hours of training.
+            extras.require("nltk", f"The scores of {task.name}")
         self.task = with_unanswerable(task, source)
         self.objective = SpanObjective()
         self.null_threshold = null_threshold

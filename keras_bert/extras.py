@@ -1,0 +1,43 @@
+"""Packages that only some commands need: imported on first use, with the remedy named where one is missing.
+
+Each belongs to an extra of the distribution: `pip install 'bert-in-keras[zh]'`.
+"""
+
+import importlib
+import importlib.util
+from types import ModuleType
+
+from keras_bert.errors import UserError
+
+EXTRA_OF = {
+    "huggingface_hub": "hub",
+    "jieba": "zh",
+    "matplotlib": "plots",
+    "nltk": "zh",
+    "tensorflow_datasets": "datasets",
+}
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported; it is not imported here."""
+    return importlib.util.find_spec(package) is not None
+
+
+def require(package: str, needed_by: str) -> None:
+    """Raises `UserError` where a package of an extra is not installed.
+
+    Args:
+        package: its import name, one of `EXTRA_OF`.
+        needed_by: what the user asked for, as the subject of the message: "--whole-words jieba".
+    """
+    if not is_installed(package):
+        raise UserError(
+            f"{needed_by}: needs the package {package}, which is not installed. "
+            f"Install it with: pip install 'bert-in-keras[{EXTRA_OF[package]}]'"
+        )
+
+
+def import_extra(module: str, needed_by: str) -> ModuleType:
+    """Imports a module of an extra's package. Raises `UserError` where it is not installed; see `require`."""
+    require(module.partition(".")[0], needed_by)
+    return importlib.import_module(module)
