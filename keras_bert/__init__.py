@@ -2,7 +2,7 @@
 
 from keras_bert.lazy import lazy_names
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "BertConfig",
     "BertEncoder",
