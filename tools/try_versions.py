@@ -24,7 +24,7 @@ TENSORFLOWS = ("2.20", "2.21")
 
 OPEN_EXPORT = """
 import sys, numpy as np, tensorflow as tf, tensorflow_text
-answer = tf.saved_model.load(sys.argv[1]).signatures["serving_default"](texts=tf.constant(["A [MASK] film."]))
+answer = tf.saved_model.load(sys.argv[1]).signatures["serving_default"](text=tf.constant(["A [MASK] film."]))
 assert all(np.isfinite(value).all() for value in answer.values() if value.dtype.is_floating), answer
 """
 VERSIONS = """
@@ -105,7 +105,7 @@ def use(inside: str, run, work: str) -> None:
     program = os.path.join(os.path.dirname(inside), "keras-bert")
     reviews = os.path.join(work, "reviews.csv")
     with open(reviews, "w", encoding="utf-8", newline="") as stream:
-        rows = [("a good film", "good"), ("a bad film", "bad")] * 20
+        rows = [(f"a {word} film, number {number}", word) for number in range(20) for word in ("good", "bad")]
         csv.writer(stream).writerows([("review", "stars"), *rows])
     run(inside, "-c", "import keras_bert; keras_bert.BertConfig; keras_bert.BertEncoder")
     run(program, "inspect", "base")
