@@ -107,14 +107,32 @@ def unknown_key(cls, full_key, key):
 
 
 def parse_override(text):
-    """`"optimizer.learning_rate=1e-3"` → `("optimizer.learning_rate", value)`, the value read as YAML."""
+    """`"optimizer.learning_rate=1e-3"` → `("optimizer.learning_rate", value)`, the value read as YAML.
+
+    Unlike in YAML, `{share:1.0}` may be written without the blank.
+    """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise UserError(f"--set {text}: needs the form section.key=value.")
     try:
-        return key.strip(), yaml.safe_load(value)
+        return key.strip(), _with_blanks(yaml.safe_load(value))
     except yaml.YAMLError:
         raise UserError(f"--set {text}: {value!r} is not a YAML value.") from None
+
+
+def _with_blanks(value):
+    """A YAML value in which `{key:value}`, which YAML reads as a key without a value, is taken for `{key: value}`."""
+    if isinstance(value, list):
+        return [_with_blanks(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    mended = {}
+    for key, item in value.items():
+        if item is None and isinstance(key, str) and ":" in key:
+            key, _, text = key.partition(":")
+            item = yaml.safe_load(text)
+        mended[key] = _with_blanks(item)
+    return mended
 
 
 def apply_overrides(cls, values, overrides):

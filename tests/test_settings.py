@@ -34,6 +34,20 @@ def test_overrides_win_and_reach_into_sections_and_lists():
     assert (config.model.num_hidden_layers, config.model.vocab_size, config.model.hidden_size) == (3, 99, 128)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("phases=[{share:1.0}]", [{"share": 1.0}]),
+        ("phases=[{share:0.5,batch_size: 8},{share:0.5}]", [{"share": 0.5, "batch_size": 8}, {"share": 0.5}]),
+        ("phases={a:{b:[1,2]}}", {"a": {"b": [1, 2]}}),
+        ("phases={a: , b: 'c:d'}", {"a": None, "b": "c:d"}),
+    ],
+)
+def test_braces_need_no_blanks_after_colons(text, value):
+    """YAML reads `{share:1.0}` as the key "share:1.0", which no user means."""
+    assert settings.parse_override(text) == ("phases", value)
+
+
 def test_another_model_by_name_and_changes_to_it():
     config = recipe({"model": "base"}, **{"model": "tiny", "model.vocab_size": 99})
     assert (config.model.hidden_size, config.model.vocab_size) == (128, 99)
