@@ -9,6 +9,7 @@ import traceback
 
 import click
 
+from keras_bert import __version__
 from keras_bert.cli.convert import convert
 from keras_bert.cli.embed import embed
 from keras_bert.cli.evaluate import evaluate
@@ -65,9 +66,10 @@ class FrontDoor(click.Group):
 
 
 @click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--debug", is_flag=True, help="Print the traceback of a fault.")
+@click.option("--debug", is_flag=True, help="Print the traceback when the program fails.")
+@click.version_option(__version__, prog_name="bert-in-keras")
 def main(debug):
-    """BERT in TensorFlow and Keras, from a pile of text to a pretrained encoder.
+    """BERT in TensorFlow and Keras: pretraining, fine-tuning, serving.
 
     \b
     python run.py pretrain                                  the demo: no download, a few minutes

@@ -12,15 +12,15 @@ from keras_bert.text.vocabulary import Vocabulary
 
 
 @click.command()
-@click.option("--to", type=click.Choice(FORMATS), required=True, help="Whose format is written.")
+@click.option("--to", type=click.Choice(FORMATS), required=True, help="Format to write.")
 @casing_option
 @click.argument("model", metavar="MODEL")
 @click.argument("directory", metavar="DIR")
 def convert(to, lower_case, model, directory):
-    """Write a model in Google's format or Hugging Face's, without loss.
+    """Convert a model to Google's or Hugging Face's format, without loss.
 
     \b
-    MODEL is a run folder, a model folder, a Hugging Face folder or Google's; DIR a new folder.
+    MODEL is a run folder, a model folder, or a Hugging Face or Google folder. DIR is a new folder.
 
     \b
     Example:

@@ -13,14 +13,18 @@ from keras_bert.quiet import import_tensorflow
 @click.command()
 @model_option
 @click.option(
-    "--input", "source", required=True, metavar="FILE|-", help="One text a line; also .gz, .bz2, .xz. -: what comes in."
+    "--input",
+    "source",
+    required=True,
+    metavar="FILE|-",
+    help="Texts, one per line; may be .gz, .bz2 or .xz. - reads standard input.",
 )
-@click.option("--output", required=True, metavar="FILE.npz", help="The arrays to write.")
-@click.option("--pooling", type=click.Choice(POOLINGS), default="mean", show_default=True)
+@click.option("--output", required=True, metavar="FILE.npz", help="Array file to write.")
+@click.option("--pooling", type=click.Choice(POOLINGS), default="mean", show_default=True, help="See above.")
 @click.option(
     "--max-length",
     type=int,
-    help="Tokens of a text, [CLS] and [SEP] included; longer ones are cut. Default: as many as the model takes.",
+    help="Tokens kept of each text, [CLS] and [SEP] included. Default: as many as the model takes.",
 )
 @click.option(
     "--batch-tokens",
@@ -32,15 +36,15 @@ from keras_bert.quiet import import_tensorflow
 @casing_option
 @click.pass_context
 def embed(context, model, source, output, pooling, max_length, batch_tokens, lower_case):
-    """Write the vectors of texts to a file that numpy.load opens.
+    """Write the vectors of texts to a file for numpy.load.
 
     \b
-    mean    each text's mean over its tokens of the last layer, [CLS] and [SEP] included
-    cls     the last layer's [CLS]
-    last4   the last four layers, concatenated for each token, then their mean over the tokens
-    tokens  one vector of the last layer for each piece of each text: embeddings [pieces, hidden]
-            with pieces (ids), starts and ends (in characters of the line), rows (the first
-            piece of every text, and the end)
+    --pooling mean     mean of the last layer over all tokens, [CLS] and [SEP] included
+    --pooling cls      last layer at [CLS]
+    --pooling last4    last four layers concatenated, then the mean over all tokens
+    --pooling tokens   last layer at every piece: embeddings [pieces, hidden], with the
+                       arrays pieces (ids), starts and ends (places in the line, in
+                       characters) and rows (first piece of each text, and the end)
 
     \b
     Example:

@@ -12,19 +12,23 @@ from keras_bert.quiet import import_tensorflow
 
 @click.command()
 @model_option
-@click.option("--split", default="dev", show_default=True, help="dev, or another split that has labels.")
+@click.option("--split", default="dev", show_default=True, help="Split to score: dev, or another that has labels.")
 @click.option(
-    "--noise", "noises", multiple=True, metavar="typo=SHARE|nospace", help="Also with such errors in it; repeatable."
+    "--noise",
+    "noises",
+    multiple=True,
+    metavar="typo=SHARE|nospace",
+    help="Score the split with these errors added as well. Repeatable.",
 )
-@click.option("--output", metavar="FILE", help="The figures as JSON.")
+@click.option("--output", metavar="FILE", help="Write the scores as JSON.")
 @table_options
 @click.pass_context
 def evaluate(context, model, split, noises, output, **data):
-    """Score a fine-tuned model on examples with labels.
+    """Score a fine-tuned model on labelled examples.
 
     \b
-    typo=0.3   three words of ten with a wrong, missing, doubled or misplaced letter
-    nospace    no spaces between the words
+    --noise typo=0.3   a letter of three words in ten is replaced, dropped, doubled or swapped
+    --noise nospace    all spaces are removed
 
     \b
     Examples:

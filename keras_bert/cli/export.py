@@ -13,36 +13,47 @@ from keras_bert.quiet import import_tensorflow
 
 @click.command()
 @click.option(
-    "--model", required=True, metavar="MODEL", help="A run folder, or a folder of Hugging Face's or Google's."
+    "--model", required=True, metavar="MODEL", help="A run folder, a model folder, or a Hugging Face or Google folder."
 )
 @click.option(
-    "--output", required=True, metavar="DIR", help="The model's folder for Serving; its next version is written there."
+    "--output",
+    required=True,
+    metavar="DIR",
+    help="Model folder for TensorFlow Serving. The next version is written into it.",
 )
 @click.option(
     "--dtype",
     type=click.Choice(("float32", "bfloat16", "float16")),
     default="float32",
     show_default=True,
-    help="What weights are stored in. All is computed in float32.",
+    help="Type in which weights are stored. Computation is in float32.",
 )
 @click.option(
-    "--jit", is_flag=True, help="Let XLA compile the network for single rows. Serving's CPU build has it off."
+    "--jit", is_flag=True, help="Compile the network for single rows by XLA, which Serving's CPU build lacks."
 )
-@click.option("--encoder", "encoder_only", is_flag=True, help="Export the vectors of texts, whatever head there is.")
+@click.option("--encoder", "encoder_only", is_flag=True, help="Export the text encoder and leave out the head.")
 @click.option(
-    "--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="A masked LM's pieces for a [MASK]."
+    "--top-k",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="For a masked LM: pieces listed for each [MASK].",
 )
 @click.option(
-    "--n-best", type=click.IntRange(min=1), default=5, show_default=True, help="Answers to a question about a passage."
+    "--n-best",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="For question answering: answers listed for each question.",
 )
 @casing_option
 @click.pass_context
 def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lower_case):
-    """Write a model as TensorFlow Serving runs it: strings in, answers out.
+    """Write a SavedModel for TensorFlow Serving: strings in, answers out.
 
     \b
-    DIR/1/ is the first version, DIR/2/ the next one. Nothing else is needed where it is served.
-    What goes in and what comes out, for each kind of model, is in docs/serving.md.
+    The first export is DIR/1/, the next DIR/2/. Each is complete in itself.
+    docs/serving.md lists the inputs and outputs of each kind of model.
 
     \b
     Example:

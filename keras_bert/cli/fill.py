@@ -9,12 +9,14 @@ from keras_bert.quiet import import_tensorflow
 
 @click.command()
 @model_option
-@click.option("--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates a [MASK].")
+@click.option(
+    "--top-k", type=click.IntRange(min=1), default=5, show_default=True, help="Candidates listed for each [MASK]."
+)
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 @click.pass_context
 def fill(context, model, top_k, lower_case, texts):
-    """Fill the [MASK]s of a text.
+    """Fill in the [MASK]s of a text.
 
     \b
     Example:

@@ -19,32 +19,38 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 
 
 @click.command()
-@click.option("--task", metavar="NAME", help="A recipe in configs/finetune: sst2, mrpc, … or text; or glue, all of it.")
-@click.option("--config", metavar="FILE", help="A recipe's file, in place of the task's own.")
-@click.option("--init", metavar="MODEL", help="The BERT to begin from. Default: the newest pretraining run in runs/.")
+@click.option(
+    "--task",
+    metavar="NAME",
+    help="Task to train on: a recipe in configs/finetune (sst2, squad, text, …), or glue for all of GLUE.",
+)
+@click.option("--config", metavar="FILE", help="Recipe file to use in place of the task's own.")
+@click.option("--init", metavar="MODEL", help="Model to start from. Default: the newest pretraining run in runs/.")
 @casing_option
-@click.option("--from-scratch", is_flag=True, help="Take the architecture and vocabulary of --init, not its weights.")
+@click.option("--from-scratch", is_flag=True, help="Use the architecture and vocabulary of --init, but random weights.")
 @table_options
-@click.option("--kind", type=click.Choice(list(_KINDS)), help="Of label: one class, several, or a number.")
-@click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<task>.")
-@click.option("--seeds", metavar="1,2,3", help="One run each, and what they come to: of the head, order and dropout.")
-@click.option("--epochs", type=click.FloatRange(min=0, min_open=True))
-@click.option("--freeze", is_flag=True, help="Train the head alone; the encoder stays as it is.")
+@click.option(
+    "--kind", type=click.Choice(list(_KINDS)), help="What a label is: one class, several classes, or a number."
+)
+@click.option("--output", metavar="RUN", help="Run folder. Default: runs/TASK.")
+@click.option("--seeds", metavar="1,2,3", help="Train one run per seed and report median, mean, deviation and best.")
+@click.option("--epochs", type=click.FloatRange(min=0, min_open=True), help="Passes over the training examples.")
+@click.option("--freeze", is_flag=True, help="Train only the head; the encoder stays frozen.")
 @click.option(
     "--features",
     type=click.Choice(FEATURES),
-    help="For tagging: a BiLSTM over these states of the encoder, which stays as it is (paper, table 7).",
+    help="For tagging: train a BiLSTM over these states of the frozen encoder (paper, section 5.3).",
 )
-@click.option("--sweep", is_flag=True, help="The paper's grid of batch size, learning rate and epochs.")
+@click.option("--sweep", is_flag=True, help="Try the paper's grid of batch sizes, learning rates and epochs.")
 @run_options
 @click.pass_context
 def finetune(
     context, task, config, init, lower_case, from_scratch, kind, output, seeds, epochs, freeze, features, sweep,
     overrides, fresh, data_dir, train, dev, test, texts, label, **run,
 ):  # fmt: skip
-    """Fine-tune a BERT on a task, and keep the epoch that does best on the task's dev examples.
+    """Fine-tune a BERT on a task and keep the epoch that scores best on the dev examples.
 
-    The same command again goes on where it stopped.
+    The same command resumes a run that stopped.
 
     \b
     Examples:

@@ -35,10 +35,11 @@ _PARTS = {
 @click.command()
 @click.argument("model", metavar="MODEL|CONFIG")
 def inspect(model):
-    """Print the parameter table, part by part, beside the formulas that people quote.
+    """Print the parameters of a model, part by part, beside the formulas often quoted for them.
 
     \b
-    MODEL is a run folder, or a folder of Hugging Face's or Google's; CONFIG a file, or a name in configs/models.
+    MODEL is a run folder, a model folder, or a Hugging Face or Google folder.
+    CONFIG is a file, or a name in configs/models.
 
     \b
     Example:

@@ -14,14 +14,14 @@ GRACE_SECONDS = 20  # How long workers that are asked to stop may take to save.
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.option("--workers", type=click.IntRange(min=1), required=True, help="Processes to start.")
+@click.option("--workers", type=click.IntRange(min=1), required=True, help="Number of processes to start.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
 @click.pass_context
 def launch(context, workers, command):
-    """Start several workers of one run on this machine, and stop them all when one fails.
+    """Start several workers of one run on this machine, and stop all of them if one fails.
 
-    Each gets its place by TF_CONFIG and a part of the GPUs that CUDA_VISIBLE_DEVICES names. On several machines
-    start the command itself, with TF_CONFIG, on each.
+    Each worker gets its TF_CONFIG and a share of the GPUs in CUDA_VISIBLE_DEVICES. On several machines, set TF_CONFIG
+    and start the command itself on each.
 
     \b
     Example:

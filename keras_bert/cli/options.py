@@ -8,7 +8,7 @@ casing_option = click.option(
     "--uncased/--cased",
     "lower_case",
     default=None,
-    help="Whether the model lower-cases. Default: as its folder says, or, in Google's, as its vocabulary looks.",
+    help="Whether texts are lower-cased. Default: what the model's folder says, or else what its vocabulary suggests.",
 )
 
 text_option = click.option(
@@ -17,20 +17,30 @@ text_option = click.option(
     multiple=True,
     required=True,
     metavar="GLOB",
-    help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
+    help="Text to read: a file, a folder, a quoted glob, or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
 )
 
 model_option = click.option(
-    "--model", required=True, metavar="MODEL", help="A run folder, or a folder of Hugging Face's or Google's."
+    "--model", required=True, metavar="MODEL", help="A run folder, a model folder, or a Hugging Face or Google folder."
 )
 
 _TABLE_OPTIONS = (
-    click.option("--data-dir", metavar="DIR", help="The task's own files, or a folder of TFDS. Default: TFDS's own."),
-    click.option("--train", metavar="FILE", help="For text: CSV, TSV or JSON lines. Likewise --dev and --test."),
-    click.option("--dev", metavar="FILE", help="Without it a tenth of --train is held out."),
-    click.option("--test", metavar="FILE"),
-    click.option("--text", "texts", multiple=True, metavar="COLUMN", help="The column with the text; twice for pairs."),
-    click.option("--label", metavar="COLUMN", help="The column with the label."),
+    click.option(
+        "--data-dir",
+        metavar="DIR",
+        help="Folder with the task's files, or a TFDS data folder. Default: TFDS's own folder.",
+    ),
+    click.option("--train", metavar="FILE", help="Training examples. For --task text: CSV, TSV or JSON lines."),
+    click.option("--dev", metavar="FILE", help="Examples to validate on. Default: a tenth of --train."),
+    click.option("--test", metavar="FILE", help="Examples to predict."),
+    click.option(
+        "--text",
+        "texts",
+        multiple=True,
+        metavar="COLUMN",
+        help="Column that holds the text. Give it twice for pairs of texts.",
+    ),
+    click.option("--label", metavar="COLUMN", help="Column that holds the label."),
 )
 
 
@@ -48,22 +58,32 @@ def table_settings(data_dir, train, dev, test, texts, label):
 
 
 _RUN_OPTIONS = (
-    click.option("--strategy", type=click.Choice(STRATEGIES), help="The devices to train on."),
-    click.option("--devices", metavar="GPU:0,GPU:1", help="For one and mirrored: which devices."),
-    click.option("--tpu", metavar="NAME", help="For tpu: its name or address; local on a TPU VM."),
-    click.option("--steps", type=click.IntRange(min=1), help="Steps in all; a run that goes on may be given more."),
+    click.option(
+        "--strategy", type=click.Choice(STRATEGIES), help="How to use devices. Default: auto, all that are found."
+    ),
+    click.option("--devices", metavar="GPU:0,GPU:1", help="Which devices to use, with --strategy one or mirrored."),
+    click.option(
+        "--tpu", metavar="NAME", help="Name or address of the TPU, with --strategy tpu. Default: local, on a TPU VM."
+    ),
+    click.option("--steps", type=click.IntRange(min=1), help="Total training steps. A resumed run may be given more."),
     click.option(
         "--minutes",
         type=click.FloatRange(min=0, min_open=True),
-        help="Instead of steps: the run's time in all; the learning rate follows the clock.",
+        help="Total training time, in place of --steps. The learning rate follows the clock.",
     ),
     click.option(
         "--max-minutes",
         type=click.FloatRange(min=0, min_open=True),
-        help="Stop this start after so long, with a checkpoint.",
+        help="Save a checkpoint and stop after this long; the same command resumes.",
     ),
-    click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Any setting: training.log_every=10"),
-    click.option("--fresh", is_flag=True, help="Start over in a new folder."),
+    click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Override any setting of the recipe, as in training.log_every=10. Repeatable.",
+    ),
+    click.option("--fresh", is_flag=True, help="Start a new run in a new folder instead of resuming."),
 )
 
 

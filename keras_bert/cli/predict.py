@@ -11,23 +11,27 @@ from keras_bert.quiet import import_tensorflow
 
 @click.command()
 @model_option
-@click.option("--input", "source", metavar="FILE|-", help="What to answer; -: what comes in.")
+@click.option("--input", "source", metavar="FILE|-", help="Examples to answer; - reads standard input.")
 @click.option(
-    "--split", help="In place of --input: test, whose predictions are written as the task's judges take them."
+    "--split", help="Answer a split of the task instead, usually test, in the format that its leaderboard takes."
 )
-@click.option("--task", metavar="NAME", help="Of --split: another task that the model answers: ax, by a model of mnli.")
-@click.option("--output", required=True, metavar="FILE|-|DIR", help="Where the answers go.")
+@click.option(
+    "--task", metavar="NAME", help="With --split: another task for the same model, as ax for a model of mnli."
+)
+@click.option(
+    "--output", required=True, metavar="FILE|-|DIR", help="Where to write the answers; - writes to standard output."
+)
 @table_options
 @click.pass_context
 def predict(context, model, source, split, task, output, **data):
     """Write a fine-tuned model's answers.
 
     \b
-    Models of                 --input                                    --output
-    texts                     .csv, .tsv, .jsonl; .txt with one a line   JSON lines
-    tagging                   the columns or CoNLL-U of the training     the same with the labels
-    question answering        SQuAD's JSON                               a folder: predictions, n-best, null odds
-    multiple choice           the training's format                      JSON lines
+    Model                --input                                        --output
+    classification       .csv, .tsv, .jsonl, or .txt with a text a line JSON lines
+    tagging              columns or CoNLL-U, as in training             the same file with labels
+    question answering   SQuAD's JSON                                   a folder: predictions, n-best, null odds
+    multiple choice      as in training                                 JSON lines
 
     \b
     Examples:

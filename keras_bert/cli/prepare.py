@@ -10,35 +10,37 @@ _DEFAULTS = DataConfig()
 
 @click.command()
 @text_option
-@click.option("--vocab", required=True, metavar="FILE", help="The vocab.txt.")
-@click.option("--output", required=True, metavar="DIR", help="A new folder, for `pretrain --data DIR`.")
-@click.option("--cased", is_flag=True, help="Keep upper case and accents; as the vocabulary was made.")
+@click.option("--vocab", required=True, metavar="FILE", help="Vocabulary file.")
+@click.option(
+    "--output", required=True, metavar="DIR", help="New folder for the shards, to be given to `pretrain --data`."
+)
+@click.option("--cased", is_flag=True, help="Keep case and accents. Must match how the vocabulary was learned.")
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Processes that tokenise; 0: one a core.",
+    help="Tokenizer processes; 0 starts one per core.",
 )
 @click.option(
     "--validation-share",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=_DEFAULTS.validation_share,
     show_default=True,
-    help="Of the documents, held out.",
+    help="Share of the documents to hold out for validation.",
 )
 @click.option(
     "--shard-megabytes",
     type=click.FloatRange(0.0, min_open=True),
     default=_DEFAULTS.shard_megabytes,
     show_default=True,
-    help="Size of a shard.",
+    help="Size of a shard in megabytes.",
 )
 @click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, for whole-word masking.")
 def prepare(inputs, vocab, output, cased, workers, validation_share, shard_megabytes, whole_words):
-    """Turn text into shards of token ids, once for any number of runs.
+    """Tokenize text once, into shards that any number of runs can train on.
 
-    Stopped or killed, the same command goes on where it was.
+    The same command resumes after a stop or a kill.
 
     \b
     Example:

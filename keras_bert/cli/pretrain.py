@@ -14,26 +14,29 @@ from keras_bert.quiet import import_tensorflow
 
 
 @click.command()
-@click.option("--config", metavar="FILE", help="A recipe: a file, or a name in configs/pretrain.")
+@click.option("--config", metavar="FILE", help="Recipe: a file, or a name in configs/pretrain.")
 @click.option(
     "--data",
     multiple=True,
     metavar="GLOB",
-    help="Text: files, folders, quoted globs or tfds:NAME[/CONFIG][:SPLIT], repeatable; or a folder of `prepare`.",
+    help="Text to train on: a file, a folder, a quoted glob, tfds:NAME[/CONFIG][:SPLIT], or a folder that `prepare` "
+    "wrote. Repeatable.",
 )
-@click.option("--init", metavar="MODEL", help="Go on from a model's weights, with its vocabulary or an extended one.")
+@click.option(
+    "--init", metavar="MODEL", help="Continue from this model's weights, with its vocabulary or an extended one."
+)
 @casing_option
-@click.option("--output", metavar="RUN", help="The run's folder. Default: runs/<recipe>.")
+@click.option("--output", metavar="RUN", help="Run folder. Default: runs/RECIPE.")
 @run_options
-@click.option("--seed", type=click.IntRange(min=0), help="Of weights, masks, pairs, order and dropout.")
-@click.option("--estimate", is_flag=True, help="Time a few steps, print what the run will take, and stop.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of weights, masks, pairs, order and dropout.")
+@click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
 @click.pass_context
 def pretrain(context, config, data, init, lower_case, output, seed, overrides, estimate, fresh, **run):
     """Pretrain a BERT: masked LM, and next sentence prediction unless the recipe says objective.pair: none.
 
-    Without a config, data or strategy it is the demo: a small model on the documentation that every Python
-    installation carries. The same command again goes on where it stopped. SIGTERM and Ctrl-C stop it after the
-    step, with a checkpoint and exit status 75; a second one leaves at once.
+    Without --config, --data or --strategy this trains the demo: a small model on the documentation that comes with
+    Python. The same command resumes a run that stopped. SIGTERM and Ctrl-C save a checkpoint after the current step
+    and exit with status 75; a second signal exits at once.
 
     \b
     Example:

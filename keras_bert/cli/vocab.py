@@ -13,26 +13,26 @@ from keras_bert.quiet import import_tensorflow
 
 @click.command()
 @text_option
-@click.option("--size", type=click.IntRange(min=1), help="Rows to learn, special tokens included.")
+@click.option("--size", type=click.IntRange(min=1), help="Size of the vocabulary to learn, special tokens included.")
 @click.option(
     "--extend",
     metavar="VOCAB",
-    help="Put the new words of the text in this vocabulary's [unused] rows instead.",
+    help="Fill the [unused] rows of this vocabulary with new words of the text instead.",
 )
 @click.option(
     "--unused",
     type=click.IntRange(min=0),
     default=0,
-    help="Rows [unused0] … to keep free, behind the special tokens.",
+    help="Number of [unused] rows to reserve after the special tokens.",
 )
-@click.option("--cased", is_flag=True, help="Keep upper case and accents.")
-@click.option("--output", required=True, metavar="FILE", help="The vocab.txt to write.")
+@click.option("--cased", is_flag=True, help="Keep case and accents.")
+@click.option("--output", required=True, metavar="FILE", help="Vocabulary file to write.")
 @click.pass_context
 def vocab(context, inputs, size, extend, unused, cased, output):
-    """Learn a vocabulary from text, or give one the words of a new domain.
+    """Learn a vocabulary from text, or extend one with the words of a new domain.
 
     \b
-    Example:
+    Examples:
       python run.py vocab --input 'wiki/*' --size 16384 --output vocab.txt
       python run.py vocab --input 'law/*.txt' --extend bert/vocab.txt --output law.txt
     """

@@ -256,6 +256,8 @@ class Finetuning:
     def _write_pictures(self, confusions, done):
         """The losses, and each split's confusion matrix."""
         labels = self.problem.head.labels if confusions else ()
-        pictures = {f"confusion_{split}": confusion_picture(counts, labels, split) for split, counts in confusions.items()}
+        pictures = {
+            f"confusion_{split}": confusion_picture(counts, labels, split) for split, counts in confusions.items()
+        }
         pictures["loss"] = loss_picture({self.config.name: read_metrics(self.run.metrics_file)})
         write_pictures(self.run, pictures, done)
