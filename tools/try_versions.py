@@ -82,9 +82,13 @@ def try_pair(folder: str, wheel: str, python: str, tensorflow: str) -> tuple[str
 
         with tempfile.TemporaryDirectory() as work:
             try:
-                run(interpreter, "-m", "venv", "--clear", venv)
                 pins = [f"{name}=={tensorflow}.*" for name in ("tensorflow", "tensorflow-text")]
-                run(inside, "-m", "pip", "install", "--quiet", *pins, wheel)
+                if shutil.which("uv"):  # Takes seconds where pip takes minutes.
+                    run("uv", "venv", "--quiet", "--clear", "--python", interpreter, venv)
+                    run("uv", "pip", "install", "--quiet", "--python", inside, *pins, wheel)
+                else:
+                    run(interpreter, "-m", "venv", "--clear", venv)
+                    run(inside, "-m", "pip", "install", "--quiet", *pins, wheel)
             except subprocess.CalledProcessError:
                 return f"cannot be installed: {last_line(log_path)}", False
             try:
@@ -125,7 +129,7 @@ def find_interpreter(version: str) -> str | None:
     if shutil.which("uv"):
         found = subprocess.run(["uv", "python", "find", version], capture_output=True, text=True)
         candidates.append(found.stdout.strip())
-    code = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
+    code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
     for candidate in filter(None, candidates):  # pyenv's shims are there for versions that do not run.
         answer = subprocess.run([candidate, "-c", code], capture_output=True, text=True)
         if answer.returncode == 0 and answer.stdout.strip() == version:
