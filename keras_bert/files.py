@@ -11,6 +11,8 @@ import json
 import os
 import shutil
 
+import numpy as np
+
 from keras_bert.errors import UserError
 
 
@@ -92,6 +94,14 @@ def sha256(path):
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
+
+
+def mapped(path):
+    """A file's bytes, a read-only uint8 array: mapped into memory where the file is local, read where it is remote."""
+    if is_remote(path):
+        with open_file(path) as stream:
+            return np.frombuffer(stream.read(), np.uint8)
+    return np.memmap(path, np.uint8, mode="r") if size(path) else np.empty(0, np.uint8)
 
 
 def expand(patterns):

@@ -1,10 +1,10 @@
 """How long BERT-base takes to load, and how much memory: this package beside transformers, on the same folder.
 
     pip install -r requirements-bench.txt
-    python tools/measure_loading.py [--folder DIR] [--rounds 5]
+    python tools/measure_loading.py [--folder DIR] [--rounds 5] [--format safetensors|bin|legacy-bin]
 
-Without --folder a folder of random weights of BERT-base's size is written. Every measurement is a process of its own,
-the two in turn. `load` is the call alone: transformers maps the file and has read almost nothing when it returns, so
+Without --folder a folder of random weights of BERT-base's size is written: model.safetensors, or pytorch_model.bin in
+PyTorch's layout of today or of before 1.6. Every measurement is a process of its own, the two in turn. `load` is the call alone: transformers maps the file and has read almost nothing when it returns, so
 `load and first text` is measured too, after which every weight of the encoder has been read.
 """
 
@@ -20,12 +20,14 @@ import time
 
 TEXT = "the first text that the model reads"
 CALLS = ("ours", "theirs")
+FORMATS = ("safetensors", "bin", "legacy-bin")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", help="a model folder; by default one of BERT-base's size is made")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="of the folder that is made")
     parser.add_argument("--measure", choices=CALLS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -33,6 +35,8 @@ def main():
         return
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.folder or write_base(os.path.join(scratch, "base"))
+        if not arguments.folder and arguments.format != FORMATS[0]:
+            save_as_torch(folder, arguments.format == "bin")
         rounds = {call: [] for call in CALLS}
         for number in range(arguments.rounds):
             for call in CALLS if number % 2 == 0 else CALLS[::-1]:
@@ -81,7 +85,8 @@ class Clock:
 
 
 def megabytes(folder):
-    return os.path.getsize(os.path.join(folder, "model.safetensors")) / 2**20
+    files = [os.path.join(folder, name) for name in ("model.safetensors", "pytorch_model.bin")]
+    return sum(os.path.getsize(file) for file in files if os.path.exists(file)) / 2**20
 
 
 def ours():
@@ -127,6 +132,16 @@ def write_base(path):
     pieces += [f"word{number}" for number in range(config.vocab_size - len(pieces))]
     write_model_folder(path, BertForPreTraining(config), Vocabulary(pieces), lower_case=True)
     return path
+
+
+def save_as_torch(folder, is_zip):
+    """Puts pytorch_model.bin in the place of model.safetensors, in a process of its own: torch and TensorFlow fall out."""
+    program = (
+        "import os, sys, torch, safetensors.torch as st; source, target = sys.argv[1:3]; "
+        f"torch.save(st.load_file(source), target, _use_new_zipfile_serialization={is_zip}); os.unlink(source)"
+    )
+    files = [os.path.join(folder, name) for name in ("model.safetensors", "pytorch_model.bin")]
+    subprocess.run([sys.executable, "-c", program, *files], check=True)
 
 
 if __name__ == "__main__":

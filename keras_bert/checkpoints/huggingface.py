@@ -1,4 +1,4 @@
-"""Hugging Face's weights: model.safetensors, or shards of it with an index."""
+"""Hugging Face's weights: model.safetensors or pytorch_model.bin, or shards of either with an index."""
 
 import os
 
@@ -6,9 +6,13 @@ from keras_bert import settings
 from keras_bert.checkpoints.names import PARTS
 from keras_bert.checkpoints.safetensors_file import SafetensorsFile
 from keras_bert.checkpoints.stored_tensors import StoredTensors
+from keras_bert.checkpoints.torch_file import TorchFile
 from keras_bert.errors import UserError
 
-WEIGHTS, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+# In the order in which they are looked for: a folder that holds several holds the same weights in each.
+WEIGHT_FILES = (WEIGHTS, INDEX, "pytorch_model.bin", "pytorch_model.bin.index.json")
 
 _ANCHOR = "embeddings.word_embeddings.weight"
 _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
@@ -27,10 +31,10 @@ class HuggingFaceTensors(StoredTensors):
     def __init__(self, folder):
         self._files = {}
         for path, names in _files_of(folder).items():
-            file = SafetensorsFile(path)
+            file = SafetensorsFile(path) if path.endswith(".safetensors") else TorchFile(path)
             for name in names or file.names:
                 if name not in file.names:
-                    raise UserError(f"{path}: needs the tensor {name}, as {INDEX} says, and lacks it.")
+                    raise UserError(f"{path}: needs the tensor {name}, as the index beside it says, and lacks it.")
                 self._files[name] = (path, file)
         paths = {path for path, _ in self._files.values()}
         path = paths.pop() if len(paths) == 1 else folder
@@ -50,47 +54,40 @@ class HuggingFaceTensors(StoredTensors):
 
 
 def has_weights(folder):
-    return any(os.path.isfile(os.path.join(folder, name)) for name in (WEIGHTS, INDEX))
+    return _weights(folder) is not None
 
 
 def require_weights(folder):
     """Raises `UserError` unless the folder holds weights that can be read."""
-    if has_weights(folder):
-        return
-    pickled = os.path.join(folder, PICKLED)
-    if os.path.isfile(pickled):
-        raise UserError(
-            f"{pickled}: is a pickle, which is not opened because it can run any code. If you trust it, write "
-            f"{WEIGHTS} beside it: {conversion_command(folder)}"
-        )
-    raise UserError(f"{folder}: needs {WEIGHTS} and lacks it.")
+    if not has_weights(folder):
+        raise UserError(f"{folder}: needs {WEIGHTS} (or pytorch_model.bin) and lacks it.")
 
 
-def conversion_command(folder):
-    """The command that writes model.safetensors from pytorch_model.bin; PyTorch's reader for weights alone."""
-    source, target = os.path.join(folder, PICKLED), os.path.join(folder, WEIGHTS)
-    return (
-        'python -c "import torch, safetensors.torch; '
-        f"weights = torch.load({source!r}, map_location='cpu', weights_only=True); "
-        "safetensors.torch.save_file({name: tensor.clone() for name, tensor in weights.items()}, "
-        f"{target!r}, {{'format': 'pt'}})\""
-    )
+def shards(index):
+    """`{file's name: the names of its tensors}` of an index's file. Raises `UserError`."""
+    weight_map = settings.read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise UserError(f"{index}: needs weight_map, the file of each tensor, and lacks it. Fetch it again.")
+    named = {}
+    for name, file in weight_map.items():
+        if not isinstance(file, str) or os.path.basename(file) != file:
+            raise UserError(f"{index}: needs the name of a file beside it for {name}. Received: {file!r}.")
+        named.setdefault(file, []).append(name)
+    return named
+
+
+def _weights(folder):
+    """The file of the folder's weights, or of their index; None where there is none."""
+    paths = [os.path.join(folder, name) for name in WEIGHT_FILES]
+    return next((path for path in paths if os.path.isfile(path)), None)
 
 
 def _files_of(folder):
     """`{file: the names to be found there}`, None for all names."""
-    whole, index = os.path.join(folder, WEIGHTS), os.path.join(folder, INDEX)
-    if os.path.isfile(whole):
-        return {whole: None}
-    weight_map = settings.read_json(index).get("weight_map")
-    if not isinstance(weight_map, dict) or not weight_map:
-        raise UserError(f"{index}: needs weight_map, the file of each tensor, and lacks it. Fetch it again.")
-    files = {}
-    for name, file in weight_map.items():
-        if not isinstance(file, str) or os.path.basename(file) != file:
-            raise UserError(f"{index}: needs the name of a file beside it for {name}. Received: {file!r}.")
-        files.setdefault(os.path.join(folder, file), []).append(name)
-    return files
+    found = _weights(folder)
+    if not found.endswith(".json"):
+        return {found: None}
+    return {os.path.join(folder, file): names for file, names in shards(found).items()}
 
 
 def _places(names, path):

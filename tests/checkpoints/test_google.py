@@ -220,7 +220,7 @@ def test_round_trip_from_google_to_huggingface_and_back_bit_for_bit(folder, tmp_
 
 
 def test_a_folder_of_both_kinds_is_opened_where_it_can_be_read(folder, model, tmp_path):
-    """Older folders hold Google's checkpoint beside a config.json whose weights are a pickle alone."""
+    """Some folders hold Google's checkpoint beside a config.json whose weights are of other frameworks alone."""
     both = str(tmp_path / "both")
     write_model_folder(both, model, VOCABULARY, lower_case=False)
     for name in os.listdir(folder):
