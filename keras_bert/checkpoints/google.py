@@ -64,7 +64,13 @@ def find_checkpoint(folder):
     Raises:
         UserError: there is none, several have no step in their names, or the data is missing.
     """
-    indexes = sorted(name.removesuffix(".index") for name in os.listdir(folder) if name.endswith(".index"))
+    index, *_ = checkpoint_files(os.listdir(folder), folder)
+    return os.path.join(folder, index.removesuffix(".index"))
+
+
+def checkpoint_files(names, folder):
+    """The names of a checkpoint's index and data among the `names` in a folder; see `find_checkpoint`."""
+    indexes = sorted(name.removesuffix(".index") for name in names if name.endswith(".index"))
     if not indexes:
         raise UserError(f"{folder}: needs {CHECKPOINT}.index and {CHECKPOINT}.data-00000-of-00001 and lacks them.")
     steps = {name: re.search(r"-(\d+)$", name) for name in indexes}
@@ -77,13 +83,13 @@ def find_checkpoint(folder):
     else:
         raise UserError(f"{folder}: needs one checkpoint. Received: {', '.join(indexes)}. Leave one in the folder.")
     data = re.compile(re.escape(chosen) + r"\.data-(\d{5})-of-(\d{5})$")
-    found = [match for match in map(data.match, os.listdir(folder)) if match]
+    found = [match for match in map(data.match, names) if match]
     wanted = int(found[0].group(2)) if found else 1
-    for number in range(wanted):
-        name = f"{chosen}.data-{number:05d}-of-{wanted:05d}"
-        if not os.path.isfile(os.path.join(folder, name)):
+    files_of = [f"{chosen}.data-{number:05d}-of-{wanted:05d}" for number in range(wanted)]
+    for name in files_of:
+        if name not in names:
             raise UserError(f"{os.path.join(folder, name)}: is missing, and {chosen}.index needs it. Fetch it too.")
-    return os.path.join(folder, chosen)
+    return [f"{chosen}.index", *files_of]
 
 
 def _open(prefix):

@@ -9,7 +9,7 @@ from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.torch_file import TorchFile
 from keras_bert.errors import UserError
 
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 
 # In the order in which they are looked for: a folder that holds several holds the same weights in each.
 WEIGHT_FILES = (WEIGHTS, INDEX, "pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -55,6 +55,11 @@ class HuggingFaceTensors(StoredTensors):
 
 def has_weights(folder):
     return _weights(folder) is not None
+
+
+def has_all_weights(folder):
+    """Whether the weights are there and, where there are several files of them, each one."""
+    return has_weights(folder) and all(map(os.path.isfile, _files_of(folder)))
 
 
 def require_weights(folder):

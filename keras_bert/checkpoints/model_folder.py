@@ -9,6 +9,8 @@ import os
 
 from keras_bert import files, settings
 from keras_bert.checkpoints import google, huggingface
+from keras_bert.checkpoints.hub import HubModel, hub_proposal, is_hub_name
+from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.load_report import LoadReport
 from keras_bert.checkpoints.names import (
@@ -37,8 +39,6 @@ from keras_bert.config.reading import FIELD
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
 
-CONFIG = "config.json"
-
 # Where a head's tensors stand, if not in `CLASSIFIER`.
 _HEAD_PARTS = {SpanExtractionConfig.architecture: SPAN_HEAD, FeatureTaggingConfig.architecture: FEATURE_TAGGER}
 
@@ -48,22 +48,26 @@ class ModelFolder:
     """What a folder holds; the tensors are read when asked for.
 
     Attributes:
-        path: the folder.
+        path: the folder; of a model of the hub its place in the cache.
+        name: how MODEL is written for just this one: the path as it was given, or `hf:NAME@COMMIT`.
         kind: "huggingface" or "google".
         config: its `BertConfig`.
         vocabulary_file: what `Vocabulary.from_file` takes: vocab.txt, or tokenizer.json where there is no other.
         tokenizer: its `TokenizerSettings`.
         other_fields: what else config.json says (`pad_token_id`, `id2label`, …).
         notes: lines that a user should see, such as a casing that was judged.
+        hub_model: the `HubModel` whose weights are fetched when they are asked for; None for a folder.
     """
 
     path: str
+    name: str
     kind: str
     config: BertConfig
     vocabulary_file: str
     tokenizer: TokenizerSettings
     other_fields: dict = dataclasses.field(default_factory=dict)
     notes: list = dataclasses.field(default_factory=list)
+    hub_model: HubModel | None = None
 
     @property
     def lower_case(self):
@@ -71,7 +75,9 @@ class ModelFolder:
 
     @functools.cached_property
     def tensors(self) -> StoredTensors:
-        """The `StoredTensors`. Raises `UserError` where the file is not whole."""
+        """The `StoredTensors`. Raises `UserError` where the file is not whole, or cannot be fetched."""
+        if self.hub_model:
+            self.hub_model.fetch_weights()
         return (huggingface.HuggingFaceTensors if self.kind == "huggingface" else google.GoogleTensors)(self.path)
 
     @functools.cached_property
@@ -182,7 +188,7 @@ def find_model_folder(path):
             return folder, "huggingface"
     raise UserError(
         f"{path}: needs a model folder (with {CONFIG} or {google.CONFIG}) or a run folder that holds model/. "
-        "Train one with: python run.py pretrain"
+        f"Train one with: python run.py pretrain.{hub_proposal(path)}"
     )
 
 
@@ -199,29 +205,43 @@ def open_model_folder(path, lower_case=None):
     """Reads the small files of the folder that `path` names.
 
     Args:
-        path: a run folder, a model folder, a Hugging Face folder or Google's.
+        path: a run folder, a model folder, a Hugging Face folder or Google's; or `hf:NAME[@REVISION]`, a model of the
+            hub, whose small files are then fetched.
         lower_case: whether its tokenizer lower-cases; where None, as the folder says, or as its vocabulary looks.
 
     Raises:
         UserError: no model there, one that is not supported, or a file is missing or broken.
     """
-    folder, kind = find_model_folder(path)
+    if is_hub_name(path):
+        hub_model = HubModel(path)
+        folder = _opened(hub_model.folder, hub_model.name, hub_model.kind, lower_case)
+        return dataclasses.replace(folder, hub_model=hub_model, notes=[*hub_model.notes, *folder.notes])
+    found, kind = find_model_folder(path)
+    folder = _opened(found, path, kind, lower_case)
+    (google.find_checkpoint if kind == "google" else huggingface.require_weights)(found)
+    return folder
+
+
+def vocabulary_path(path):
+    """The file of a vocabulary that is given by its path, or as `hf:NAME`, whose vocabulary is then fetched."""
+    return open_model_folder(path).vocabulary_file if is_hub_name(path) else path
+
+
+def _opened(folder, name, kind, lower_case):
     if kind == "google":
-        return _open_google(folder, lower_case)
+        return _open_google(folder, name, lower_case)
     config_file = os.path.join(folder, CONFIG)
     config = BertConfig.from_file(config_file)
-    huggingface.require_weights(folder)
     vocabulary = vocabulary_file(folder)
     tokenizer = read_tokenizer_settings(folder)
     if lower_case is not None:
         tokenizer = dataclasses.replace(tokenizer, lower_case=lower_case)
-    return ModelFolder(folder, kind, config, vocabulary, tokenizer, _other_fields(config_file))
+    return ModelFolder(folder, name, kind, config, vocabulary, tokenizer, _other_fields(config_file))
 
 
-def _open_google(folder, lower_case):
+def _open_google(folder, name, lower_case):
     config_file = os.path.join(folder, google.CONFIG)
     config = BertConfig.from_file(config_file)
-    google.find_checkpoint(folder)
     vocabulary = os.path.join(folder, VOCABULARY)
     if not os.path.isfile(vocabulary):
         raise UserError(f"{folder}: needs {VOCABULARY} and lacks it.")
@@ -230,7 +250,7 @@ def _open_google(folder, lower_case):
         lower_case, reason = judged_casing(vocabulary)
         notes.append(reason)
     tokenizer = TokenizerSettings(lower_case)
-    return ModelFolder(folder, "google", config, vocabulary, tokenizer, _other_fields(config_file), notes)
+    return ModelFolder(folder, name, "google", config, vocabulary, tokenizer, _other_fields(config_file), notes)
 
 
 def _other_fields(config_file):

@@ -20,7 +20,8 @@ def convert(to, lower_case, model, directory):
     """Convert a model to Google's or Hugging Face's format, without loss.
 
     \b
-    MODEL is a run folder, a model folder, or a Hugging Face or Google folder. DIR is a new folder.
+    MODEL is a run folder, a model folder, a Hugging Face or Google folder, or hf:NAME[@REVISION] for a model on the
+    Hugging Face hub. DIR is a new folder.
 
     \b
     Example:

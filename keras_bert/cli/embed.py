@@ -50,14 +50,15 @@ def embed(context, model, source, output, pooling, max_length, batch_tokens, low
     Example:
       python run.py embed --model runs/demo --input texts.txt --output vectors.npz
     """
-    check_embedding(open_model_folder(model, lower_case).config, pooling, max_length)
+    folder = open_model_folder(model, lower_case)
+    check_embedding(folder.config, pooling, max_length)
     if source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give one with a text a line, or - for what comes in.")
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.models.loading import load
     from keras_bert.tasks.embedding import embed_file
 
-    embedder = load(model, lower_case).embedder(pooling, max_length, batch_tokens)
+    embedder = load(folder.name, lower_case).embedder(pooling, max_length, batch_tokens)
     done = embed_file(embedder, source, output)
     if done.cut:
         click.echo(

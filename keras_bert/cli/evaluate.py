@@ -36,12 +36,12 @@ def evaluate(context, model, split, noises, output, **data):
       python run.py evaluate --model runs/sst2 --data-dir glue --noise typo=0.3 --noise nospace
     """
     disturbances = {"": None, **{setting: noise_of(setting) for setting in noises}}
-    open_model_folder(model)
+    folder = open_model_folder(model)
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
     from keras_bert.tasks.results_table import evaluation_lines
 
-    finetuned = FinetunedModel(model, table_settings(**data))
+    finetuned = FinetunedModel(folder.name, table_settings(**data))
     problem, found = finetuned.problem, {}
     if noises and not hasattr(problem, "noise"):
         raise UserError(f"--noise: needs a task on whole texts. Received: {finetuned.config.task}.")

@@ -5,16 +5,14 @@ import os
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option
+from keras_bert.cli.options import casing_option, model_option
 from keras_bert.config.reading import ReadingConfig
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 
 
 @click.command()
-@click.option(
-    "--model", required=True, metavar="MODEL", help="A run folder, a model folder, or a Hugging Face or Google folder."
-)
+@model_option
 @click.option(
     "--output",
     required=True,
@@ -68,7 +66,7 @@ def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lowe
     from keras_bert.export.serving_function import serving_function
     from keras_bert.models.loading import load
 
-    function = serving_function(load(model, lower_case), dtype, jit, top_k, n_best, encoder_only)
+    function = serving_function(load(folder.name, lower_case), dtype, jit, top_k, n_best, encoder_only)
     version = write_version(output, function)
     for name, specs in function.inputs.items():
         click.echo(f"{name}: {', '.join(spec.name for spec in specs)} → {', '.join(function.outputs(name))}")

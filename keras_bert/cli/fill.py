@@ -22,11 +22,11 @@ def fill(context, model, top_k, lower_case, texts):
     Example:
       python run.py fill --model runs/demo "Return [MASK] if the two values are [MASK]."
     """
-    open_model_folder(model)  # What is missing is told before TensorFlow is imported.
+    folder = open_model_folder(model)  # What is missing is told before TensorFlow is imported.
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.models.loading import load
 
-    for filling in load(model, lower_case).fill(list(texts), top_k):
+    for filling in load(folder.name, lower_case).fill(list(texts), top_k):
         click.echo(filling.text)
         for number, candidates in enumerate(filling.candidates, start=1):
             shown = "  ".join(f"{piece} {probability:.3f}" for piece, probability in candidates)

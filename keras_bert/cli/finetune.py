@@ -6,7 +6,15 @@ import click
 
 from keras_bert import files, settings
 from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
-from keras_bert.cli.options import casing_option, given, run_options, run_settings, table_options, table_settings
+from keras_bert.cli.options import (
+    casing_option,
+    chosen_init,
+    given,
+    run_options,
+    run_settings,
+    table_options,
+    table_settings,
+)
 from keras_bert.config.classification import PROBLEM_TYPES
 from keras_bert.config.features import FEATURE_TRAINING, FEATURES, feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
@@ -25,7 +33,11 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
     help="Task to train on: a recipe in configs/finetune (sst2, squad, text, …), or glue for all of GLUE.",
 )
 @click.option("--config", metavar="FILE", help="Recipe file to use in place of the task's own.")
-@click.option("--init", metavar="MODEL", help="Model to start from. Default: the newest pretraining run in runs/.")
+@click.option(
+    "--init",
+    metavar="MODEL",
+    help="Model to start from: a folder or hf:NAME. Default: the recipe's, else the newest pretraining run in runs/.",
+)
 @casing_option
 @click.option("--from-scratch", is_flag=True, help="Use the architecture and vocabulary of --init, but random weights.")
 @table_options
@@ -64,12 +76,17 @@ def finetune(
     if sweep and seeds:
         raise UserError("--sweep: needs one seed; --set training.seed=N chooses it. Received: --seeds as well.")
     data = table_settings(data_dir, train, dev, test, texts, label)
-    init = init or _newest()
+    overrides = dict(settings.parse_override(text) for text in overrides)
+    if task == "glue" and not config:
+        names = [name for name, of_glue in GLUE.items() if not of_glue.trained_by]
+    else:
+        names = (config or task,)
+    init = chosen_init(init, overrides, find_config("finetune", names[0])) or _newest()
     folder = open_model_folder(init, lower_case)
     flags = {
         **given(
             {
-                "init": init,
+                "init": folder.name,
                 "lower_case": lower_case,
                 "from_scratch": from_scratch or None,
                 "data.kind": _KINDS.get(kind),
@@ -82,12 +99,8 @@ def finetune(
         **run_settings(**run),
     }
     of_features = {"name": f"{task}-{features}", **FEATURE_TRAINING} if features and not config else {}
-    chosen = {**of_features, **dict(settings.parse_override(text) for text in overrides), **flags}
+    chosen = {**of_features, **overrides, **flags}
     seeds = _seeds(seeds)
-    if task == "glue" and not config:
-        names = [name for name, of_glue in GLUE.items() if not of_glue.trained_by]
-    else:
-        names = (config or task,)
     recipes = {name: _recipe(name, chosen) for name in names}
     for recipe in recipes.values():
         folder.require_positions(recipe.input.max_length)
@@ -160,8 +173,8 @@ def _newest():
     newest = newest_pretrained("runs")
     if newest is None:
         raise UserError(
-            "--init: needs a BERT, and no run in runs/ holds one. Give the folder of one (Hugging Face's or Google's), "
-            "or train one with: python run.py pretrain"
+            "--init: needs a BERT, and no run in runs/ holds one. Give the folder of one (Hugging Face's or Google's) "
+            "or hf:NAME, a model of the Hugging Face hub; or train one with: python run.py pretrain"
         )
     click.echo(f"Beginning from {newest}, the newest pretraining run here; --init takes another.")
     return newest

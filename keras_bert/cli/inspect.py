@@ -5,6 +5,7 @@ import os
 
 import click
 
+from keras_bert.checkpoints.hub import hub_proposal, is_hub_name
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.names import (
     CLASSIFIER,
@@ -18,6 +19,7 @@ from keras_bert.checkpoints.names import (
 )
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.recipes import find_config
+from keras_bert.errors import UserError
 from keras_bert.models import parameters
 
 _PARTS = {
@@ -38,20 +40,29 @@ def inspect(model):
     """Print the parameters of a model, part by part, beside the formulas often quoted for them.
 
     \b
-    MODEL is a run folder, a model folder, or a Hugging Face or Google folder.
+    MODEL is a run folder, a model folder, a Hugging Face or Google folder, or hf:NAME for a model on the hub.
     CONFIG is a file, or a name in configs/models.
 
     \b
     Example:
       python run.py inspect base
     """
-    folder = open_model_folder(model) if os.path.isdir(model) else None
-    config = folder.config if folder else BertConfig.from_file(find_config("models", model))
+    folder = open_model_folder(model) if is_hub_name(model) or os.path.isdir(model) else None
+    config = folder.config if folder else _config(model)
+    for line in folder.notes if folder else ():
+        click.echo(line)
     for line in _table(config):
         click.echo(line)
     if folder:
         for line in _contents(folder):
             click.echo(line)
+
+
+def _config(name):
+    try:
+        return BertConfig.from_file(find_config("models", name))
+    except UserError as error:
+        raise UserError(f"{error}{hub_proposal(name)}") from None
 
 
 def _contents(folder):

@@ -2,6 +2,7 @@
 
 import click
 
+from keras_bert import settings
 from keras_bert.config.training import STRATEGIES
 
 casing_option = click.option(
@@ -21,8 +22,23 @@ text_option = click.option(
 )
 
 model_option = click.option(
-    "--model", required=True, metavar="MODEL", help="A run folder, a model folder, or a Hugging Face or Google folder."
+    "--model",
+    required=True,
+    metavar="MODEL",
+    help="A run folder, a model folder, a Hugging Face or Google folder, or hf:NAME[@REVISION] for a model on the hub.",
 )
+
+
+def chosen_init(option, overrides, recipe_file):
+    """The MODEL of --init, else of `--set init=`, else of the recipe; None where none is given.
+
+    Args:
+        option: what --init was given.
+        overrides: `{key: value}` of --set.
+        recipe_file: the recipe.
+    """
+    return option or overrides.get("init") or settings.read_yaml(recipe_file).get("init")
+
 
 _TABLE_OPTIONS = (
     click.option(

@@ -43,16 +43,16 @@ def predict(context, model, source, split, task, output, **data):
         raise UserError("--input: needs texts to answer, or --split a split of the task. Give one of the two.")
     if source and source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give one that is there, or - for what comes in.")
-    open_model_folder(model)
+    folder = open_model_folder(model)
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
     from keras_bert.tasks.prediction import answers_texts, predict_splits, predict_texts
 
     chosen = table_settings(**data)
-    if source and not answers_texts(model):
+    if source and not answers_texts(folder.name):
         chosen |= {"folder": None, "train": None, "dev": None, "test": source}
         split = "test"
-    finetuned = FinetunedModel(model, chosen, task)
+    finetuned = FinetunedModel(folder.name, chosen, task)
     if split:
         written = ", ".join(predict_splits(finetuned, splits_like(finetuned.problem, split), output))
     else:

@@ -2,6 +2,7 @@
 
 import click
 
+from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.cli.options import text_option
 from keras_bert.config.pretraining import DataConfig
 
@@ -10,7 +11,7 @@ _DEFAULTS = DataConfig()
 
 @click.command()
 @text_option
-@click.option("--vocab", required=True, metavar="FILE", help="Vocabulary file.")
+@click.option("--vocab", required=True, metavar="FILE", help="Vocabulary file, or hf:NAME for a model's on the hub.")
 @click.option(
     "--output", required=True, metavar="DIR", help="New folder for the shards, to be given to `pretrain --data`."
 )
@@ -54,7 +55,7 @@ def prepare(inputs, vocab, output, cased, workers, validation_share, shard_megab
         from keras_bert.text.word_marks import require_jieba
 
         require_jieba()
-    corpus, vocabulary = Corpus(inputs), Vocabulary.from_file(vocab)
+    corpus, vocabulary = Corpus(inputs), Vocabulary.from_file(vocabulary_path(vocab))
     summary = prepare_documents(
         corpus.documents(), vocabulary, not cased, output, validation_share,
         shard_megabytes, workers, whole_words, corpus.fingerprint(), click.echo,

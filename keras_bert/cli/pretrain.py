@@ -6,7 +6,7 @@ import click
 
 from keras_bert import settings
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, given, run_options, run_settings
+from keras_bert.cli.options import casing_option, chosen_init, given, run_options, run_settings
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
@@ -23,7 +23,9 @@ from keras_bert.quiet import import_tensorflow
     "wrote. Repeatable.",
 )
 @click.option(
-    "--init", metavar="MODEL", help="Continue from this model's weights, with its vocabulary or an extended one."
+    "--init",
+    metavar="MODEL",
+    help="Continue from the weights of this model, a folder or hf:NAME, with its vocabulary or an extended one.",
 )
 @casing_option
 @click.option("--output", metavar="RUN", help="Run folder. Default: runs/RECIPE.")
@@ -42,18 +44,18 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
     Example:
       python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
     """
-    is_real = data or run["strategy"] or init
+    overrides = dict(settings.parse_override(text) for text in overrides)
+    is_real = data or run["strategy"] or init or "init" in overrides
     recipe_file = find_config("pretrain", config or ("bert_base" if is_real else "demo"))
     flags = {
         **given({"data.files": list(data) or None, "training.seed": seed}),
         **run_settings(**run),
     }
-    chosen = {
-        **_of_model(init, lower_case),
-        **dict(settings.parse_override(text) for text in overrides),
-        **flags,
-    }
-    recipe = PretrainConfig.from_file(recipe_file, chosen)
+    of_model = _of_model(chosen_init(init, overrides, recipe_file), lower_case)
+    if "init" in of_model and not init and "init" not in overrides:
+        of_model = _unless_said(of_model, recipe_file, lower_case)
+    begun_from = given({"init": of_model.pop("init", None)})
+    recipe = PretrainConfig.from_file(recipe_file, {**of_model, **overrides, **flags, **begun_from})
     recipe.require_text()
     output = output or os.path.join("runs", recipe.name)
 
@@ -100,7 +102,21 @@ def _of_model(init, lower_case):
             f"{init}: needs a tokenizer that lower_case says all of, to pretrain. Received: strip_accents "
             f"{folder.tokenizer.strip_accents}, tokenize_chinese_chars {folder.tokenizer.split_chinese}."
         )
-    return {"init": init, "model": settings.to_mapping(folder.config), "vocabulary.lower_case": folder.lower_case}
+    return {
+        "init": folder.name,
+        "model": settings.to_mapping(folder.config),
+        "vocabulary.lower_case": folder.lower_case,
+    }
+
+
+def _unless_said(of_model, recipe_file, lower_case):
+    """The settings that come from the `init` of a recipe, without those that the recipe has itself."""
+    recipe, said = settings.read_yaml(recipe_file), []
+    if "model" in recipe:
+        said.append("model")
+    if lower_case is None and "lower_case" in (recipe.get("vocabulary") or {}):
+        said.append("vocabulary.lower_case")
+    return {key: value for key, value in of_model.items() if key not in said}
 
 
 def _show(results):

@@ -5,6 +5,7 @@ import shlex
 
 import click
 
+from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.cli.options import text_option
 from keras_bert.errors import UserError
 from keras_bert.files import exists, make_folder
@@ -17,7 +18,7 @@ from keras_bert.quiet import import_tensorflow
 @click.option(
     "--extend",
     metavar="VOCAB",
-    help="Fill the [unused] rows of this vocabulary with new words of the text instead.",
+    help="Fill the [unused] rows of this vocabulary, a file or hf:NAME, with new words of the text instead.",
 )
 @click.option(
     "--unused",
@@ -46,7 +47,7 @@ def vocab(context, inputs, size, extend, unused, cased, output):
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
     corpus = Corpus(inputs)
-    base = Vocabulary.from_file(extend) if extend else None
+    base = Vocabulary.from_file(vocabulary_path(extend)) if extend else None
     import_tensorflow(context.find_root().params["debug"])
     if extend:
         from keras_bert.text.vocabulary_extension import extend_vocabulary

@@ -147,7 +147,7 @@ class Finetuning:
             self.report(f"Going on from step {done}.")
         elif not self.config.from_scratch:
             loaded = self.folder.load_into(self.model, new_parts=() if self._same_head() else HEADS)
-            self.report("\n".join([f"Beginning from the weights of {self.folder.path}.", *loaded.lines()]))
+            self.report("\n".join([f"Beginning from the weights of {self.folder.name}.", *loaded.lines()]))
         return done
 
     def _same_head(self):

@@ -37,10 +37,11 @@ class FinetuningRuns:
 
     def __init__(self, config, report=print, strategy=None):
         training = config.training
-        self.config = config
+        self._folder = open_model_folder(config.init, config.lower_case)
+        # Written down as the very model that it is today.
+        self.config = config = dataclasses.replace(config, init=self._folder.name)
         self.strategy = strategy or make_strategy(training.strategy, training.devices, training.tpu)
         self._report = report
-        self._folder = open_model_folder(config.init, config.lower_case)
         for line in self._folder.notes:
             report(line)
         self._folder.require_positions(config.input.max_length)

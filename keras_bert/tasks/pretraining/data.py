@@ -3,6 +3,7 @@
 import platform
 
 from keras_bert import files
+from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.data.corpus import Corpus
 from keras_bert.data.held_out import TRAIN, training_documents
 from keras_bert.data.prepare import VOCABULARY_FILE, is_prepared, prepare
@@ -79,7 +80,7 @@ def _prepared_folder(config):
 def _prepared_vocabulary(config, prepared):
     """The vocabulary file in a prepared folder; one that the recipe names must be the same."""
     path, given = files.join(prepared, VOCABULARY_FILE), config.vocabulary.file
-    if given and Vocabulary.from_file(given).fingerprint != Vocabulary.from_file(path).fingerprint:
+    if given and Vocabulary.from_file(vocabulary_path(given)).fingerprint != Vocabulary.from_file(path).fingerprint:
         raise UserError(
             f"{prepared}: made with the vocabulary in {path}. Received: {given}, which is another. "
             "Leave vocabulary.file out, or run `prepare` again with it."

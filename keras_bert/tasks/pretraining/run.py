@@ -6,6 +6,7 @@ import time
 import keras
 import tensorflow as tf
 
+from keras_bert.checkpoints.hub import is_hub_name
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.models.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
@@ -69,6 +70,8 @@ class Pretraining:
     """
 
     def __init__(self, config, run, report=print):
+        if config.init and is_hub_name(config.init):  # Written down as the very model that it is today.
+            config = dataclasses.replace(config, init=open_model_folder(config.init).name)
         self.config = config
         self.run = run
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)

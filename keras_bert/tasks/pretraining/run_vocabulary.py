@@ -1,7 +1,7 @@
 """The vocabulary of a run: given, or learned once from the training text."""
 
 from keras_bert import files
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
 from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
@@ -35,7 +35,7 @@ def run_vocabulary(config, folder, texts, report, given=None):
 
 
 def _of_size(path, wanted):
-    vocabulary = Vocabulary.from_file(path)
+    vocabulary = Vocabulary.from_file(vocabulary_path(path))
     if len(vocabulary) != wanted:
         raise UserError(
             f"{path}: needs model.vocab_size ({wanted}) rows. Received: {len(vocabulary)}. "

@@ -1,0 +1,292 @@
+"""Models of the Hugging Face hub by name, `hf:NAME[@REVISION]`, fetched into the cache that the hub's own library keeps.
+
+That library's cache, token (HF_TOKEN, `hf auth login`), offline mode (HF_HUB_OFFLINE) and mirror (HF_ENDPOINT) are this
+program's. Only config, vocabulary, tokenizer and one form of the weights are fetched, the weights when they are needed.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import shutil
+import sys
+
+from keras_bert import files
+from keras_bert.checkpoints import google, huggingface
+from keras_bert.checkpoints.tokenizer_settings import TOKENIZER, TOKENIZER_CONFIG, VOCABULARY
+from keras_bert.errors import UserError
+
+PREFIX = "hf:"
+
+_NAME = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:@([^\s@]+))?", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_WEB = re.compile(r"(?:https?://huggingface\.co/|hf://)([\w.-]+(?:/[\w.-]+)?)/?", re.ASCII)
+
+# Of an answer that says nothing of the model: the hub is down, or there are too many requests.
+_NO_ANSWER = (408, 429, *range(500, 600))
+
+
+def is_hub_name(path):
+    return os.fspath(path).startswith(PREFIX)
+
+
+def hub_proposal(path):
+    """A sentence that proposes `hf:NAME` for what is no folder and may be the name of a model there; else ""."""
+    path = os.fspath(path)
+    web = _WEB.fullmatch(path)
+    if web:
+        return f" A model of the Hugging Face hub is given as {PREFIX}{web.group(1)}."
+    name = _NAME.fullmatch(path)
+    if not name or set(name.group(1)) <= set("./") or os.path.lexists(path.partition("/")[0]):
+        return ""
+    return f" If you mean the model of that name on the Hugging Face hub: {PREFIX}{path}."
+
+
+class HubModel:
+    """A model of the hub at one commit.
+
+    Attributes:
+        name: `hf:NAME@COMMIT`, which is this model whatever is published later.
+        repository: its name on the hub.
+        folder: where its files lie in the cache; the small ones are there.
+        kind: "huggingface" or "google".
+        notes: lines that a user should see.
+    """
+
+    def __init__(self, name):
+        """Finds the model and fetches its small files. Raises `UserError`."""
+        matched = _NAME.fullmatch(name.removeprefix(PREFIX))
+        if not matched:
+            raise UserError(f"{name}: needs the form {PREFIX}NAME or {PREFIX}NAME@REVISION.{hub_proposal(name)}")
+        self._asked = name
+        self._library = _library(name)
+        self.repository, self._revision = matched.group(1), matched.group(2) or "main"
+        self._metadata, self._unreachable = {}, None
+        self.notes = []
+        if not self._is_cached_whole():
+            self._look_up()
+        names = set(self._metadata) or set(files.list_folder(self.folder))
+        self._choose(names)
+
+    def fetch_weights(self):
+        """Fetches the weights where they are not in the cache. Raises `UserError`."""
+        if not self._weights:
+            raise UserError(
+                f"{self._asked}: its weights are not in the cache ({self.folder}), and the hub cannot be reached "
+                f"({self._unreachable}). Run this once where the hub can be reached, without HF_HUB_OFFLINE."
+            )
+        for file in self._weights:
+            path = self._fetch(file, shown=True)
+            if file.endswith(".json"):
+                for shard in huggingface.shards(path):
+                    self._fetch(shard, shown=True)
+
+    def _is_cached_whole(self):
+        """Takes the model from the cache where a commit is asked for and all of it is there: no request then."""
+        if not _COMMIT.fullmatch(self._revision) or not self._take_cached():
+            return False
+        try:
+            if google.is_google_folder(self.folder) and not huggingface.has_weights(self.folder):
+                google.find_checkpoint(self.folder)
+                return True
+            return huggingface.has_all_weights(self.folder)
+        except UserError:
+            return False
+
+    def _take_cached(self):
+        for config in (huggingface.CONFIG, google.CONFIG):
+            path = self._library.try_to_load_from_cache(self.repository, config, revision=self._revision)
+            if isinstance(path, str):
+                self._settle(os.path.dirname(path))
+                return True
+        return False
+
+    def _settle(self, folder):
+        self.folder, self._commit = folder, os.path.basename(folder)
+        self.name = f"{PREFIX}{self.repository}@{self._commit}"
+
+    def _look_up(self):
+        """Asks the hub for the commit and its files; where it gives no answer, the cache."""
+        try:
+            commit = self._listing(self._revision)
+        except _NoAnswerError as error:
+            self._unreachable = str(error)
+            if not self._take_cached():
+                raise UserError(
+                    f"{self._asked}: is not in the cache ({self._library.constants.HF_HUB_CACHE}), and the hub cannot "
+                    f"be reached ({error})."
+                ) from None
+            if not error.is_chosen:
+                self.notes.append(
+                    f"The hub cannot be reached ({error}): {self._asked} is taken from the cache, commit "
+                    f"{self._commit}."
+                )
+            return
+        config = next((file for file in (huggingface.CONFIG, google.CONFIG) if file in self._metadata), None)
+        if config is None:
+            held = ", ".join(sorted(self._metadata)[:8]) or "nothing"
+            raise UserError(
+                f"{self._asked}: needs {huggingface.CONFIG} or {google.CONFIG} in the repository. It holds: {held}."
+            )
+        # By the name that was asked for: the cache then knows what it stands for when offline.
+        self._commit = commit
+        folder = os.path.dirname(self._fetch(config, revision=self._revision))
+        if os.path.basename(folder) != commit:  # Something was published since the first answer.
+            self._listing(os.path.basename(folder))
+        self._settle(folder)
+
+    def _listing(self, revision):
+        """The commit of a revision, its files then in `_metadata`."""
+        try:
+            info = self._library.HfApi().model_info(
+                self.repository, revision=revision, files_metadata=True, timeout=10.0
+            )
+        except Exception as error:  # What the library raises depends on its version and its HTTP client.
+            raise self._explained(error, "") from None
+        self._metadata = {file.rfilename: file for file in info.siblings if "/" not in file.rfilename}
+        return info.sha
+
+    def _choose(self, names):
+        """Says of which kind the model is and which files are its weights, and fetches the small files."""
+        weights = next((name for name in huggingface.WEIGHT_FILES if name in names), None)
+        if google.CONFIG in names and not (huggingface.CONFIG in names and weights):
+            self.kind, small = "google", (google.CONFIG, VOCABULARY)
+            self._weights = google.checkpoint_files(names, self._asked)
+        else:
+            self.kind, small = "huggingface", (huggingface.CONFIG, VOCABULARY, TOKENIZER, TOKENIZER_CONFIG)
+            self._weights = [weights] if weights else []
+            if not weights and not self._unreachable:
+                raise UserError(
+                    f"{self._asked}: needs {' or '.join(huggingface.WEIGHT_FILES[::2])} in the repository. It holds: "
+                    f"{', '.join(sorted(names))}."
+                )
+        for file in small:
+            if file in names:
+                self._fetch(file)
+
+    def _fetch(self, file, revision=None, shown=False):
+        """The path of a file, fetched where it is not in the cache."""
+        cached = self._library.try_to_load_from_cache(self.repository, file, revision=self._commit)
+        is_new = not isinstance(cached, str)
+        if not is_new and revision is None:
+            return cached
+        metadata = self._metadata.get(file)
+        if is_new:
+            self._require_space(file, getattr(metadata, "size", None))
+        try:
+            with _progress_bars(shown and sys.stderr.isatty()):
+                path = self._library.hf_hub_download(self.repository, file, revision=revision or self._commit)
+        except Exception as error:
+            raise self._explained(error, file) from None
+        if is_new:
+            self._check(path, metadata)
+        return path
+
+    def _require_space(self, file, size):
+        cache = self._library.constants.HF_HUB_CACHE
+        there = cache
+        while not os.path.isdir(there):
+            there = os.path.dirname(there) or "."
+        if size and shutil.disk_usage(there).free < size:
+            raise self._no_space(file, f", which takes {size / 2**20:,.0f} MiB")
+
+    def _no_space(self, file, more=""):
+        return UserError(
+            f"{self._asked}: {self._library.constants.HF_HUB_CACHE} has no space for {file}{more}. Free some, or set "
+            "HF_HOME to a folder on another disk."
+        )
+
+    def _check(self, path, metadata):
+        """Removes a file whose hash is not the one that the hub lists, and raises `UserError`.
+
+        The library compares the sizes alone.
+        """
+        listed = getattr(metadata, "lfs", None)
+        expected = listed.sha256 if listed else getattr(metadata, "blob_id", None)
+        if not expected:
+            return
+        received = files.sha256(path) if listed else _git_hash(path)
+        if received != expected:
+            for place in {os.path.realpath(path), path}:
+                os.unlink(place)
+            raise UserError(
+                f"{self._asked}: {os.path.basename(path)} came with other bytes than the hub lists (hash "
+                f"{received[:12]}… for {expected[:12]}…) and was removed. Run the same command again to fetch it anew."
+            )
+
+    def _explained(self, error, file):
+        """The `UserError` for what the library raised."""
+        errors, of_file = self._library.errors, f"{file}: " if file else ""
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        page = f"{self._library.constants.ENDPOINT}/{self.repository}"
+        if isinstance(error, errors.GatedRepoError):
+            return UserError(
+                f"{self._asked}: is gated. Ask for access on {page}, then log in with `hf auth login` or set HF_TOKEN."
+            )
+        if isinstance(error, errors.RevisionNotFoundError):
+            return UserError(
+                f"{self._asked}: the model has no revision {self._revision!r}. Give a branch, a tag or a commit of {page}."
+            )
+        if isinstance(error, errors.RepositoryNotFoundError):
+            return UserError(
+                f"{self._asked}: the hub has no such model, or it is private. Check the name; for a private one log in "
+                "with `hf auth login` or set HF_TOKEN."
+            )
+        if status in (401, 403):
+            return UserError(
+                f"{self._asked}: {of_file}the hub refuses access (status {status}). Is the token the right one? "
+                "`hf auth login` or HF_TOKEN gives another."
+            )
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return self._no_space(file)
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if not file and (status is None or status in _NO_ANSWER):
+            is_chosen = isinstance(error, errors.OfflineModeIsEnabled)
+            return _NoAnswerError("HF_HUB_OFFLINE is set" if is_chosen else reason, is_chosen)
+        return UserError(
+            f"{self._asked}: {of_file}could not be fetched ({reason}). The same command tries again; files that are "
+            "whole are not fetched twice."
+        )
+
+
+class _NoAnswerError(Exception):
+    """The hub could not be asked; `is_chosen` where the user wants it so."""
+
+    def __init__(self, reason, is_chosen):
+        super().__init__(reason)
+        self.is_chosen = is_chosen
+
+
+def _library(name):
+    try:
+        import huggingface_hub
+        import huggingface_hub.constants
+        import huggingface_hub.errors
+    except ImportError:
+        raise UserError(
+            f"{name}: needs the package huggingface_hub. Received: none installed. "
+            "Run `pip install 'bert-in-keras[hub]'`."
+        ) from None
+    return huggingface_hub
+
+
+@contextlib.contextmanager
+def _progress_bars(shown):
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    if shown or are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()
+
+
+def _git_hash(path):
+    """Git's name for a file's bytes, by which the hub lists those that are not in Git LFS."""
+    with open(path, "rb") as stream:
+        content = stream.read()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -1,0 +1,161 @@
+"""A server in the form of the Hugging Face hub, on this machine: the two endpoints that a fetch asks."""
+
+import contextlib
+import hashlib
+import http.server
+import json
+import re
+import threading
+import urllib.parse
+
+_IN_LFS = re.compile(r"\.(safetensors|bin|data-\d{5}-of-\d{5})$")
+_RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+
+
+class Repository:
+    """Files at commits, and names for these.
+
+    Attributes:
+        refs: `{branch or tag: commit}`.
+        access: "open", "gated" (everybody sees what there is, nobody gets it) or a token that must be shown.
+        sent_instead: `{file: bytes}` that go out in place of what is listed.
+        cuts: `{file: [bytes after which the connection is closed, for one request after the other]}`.
+    """
+
+    def __init__(self, files):
+        self.commits, self.refs = {}, {}
+        self.access = "open"
+        self.sent_instead, self.cuts = {}, {}
+        self.publish(files)
+
+    def publish(self, files, branch="main"):
+        """A new commit of `{file: bytes}`; returns its hash."""
+        commit = hashlib.sha1(repr(sorted(files.items())).encode()).hexdigest()
+        self.commits[commit] = files
+        self.refs[branch] = commit
+        return commit
+
+    def commit_of(self, revision):
+        return self.refs.get(revision, revision if revision in self.commits else None)
+
+
+class HubServer(http.server.ThreadingHTTPServer):
+    """Serves `repositories`, `{name: Repository}`; `requests` are those that came, as ("GET", path)."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.repositories, self.requests = {}, []
+        self.is_down = False
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def fetched(self):
+        """The names of the files whose bytes were asked for, in order."""
+        return [path.rpartition("/")[2] for method, path in self.requests if method == "GET" and "/resolve/" in path]
+
+    def handle_error(self, request, client_address):
+        """A client that went away is what some tests are about."""
+
+
+@contextlib.contextmanager
+def hub_server():
+    server = HubServer()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        """Says nothing."""
+
+    def do_HEAD(self):
+        self._answer()
+
+    def do_GET(self):
+        self._answer()
+
+    def _answer(self):
+        path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        self.server.requests.append((self.command, path))
+        if self.server.is_down:
+            return self._refuse(503, "", "down for maintenance")
+        api = re.fullmatch(r"/api/models/(.+?)(?:/revision/(.+))?", path)
+        file = re.fullmatch(r"/(.+?)/resolve/(.+)/([^/]+)", path)
+        if not api and not file:
+            return self._refuse(404, "", "no such page")
+        name, revision = (api or file).group(1), (api or file).group(2) or "main"
+        repository = self.server.repositories.get(name)
+        shown = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        if repository is None or repository.access not in ("open", "gated", shown):
+            return self._refuse(401, "RepoNotFound", "Repository not found")
+        commit = repository.commit_of(revision)
+        if commit is None:
+            return self._refuse(404, "RevisionNotFound", f"Invalid rev id: {revision}")
+        if api:
+            return self._send_listing(name, repository, commit)
+        if repository.access == "gated":
+            return self._refuse(403, "GatedRepo", "Access to this model is restricted.")
+        if file.group(3) not in repository.commits[commit]:
+            return self._refuse(404, "EntryNotFound", "Entry not found", {"X-Repo-Commit": commit})
+        return self._send_file(repository, commit, file.group(3))
+
+    def _send_listing(self, name, repository, commit):
+        siblings = []
+        for file, content in repository.commits[commit].items():
+            listed = {"rfilename": file, "size": len(content), "blobId": _git_hash(content)}
+            if _IN_LFS.search(file):
+                listed["lfs"] = {"sha256": _sha256(content), "size": len(content), "pointerSize": 130}
+            siblings.append(listed)
+        body = {"_id": "0", "id": name, "modelId": name, "private": False, "sha": commit, "siblings": siblings,
+                "tags": [], "downloads": 0, "likes": 0}  # fmt: skip
+        self._send(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+    def _send_file(self, repository, commit, file):
+        content = repository.commits[commit][file]
+        headers = {"X-Repo-Commit": commit, "ETag": f'"{_git_hash(content)}"', "Accept-Ranges": "bytes"}
+        if _IN_LFS.search(file):
+            headers |= {"X-Linked-ETag": f'"{_sha256(content)}"', "X-Linked-Size": str(len(content))}
+        content = repository.sent_instead.get(file, content)
+        wanted = _RANGE.fullmatch(self.headers.get("Range", ""))
+        status, first = 200, 0
+        if wanted:
+            status, first = 206, int(wanted.group(1))
+            headers["Content-Range"] = f"bytes {first}-{len(content) - 1}/{len(content)}"
+        cuts = repository.cuts.get(file)
+        cut = cuts.pop(0) if cuts and self.command == "GET" else None
+        self._send(status, content[first:], headers, cut)
+
+    def _refuse(self, status, code, message, more=None):
+        self._send(status, b"", {"X-Error-Code": code, "X-Error-Message": message, **(more or {})})
+
+    def _send(self, status, body, headers, cut=None):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body[:cut])
+        if cut is not None:
+            self.wfile.flush()
+            self.close_connection = True
+
+
+def _sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def _git_hash(content):
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
