@@ -1,7 +1,10 @@
 """A model folder of one kind written as the other, tensor by tensor, without a model in between."""
 
+from keras_bert import files
 from keras_bert.checkpoints.google import write_google_folder
+from keras_bert.checkpoints.hub_name import hub_repository, shown_name
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
+from keras_bert.checkpoints.model_card import CARD, ModelCard
 
 FORMATS = ("google", "huggingface")
 
@@ -24,5 +27,17 @@ def convert_folder(folder, to, path, vocabulary):
     if to == "google":
         write_google_folder(path, folder.config, tensors, vocabulary, folder.other_fields)
     else:
-        write_huggingface_folder(path, folder.config, tensors, vocabulary, folder.tokenizer, folder.other_fields)
+        write_huggingface_folder(
+            path, folder.config, tensors, vocabulary, folder.tokenizer, folder.other_fields, _card(folder, path)
+        )
     return folder.tensors.unused(tensors)
+
+
+def _card(folder, path):
+    """The model's own card where the folder has one, else one that says where it is from."""
+    own = files.join(folder.path, CARD)
+    if files.exists(own):
+        with files.open_file(own) as stream:
+            return stream.read().decode("utf-8", "replace")
+    made = f"The weights of `{shown_name(folder.name)}`, converted without loss."
+    return ModelCard(shown_name(path), made, base=hub_repository(folder.name))

@@ -14,33 +14,14 @@ import sys
 
 from keras_bert import files
 from keras_bert.checkpoints import google, huggingface
+from keras_bert.checkpoints.hub_name import HUB_NAME, PREFIX, hub_proposal
 from keras_bert.checkpoints.tokenizer_settings import TOKENIZER, TOKENIZER_CONFIG, VOCABULARY
 from keras_bert.errors import UserError
 
-PREFIX = "hf:"
-
-_NAME = re.compile(r"([\w.-]+(?:/[\w.-]+)?)(?:@([^\s@]+))?", re.ASCII)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_WEB = re.compile(r"(?:https?://huggingface\.co/|hf://)([\w.-]+(?:/[\w.-]+)?)/?", re.ASCII)
 
 # Of an answer that says nothing of the model: the hub is down, or there are too many requests.
 _NO_ANSWER = (408, 429, *range(500, 600))
-
-
-def is_hub_name(path):
-    return os.fspath(path).startswith(PREFIX)
-
-
-def hub_proposal(path):
-    """A sentence that proposes `hf:NAME` for what is no folder and may be the name of a model there; else ""."""
-    path = os.fspath(path)
-    web = _WEB.fullmatch(path)
-    if web:
-        return f" A model of the Hugging Face hub is given as {PREFIX}{web.group(1)}."
-    name = _NAME.fullmatch(path)
-    if not name or set(name.group(1)) <= set("./") or os.path.lexists(path.partition("/")[0]):
-        return ""
-    return f" If you mean the model of that name on the Hugging Face hub: {PREFIX}{path}."
 
 
 class HubModel:
@@ -56,7 +37,7 @@ class HubModel:
 
     def __init__(self, name):
         """Finds the model and fetches its small files. Raises `UserError`."""
-        matched = _NAME.fullmatch(name.removeprefix(PREFIX))
+        matched = HUB_NAME.fullmatch(name)
         if not matched:
             raise UserError(f"{name}: needs the form {PREFIX}NAME or {PREFIX}NAME@REVISION.{hub_proposal(name)}")
         self._asked = name

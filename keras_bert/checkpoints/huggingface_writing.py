@@ -9,6 +9,7 @@ import safetensors.numpy
 
 from keras_bert import files
 from keras_bert.checkpoints.huggingface import WEIGHTS
+from keras_bert.checkpoints.model_card import ModelCard, write_card
 from keras_bert.checkpoints.names import CLASSIFIER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, PARTS, SPAN_HEAD
 from keras_bert.checkpoints.tokenizer_settings import TOKENIZER_CONFIG, VOCABULARY, tokenizer_config
 from keras_bert.config.classification import ClassificationConfig
@@ -27,7 +28,7 @@ _LABELLED = (ClassificationConfig.architecture, TokenClassificationConfig.archit
 _CLASSIFIERS = (*_LABELLED, MultipleChoiceConfig.architecture)
 
 
-def write_huggingface_folder(path, config, tensors, vocabulary, tokenizer, other_fields=None):
+def write_huggingface_folder(path, config, tensors, vocabulary, tokenizer, other_fields=None, card=None):
     """Writes a folder that `transformers` opens, whole or not at all.
 
     Args:
@@ -37,6 +38,7 @@ def write_huggingface_folder(path, config, tensors, vocabulary, tokenizer, other
         vocabulary: a `text.Vocabulary`.
         tokenizer: its `TokenizerSettings`.
         other_fields: more fields for config.json; of `architectures` only which kind of classifier it is.
+        card: what README.md says, a `ModelCard`, or the text of a whole one.
     """
     # safetensors writes a buffer as it lies in memory, so a transpose must be a copy.
     stored = {
@@ -45,13 +47,16 @@ def write_huggingface_folder(path, config, tensors, vocabulary, tokenizer, other
     }
     with files.whole_folder(path) as aside:
         config_file, weights_file = os.path.join(aside, "config.json"), os.path.join(aside, WEIGHTS)
-        files.write_json(config_file, _config(config, tensors, vocabulary, other_fields or {}))
+        fields = _config(config, tensors, vocabulary, other_fields or {})
+        files.write_json(config_file, fields)
         safetensors.numpy.save_file(stored, weights_file, metadata={"format": "pt"})
         shutil.copymode(config_file, weights_file)  # safetensors lets nobody but the owner read it.
         files.write_json(
             os.path.join(aside, TOKENIZER_CONFIG), tokenizer_config(tokenizer, config.max_position_embeddings)
         )
         vocabulary.to_file(os.path.join(aside, VOCABULARY))
+        parameters = sum(value.size for value in tensors.values())
+        write_card(aside, card or ModelCard(), config, fields, parameters, tokenizer.lower_case)
 
 
 def _config(config, tensors, vocabulary, other_fields):

@@ -5,14 +5,17 @@ The kinds are Hugging Face's folder, which is also the one written here, and Goo
 
 import dataclasses
 import functools
+import math
 import os
 
 from keras_bert import files, settings
 from keras_bert.checkpoints import google, huggingface
-from keras_bert.checkpoints.hub import HubModel, hub_proposal, is_hub_name
+from keras_bert.checkpoints.hub import HubModel
+from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.load_report import LoadReport
+from keras_bert.checkpoints.model_card import write_card
 from keras_bert.checkpoints.names import (
     CLASSIFIER,
     ENCODER,
@@ -222,6 +225,14 @@ def open_model_folder(path, lower_case=None):
     return folder
 
 
+def describe_folder(path, card):
+    """Writes another `ModelCard` into a model folder."""
+    folder = open_model_folder(path)
+    fields = {**folder.other_fields, **dataclasses.asdict(folder.config)}
+    parameters = sum(map(math.prod, folder.tensor_shapes().values()))
+    write_card(path, card, folder.config, fields, parameters, folder.lower_case)
+
+
 def vocabulary_path(path):
     """The file of a vocabulary that is given by its path, or as `hf:NAME`, whose vocabulary is then fetched."""
     return open_model_folder(path).vocabulary_file if is_hub_name(path) else path
@@ -259,7 +270,7 @@ def _other_fields(config_file):
 
 
 def write_model_folder(
-    path, model, vocabulary, lower_case, strip_accents=None, split_chinese=True, head=None, task=None
+    path, model, vocabulary, lower_case, strip_accents=None, split_chinese=True, head=None, task=None, card=None
 ):
     """Writes a model to `path`, whole or not at all, in Hugging Face's format.
 
@@ -271,6 +282,7 @@ def write_model_folder(
         head: of a model with a task's head its config, one of `config.heads.TASK_HEADS` in its values.
         task: what this program knows of the task that the model was fine-tuned on, a plain mapping; see
             `ModelFolder.task`.
+        card: what its README.md says, a `ModelCard`.
     """
     kind = type(model).__name__
     if head and head.architecture != kind:
@@ -282,4 +294,4 @@ def write_model_folder(
     fields = head.to_fields() if head else {"architectures": [kind]}
     if task:
         fields[FIELD] = {**fields.get(FIELD, {}), **task}
-    write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields)
+    write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields, card)

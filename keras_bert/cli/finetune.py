@@ -9,6 +9,7 @@ from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_fo
 from keras_bert.cli.options import (
     casing_option,
     chosen_init,
+    command_line,
     given,
     run_options,
     run_settings,
@@ -125,7 +126,7 @@ def _one(recipe, output, seeds, sweep):
     from keras_bert.tasks.results_table import results_lines, sweep_lines
 
     click.echo(f"{recipe.task} from {recipe.init} → {output}")
-    runs = FinetuningRuns(recipe, click.echo)
+    runs = FinetuningRuns(recipe, click.echo, command=command_line())
     if sweep:
         for line in sweep_lines(runs.sweep(output)):
             click.echo(line)
@@ -148,7 +149,7 @@ def _glue(recipes, output, seeds):
     for task, recipe in recipes.items():
         path = files.join(output, task)
         try:
-            runs = FinetuningRuns(recipe, click.echo, strategy)
+            runs = FinetuningRuns(recipe, click.echo, strategy, command_line())
         except UserError as error:
             missing[task] = str(error)
             continue

@@ -5,7 +5,7 @@ import os
 
 import click
 
-from keras_bert.checkpoints.hub import hub_proposal, is_hub_name
+from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.names import (
     CLASSIFIER,

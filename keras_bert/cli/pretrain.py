@@ -6,7 +6,7 @@ import click
 
 from keras_bert import settings
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, chosen_init, given, run_options, run_settings
+from keras_bert.cli.options import casing_option, chosen_init, command_line, given, run_options, run_settings
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
@@ -69,7 +69,7 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
         _estimate(recipe, folder)
         return
     click.echo(f"{os.path.relpath(recipe_file)} → {folder.path}")
-    results = run_pretraining(recipe, folder, click.echo)
+    results = run_pretraining(recipe, folder, click.echo, command_line())
     if results is None:  # One of several workers, and not the one that writes.
         return
     _show(results)

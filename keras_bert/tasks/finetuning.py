@@ -15,6 +15,7 @@ from keras_bert.data.length_batches import LengthBatches, choose_widths
 from keras_bert.errors import UserError
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.frozen_features import FrozenFeatures
+from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pictures import confusion_picture, loss_picture, write_pictures
 from keras_bert.training.budget import make_budget
@@ -44,15 +45,17 @@ class Finetuning:
         tokenizer: its `WordPieceTokenizer`.
         strategy: the `tf.distribute.Strategy`.
         report: takes one line of text at a time.
+        command: what was typed, for the model card; None where that is not known.
     """
 
-    def __init__(self, config, run, problem, folder, tokenizer, strategy, report=print):
+    def __init__(self, config, run, problem, folder, tokenizer, strategy, report=print, command=None):
         self.config = config
         self.run = run
         self.problem = problem
         self.folder = folder
         self.tokenizer = tokenizer
         self.strategy = strategy
+        self.command = command
         self.is_chief = worker_number(strategy) == 0
         # The answers of the last validation, which are often the best one's: SQuAD's take minutes.
         self._validated = {}
@@ -222,6 +225,7 @@ class Finetuning:
             "best_epoch": round(best_step / self._steps_per_epoch, 2),
             "lasts": self._lasts(),
             "splits": {},
+            "counts": {},
             "baseline": {},
             "warnings": [],
         }
@@ -231,6 +235,7 @@ class Finetuning:
             if split == problem.dev_splits[0]:
                 problem.tune(split, answers)
             results["splits"][split] = {**figures, **problem.evaluate(split, answers)}
+            results["counts"][split] = len(answers)
             results["baseline"][split] = problem.baseline(split)
             results["warnings"] += problem.remarks(split, answers)
             confusion = problem.confusion(split, answers)
@@ -247,6 +252,7 @@ class Finetuning:
         write_model_folder(
             self.run.model, self.model, self.tokenizer.vocabulary, **vars(self.folder.tokenizer),
             head=problem.head, task=problem.described(),
+            card=finetuning_card(self.config, self.run.path, results, self.command),
         )  # fmt: skip
         self.run.write_results(results)
         for line in results["warnings"]:

@@ -9,11 +9,12 @@ import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams
 
 from keras_bert import files
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import describe_folder, open_model_folder
 from keras_bert.config.features import feature_layers
 from keras_bert.models.loading import model_tokenizer
 from keras_bert.tasks.finetuning import Finetuning
 from keras_bert.tasks.frozen_features import require_one_process
+from keras_bert.tasks.model_cards import seeds_card
 from keras_bert.tasks.problems import open_problem
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.strategy import make_strategy
@@ -29,19 +30,20 @@ class FinetuningRuns:
         config: a `FinetuneConfig` with `init`.
         report: takes one line of text at a time.
         strategy: the `tf.distribute.Strategy`; made as the config says if None.
+        command: what was typed, for the model cards; None where that is not known.
 
     Attributes:
         problem: what all runs learn.
         strategy: of all of them.
     """
 
-    def __init__(self, config, report=print, strategy=None):
+    def __init__(self, config, report=print, strategy=None, command=None):
         training = config.training
         self._folder = open_model_folder(config.init, config.lower_case)
         # Written down as the very model that it is today.
         self.config = config = dataclasses.replace(config, init=self._folder.name)
         self.strategy = strategy or make_strategy(training.strategy, training.devices, training.tpu)
-        self._report = report
+        self._report, self._command = report, command
         for line in self._folder.notes:
             report(line)
         self._folder.require_positions(config.input.max_length)
@@ -65,8 +67,9 @@ class FinetuningRuns:
             optimizer=dataclasses.replace(self.config.optimizer, learning_rate=rate),
         )
         run = Finetuning(
-            config, RunFolder(path), self.problem, self._folder, self._tokenizer, self.strategy, self._report
-        )
+            config, RunFolder(path), self.problem, self._folder, self._tokenizer, self.strategy, self._report,
+            self._command,
+        )  # fmt: skip
         return run.finetune()
 
     def seeds(self, path, seeds):
@@ -79,6 +82,7 @@ class FinetuningRuns:
         best = files.join(path, f"seed-{results['best_seed']}", "model")
         with files.whole_folder(files.join(path, "model")) as aside:
             shutil.copytree(best, aside, dirs_exist_ok=True)
+            describe_folder(aside, seeds_card(self.config, path, results, self._command))
         RunFolder(path).write_results(results)
         return results
 
@@ -128,6 +132,7 @@ def summary(results):
     }
     return {
         **{key: first[key] for key in ("task", "main_metric", "per_cent", "steps", "lasts", "baseline")},
+        "counts": first.get("counts", {}),  # An older version of this program did not count.
         "seeds": list(results),
         "best_seed": max(results, key=lambda seed: results[seed]["splits"][main_split][metric]),
         "splits": {

@@ -12,7 +12,7 @@ import huggingface_hub.constants
 import numpy as np
 import pytest
 import safetensors.numpy
-from hub_server import Repository, hub_server
+from hub_server import Repository, hub_server, own_cache, point_to
 from tiny import VOCABULARY
 from torch_files import BERT_CONFIG, bert_shapes, numbers
 
@@ -40,11 +40,7 @@ PICKLED = {"pytorch_model.bin": b"not to be fetched either"}
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(huggingface_hub.constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    return str(tmp_path / "cache")
+    return own_cache(str(tmp_path / "cache"), monkeypatch)
 
 
 @pytest.fixture
@@ -53,12 +49,6 @@ def hub(cache, monkeypatch):
         point_to(server.url, monkeypatch)
         server.repositories[NAME] = Repository({**SMALL, **WEIGHTS, **OTHERS, **PICKLED})
         yield server
-
-
-def point_to(url, monkeypatch):
-    constants = huggingface_hub.constants
-    monkeypatch.setattr(constants, "ENDPOINT", url)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
 
 
 def go_offline(monkeypatch):

@@ -8,6 +8,8 @@ import re
 import threading
 import urllib.parse
 
+import huggingface_hub.constants
+
 _IN_LFS = re.compile(r"\.(safetensors|bin|data-\d{5}-of-\d{5})$")
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
@@ -72,6 +74,22 @@ def hub_server():
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def own_cache(path, monkeypatch):
+    """Gives this process a cache of its own and no token; returns the cache's path."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", path)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_TOKEN_PATH", f"{path}-token")
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    return path
+
+
+def point_to(url, monkeypatch):
+    """Makes a server the hub of this process, as HF_ENDPOINT does where it is set before the first import."""
+    constants = huggingface_hub.constants
+    monkeypatch.setattr(constants, "ENDPOINT", url)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -71,6 +71,8 @@ def test_the_model_folder_stands_alone_and_says_the_same(run, glue):
         assert value == pytest.approx(results["splits"]["dev"][name], abs=1e-5)
     answer = keras_bert.load(path).predict(["w1 good w2", "w3 w4 dull"])
     assert [one.label for one in answer] == ["positive", "negative"]
+    with open(os.path.join(path, "model", "README.md"), encoding="utf-8") as card:
+        assert "| GLUE, sst2 | dev | 48 examples | accuracy |" in card.read()
 
 
 def test_by_the_clock_warm_up_is_a_share_of_the_time_and_not_of_an_epoch(init, glue, tmp_path, monkeypatch):
@@ -233,6 +235,8 @@ def test_seeds_differ_and_their_median_comes_first(init, glue, tmp_path):
     assert results["over_seeds"]["dev"]["loss"]["std"] == pytest.approx(np.std(values, ddof=1))
     assert json.load(open(os.path.join(path, "results.json"), encoding="utf-8")) == results
     best = keras_bert.load(os.path.join(path, f"seed-{results['best_seed']}"))
+    with open(os.path.join(path, "model", "README.md"), encoding="utf-8") as card:
+        assert "Medians over the seeds 1, 2, 3" in card.read()
     kept = keras_bert.load(path)
     np.testing.assert_array_equal(
         kept.model.classifier.dense.kernel.numpy(), best.model.classifier.dense.kernel.numpy()

@@ -6,11 +6,12 @@ import time
 import keras
 import tensorflow as tf
 
-from keras_bert.checkpoints.hub import is_hub_name
+from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.models.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.readers import open_readers
 from keras_bert.tasks.pretraining.views import PretrainingViews
@@ -32,7 +33,7 @@ from keras_bert.training.strategy import (
 from keras_bert.training.surroundings import surroundings
 
 
-def pretrain(config, run, report=print):
+def pretrain(config, run, report=print, command=None):
     """Trains by the recipe in `run`, going on from its newest checkpoint.
 
     Returns the results written there; None in a worker that is not the one that writes.
@@ -41,6 +42,7 @@ def pretrain(config, run, report=print):
         config: a `PretrainConfig`.
         run: the `RunFolder`.
         report: takes one line of text at a time.
+        command: what was typed, for the model card; None where that is not known.
 
     Raises:
         UserError: for whatever in the recipe, the data or the folder cannot be used.
@@ -53,7 +55,7 @@ def pretrain(config, run, report=print):
     pretraining.build()
     first_step = pretraining.restore()
     done, evaluation = pretraining.train(first_step)
-    return pretraining.write_results(done, evaluation, began) if pretraining.is_chief else None
+    return pretraining.write_results(done, evaluation, began, command) if pretraining.is_chief else None
 
 
 class Pretraining:
@@ -208,9 +210,12 @@ class Pretraining:
         phase = self._phase_of(done + 1)
         return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
-    def write_results(self, done, evaluation, began):
+    def write_results(self, done, evaluation, began, command=None):
         """Writes the model folder and results.json; `began` is when the process did, by `time.perf_counter`."""
-        write_model_folder(self.run.model, self.model, self.tokenizer.vocabulary, self.tokenizer.lower_case)
+        write_model_folder(
+            self.run.model, self.model, self.tokenizer.vocabulary, self.tokenizer.lower_case,
+            card=pretraining_card(self.config, self.run.path, done, evaluation, command),
+        )  # fmt: skip
         examples = fill_masks(self.model, self.tokenizer, self.config.examples)
         results = {
             "steps": done,

@@ -1,13 +1,16 @@
 """Going on from a folder of another's: `pretrain --init` where heads are missing, and where the format is Google's."""
 
 import os
+import pathlib
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from corpus import write_corpus
+from hub_server import Repository, hub_server, own_cache, point_to
 from tiny import random_weights, without_dropout
 
+from keras_bert import settings
 from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.checkpoints.names import ENCODER, MASKED_LM_HEAD
@@ -38,9 +41,9 @@ def parts(tmp_path_factory):
     return corpus, folder, google
 
 
-def pretrain(corpus, init, output, *more):
-    arguments = ["pretrain", "--config", "wiki_mini", "--data", corpus, "--init", init, "--output", output]
-    return CliRunner().invoke(main, [*arguments, *SETTINGS, *more])
+def pretrain(corpus, init, output, *more, config="wiki_mini"):
+    arguments = ["pretrain", "--config", config, "--data", corpus, "--output", output, *SETTINGS, *more]
+    return CliRunner().invoke(main, [*arguments, *(["--init", init] if init else [])])
 
 
 @pytest.mark.slow
@@ -72,3 +75,31 @@ def test_a_tokenizer_that_shards_cannot_be_made_with_is_refused(parts, tmp_path)
     result = pretrain(parts[0], folder, str(tmp_path / "run"))
     assert result.exit_code == 2 and "Received: strip_accents False" in result.output
     assert not os.path.exists(tmp_path / "run")
+
+
+def test_a_run_from_the_hub_writes_down_the_commit_and_refuses_another(parts, tmp_path, monkeypatch):
+    """What NAME stands for may change between two starts; a run that goes on must not change with it.
+
+    The recipe's own `init` is as good as --init: it gives the architecture and the vocabulary too.
+    """
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("init: hf:me/bert\n")
+    corpus, folder, _ = parts
+    run, files = str(tmp_path / "run"), {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+    own_cache(str(tmp_path / "cache"), monkeypatch)
+    with hub_server() as hub:
+        point_to(hub.url, monkeypatch)
+        hub.repositories["me/bert"] = repository = Repository(files)
+        first = repository.refs["main"]
+        result = pretrain(corpus, None, run, config=str(recipe))
+        assert result.exit_code == 0, result.output
+        written = settings.read_yaml(os.path.join(run, "config.yaml"))
+        assert written["init"] == f"hf:me/bert@{first}" and written["model"]["hidden_size"] == 16
+        assert f"Going on from the weights of hf:me/bert@{first}." in result.output
+        card = pathlib.Path(run, "model", "README.md").read_text()
+        assert "base_model: me/bert\n" in card and "| perplexity |" in card
+        second = repository.publish({**files, "README.md": b"Another."})
+        again = pretrain(corpus, "hf:me/bert", run, "--steps", "2", config=str(recipe))
+        assert again.exit_code == 2 and first in again.output and second in again.output
+        gone_on = pretrain(corpus, f"hf:me/bert@{first}", run, "--steps", "2", config=str(recipe))
+        assert gone_on.exit_code == 0 and "Going on from step 1." in gone_on.output, gone_on.output
