@@ -17,6 +17,7 @@ from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.hub_name import HUB_NAME, PREFIX, hub_proposal
 from keras_bert.checkpoints.tokenizer_settings import TOKENIZER, TOKENIZER_CONFIG, VOCABULARY
 from keras_bert.errors import UserError
+from keras_bert.extras import import_extra
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -240,16 +241,9 @@ class _NoAnswerError(Exception):
 
 
 def _library(name):
-    try:
-        import huggingface_hub
-        import huggingface_hub.constants
-        import huggingface_hub.errors
-    except ImportError:
-        raise UserError(
-            f"{name}: needs the package huggingface_hub. Received: none installed. "
-            "Run `pip install 'bert-in-keras[hub]'`."
-        ) from None
-    return huggingface_hub
+    for module in ("constants", "errors"):
+        import_extra(f"huggingface_hub.{module}", name)
+    return import_extra("huggingface_hub", name)
 
 
 @contextlib.contextmanager
