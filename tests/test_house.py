@@ -7,7 +7,10 @@ import os
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keras_bert")
 FLOORS = [
     {"errors", "lazy", "allocator"},
-    {"extras", "files", "quiet", "terminal_bar"},
+    {"extras", "quiet", "terminal_bar"},
+    {"stores"},
+    {"files"},
+    {"globs"},
     {"settings"},
     {"config"},
     {"layers", "text", "checkpoints"},

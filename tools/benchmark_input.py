@@ -42,7 +42,7 @@ class Corpus:
         from keras_bert.data.corpus import read_documents
         from keras_bert.data.prepare import prepare
         from keras_bert.data.shards import ShardSet
-        from keras_bert.files import expand
+        from keras_bert.globs import expand
         from keras_bert.text.tokenizer import WordPieceTokenizer
 
         self.folder = folder

@@ -1,7 +1,6 @@
 """Google's folder: bert_config.json, vocab.txt and a TF1 checkpoint (bert_model.ckpt.*)."""
 
 import dataclasses
-import os
 import re
 
 from keras_bert import files
@@ -12,6 +11,7 @@ from keras_bert.config.heads import TASK_HEADS
 from keras_bert.config.reading import FIELD
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
+from keras_bert.stores import as_os_errors
 
 CONFIG, CHECKPOINT = "bert_config.json", "bert_model.ckpt"
 
@@ -55,7 +55,7 @@ class GoogleTensors(StoredTensors):
 
 
 def is_google_folder(folder):
-    return os.path.isfile(os.path.join(folder, CONFIG))
+    return files.is_file(files.join(folder, CONFIG))
 
 
 def find_checkpoint(folder):
@@ -64,8 +64,8 @@ def find_checkpoint(folder):
     Raises:
         UserError: there is none, several have no step in their names, or the data is missing.
     """
-    index, *_ = checkpoint_files(os.listdir(folder), folder)
-    return os.path.join(folder, index.removesuffix(".index"))
+    index, *_ = checkpoint_files(files.list_folder(folder), folder)
+    return files.join(folder, index.removesuffix(".index"))
 
 
 def checkpoint_files(names, folder):
@@ -85,11 +85,11 @@ def checkpoint_files(names, folder):
     data = re.compile(re.escape(chosen) + r"\.data-(\d{5})-of-(\d{5})$")
     found = [match for match in map(data.match, names) if match]
     wanted = int(found[0].group(2)) if found else 1
-    files_of = [f"{chosen}.data-{number:05d}-of-{wanted:05d}" for number in range(wanted)]
-    for name in files_of:
+    parts = [f"{chosen}.data-{number:05d}-of-{wanted:05d}" for number in range(wanted)]
+    for name in parts:
         if name not in names:
-            raise UserError(f"{os.path.join(folder, name)}: is missing, and {chosen}.index needs it. Fetch it too.")
-    return [f"{chosen}.index", *files_of]
+            raise UserError(f"{files.join(folder, name)}: is missing, and {chosen}.index needs it. Fetch it too.")
+    return [f"{chosen}.index", *parts]
 
 
 def _open(prefix):
@@ -97,7 +97,7 @@ def _open(prefix):
     import tensorflow as tf
 
     try:
-        return tf.train.load_checkpoint(prefix)
+        return tf.compat.v1.train.NewCheckpointReader(prefix)
     except Exception as error:
         raise UserError(
             f"{prefix}.index: is not a whole checkpoint ({_first_line(error)}). Fetch or write it again."
@@ -125,17 +125,17 @@ def write_google_folder(path, config, tensors, vocabulary, other_fields=None):
         fields["architectures"] = heads
     stored = {name.google.name: value.T if name.google.transposed else value for name, value in tensors.items()}
     names = sorted(stored)
-    with files.whole_folder(path) as aside:
-        with tf.device("CPU:0"):
+    with files.whole_folder(path, last=CONFIG) as aside:
+        with tf.device("CPU:0"), as_os_errors(path):
             # A tf.train.Saver writes these plain names too, but only from a graph and its session.
             tf.raw_ops.SaveV2(
-                prefix=os.path.join(aside, CHECKPOINT),
+                prefix=files.join(aside, CHECKPOINT),
                 tensor_names=names,
                 shape_and_slices=[""] * len(names),
                 tensors=[tf.constant(stored[name]) for name in names],
             )
-        files.write_json(os.path.join(aside, CONFIG), {**dataclasses.asdict(config), **fields})
-        vocabulary.to_file(os.path.join(aside, VOCABULARY))
+        files.write_json(files.join(aside, CONFIG), {**dataclasses.asdict(config), **fields})
+        vocabulary.to_file(files.join(aside, VOCABULARY))
 
 
 def _first_line(error):

@@ -1,7 +1,6 @@
 """Writing Hugging Face's folder: config.json, vocab.txt, tokenizer_config.json and model.safetensors."""
 
 import dataclasses
-import os
 import shutil
 
 import numpy as np
@@ -45,16 +44,18 @@ def write_huggingface_folder(path, config, tensors, vocabulary, tokenizer, other
         name.huggingface.name: np.ascontiguousarray(value.T if name.huggingface.transposed else value)
         for name, value in tensors.items()
     }
-    with files.whole_folder(path) as aside:
-        config_file, weights_file = os.path.join(aside, "config.json"), os.path.join(aside, WEIGHTS)
+    with files.whole_folder(path, last="config.json") as aside:
+        config_file, weights_file = files.join(aside, "config.json"), files.join(aside, WEIGHTS)
         fields = _config(config, tensors, vocabulary, other_fields or {})
         files.write_json(config_file, fields)
-        safetensors.numpy.save_file(stored, weights_file, metadata={"format": "pt"})
-        shutil.copymode(config_file, weights_file)  # safetensors lets nobody but the owner read it.
+        with files.written_locally(weights_file) as local:
+            safetensors.numpy.save_file(stored, local, metadata={"format": "pt"})
+        if not files.is_remote(path):
+            shutil.copymode(config_file, weights_file)  # safetensors lets nobody but the owner read it.
         files.write_json(
-            os.path.join(aside, TOKENIZER_CONFIG), tokenizer_config(tokenizer, config.max_position_embeddings)
+            files.join(aside, TOKENIZER_CONFIG), tokenizer_config(tokenizer, config.max_position_embeddings)
         )
-        vocabulary.to_file(os.path.join(aside, VOCABULARY))
+        vocabulary.to_file(files.join(aside, VOCABULARY))
         parameters = sum(value.size for value in tensors.values())
         write_card(aside, card or ModelCard(), config, fields, parameters, tokenizer.lower_case)
 

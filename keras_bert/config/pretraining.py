@@ -9,7 +9,8 @@ from keras_bert.config.checks import require, require_positive, require_share
 from keras_bert.config.recipes import extended_model
 from keras_bert.config.training import OptimizerConfig, TrainingConfig
 from keras_bert.errors import UserError
-from keras_bert.files import expand
+from keras_bert.files import parent
+from keras_bert.globs import expand
 
 SOURCES = ("files", "python_documentation", "text")
 PAIRS = ("nsp", "none")
@@ -165,7 +166,7 @@ class PretrainConfig:
         """
         values = settings.read_yaml(path)
         values.setdefault("name", os.path.splitext(os.path.basename(os.fspath(path)))[0])
-        return cls.from_mapping(values, overrides, os.path.dirname(os.fspath(path)))
+        return cls.from_mapping(values, overrides, parent(path))
 
     @classmethod
     def from_mapping(cls, values, overrides=None, folder=""):

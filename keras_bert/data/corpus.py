@@ -10,6 +10,7 @@ from keras_bert.data.plain_text import plain_documents
 from keras_bert.data.text_lines import Unreadable, read_lines
 from keras_bert.data.wikipedia import wiki_documents
 from keras_bert.errors import UserError
+from keras_bert.globs import expand
 
 TFDS_PREFIX = "tfds:"
 
@@ -46,7 +47,7 @@ class Corpus:
 
     def __init__(self, entries):
         """`entries`: files, folders, globs and `tfds:NAME[/CONFIG][:SPLIT]`. Raises `UserError` for one that is not."""
-        groups = ([entry] if is_tfds(entry) else files.expand([entry]) for entry in entries)
+        groups = ([entry] if is_tfds(entry) else expand([entry]) for entry in entries)
         self.paths = list(dict.fromkeys(chain.from_iterable(groups)))
         self.report = CorpusReport()
 
@@ -74,7 +75,7 @@ def read_documents(paths, report=None):
     report; what came before the damaged block is kept.
 
     Args:
-        paths: files, local or remote (`keras_bert.files.expand` makes them from patterns), and `tfds:` entries.
+        paths: files, local or remote (`keras_bert.globs.expand` makes them from patterns), and `tfds:` entries.
         report: a `CorpusReport` to fill in.
 
     Yields:

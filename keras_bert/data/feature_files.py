@@ -11,6 +11,7 @@ import json
 import math
 import os
 import shutil
+import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -33,7 +34,8 @@ class FeatureFile:
         shape: (tokens, layers, hidden).
     """
 
-    def __init__(self, path, shape):
+    def __init__(self, path, shape, local):
+        """`local` is the file's name on this machine, where it need not stay once it is mapped."""
         self.path, self.shape = path, tuple(shape)
         _, layers, hidden = self.shape
         # TensorFlow maps whole files. As the header is as long as some states, the file is all rows of one length.
@@ -42,7 +44,7 @@ class FeatureFile:
             self._rows = tf.raw_ops.ImmutableConst(
                 dtype=tf.float32,
                 shape=[self._header_rows + math.prod(self.shape[:2]), hidden],
-                memory_region_name=os.path.abspath(path),
+                memory_region_name=os.path.abspath(local),
             )
         self._layers = layers
 
@@ -56,24 +58,23 @@ class FeatureRoom:
     """The folder with the files of features of several runs.
 
     Args:
-        path: a folder on this machine, which is made.
-
-    Raises:
-        UserError: the path is remote.
+        path: the folder, which is made. Files in a store are made in this machine's temporary folder, and mapped from
+            copies there.
     """
 
     def __init__(self, path):
-        if files.is_remote(path):
-            raise UserError(
-                "features.folder: needs a folder on this machine, as its files are mapped into memory. "
-                f"Received: {path}."
-            )
         self.path = path
         files.make_folder(path)
 
     @contextlib.contextmanager
     def alone(self, report):
-        """No other process is in such a block for this folder; `report` takes a line where that must be waited for."""
+        """No other process is in such a block for this folder; `report` takes a line where that must be waited for.
+
+        A store has no locks: of two runs that begin together each makes what both need.
+        """
+        if files.is_remote(self.path):
+            yield
+            return
         with open(files.join(self.path, _LOCK), "w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,18 +99,26 @@ class FeatureRoom:
         folder = self.folder(name, made_of)
         if not files.exists(folder):
             return None
-        fault = _fault(folder, made_of, shape)
-        if fault:
+        path = files.join(folder, _FEATURES)
+        try:
+            digest = _digest_told(folder, made_of)
+            if files.size(path) != feature_bytes(shape):
+                raise _Unusable(f"{path}: has {files.size(path) or 0:,} bytes and needs {feature_bytes(shape):,}.")
+            with files.local_copy(path) as local:
+                if not _is_sound(local, shape, digest):
+                    raise _Unusable(f"{path}: is damaged (its SHA-256 is not the one written with it).")
+                return FeatureFile(path, shape, local)
+        except _Unusable as fault:
             report(f"{fault} It is made anew.")
             return None
-        return FeatureFile(files.join(folder, _FEATURES), shape)
 
     def require_space(self, size):
         """Raises `UserError` where the disk has not so many bytes."""
-        free = shutil.disk_usage(self.path).free
+        disk = tempfile.gettempdir() if files.is_remote(self.path) else self.path
+        free = shutil.disk_usage(disk).free
         if size > free:
             raise UserError(
-                f"{self.path}: needs {megabytes(size)} for the features. Received: {megabytes(free)} that are free. "
+                f"{disk}: needs {megabytes(size)} for the features. Received: {megabytes(free)} that are free. "
                 "Make room, or give a folder elsewhere: --set features.folder=DIR"
             )
 
@@ -124,16 +133,17 @@ class FeatureRoom:
         """
         header = _header(shape)
         try:
-            with files.whole_folder(self.folder(name, made_of)) as aside:
-                path = files.join(aside, _FEATURES)
-                with open(path, "wb") as stream:
-                    stream.write(header)
-                    yield _writer(stream, len(header), shape)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                files.write_json(
-                    files.join(aside, _MADE_OF), {"format": _FORMAT, "made_of": made_of, "sha256": files.sha256(path)}
-                )
+            with files.whole_folder(self.folder(name, made_of), last=_MADE_OF) as aside:
+                # The states come in no order; a store takes bytes in theirs alone.
+                with files.written_locally(files.join(aside, _FEATURES)) as local:
+                    with open(local, "wb") as stream:
+                        stream.write(header)
+                        yield _writer(stream, len(header), shape)
+                        stream.flush()
+                        os.fsync(stream.fileno())
+                    digest = files.sha256(local)
+                said = {"format": _FORMAT, "made_of": made_of, "sha256": digest}
+                files.write_json(files.join(aside, _MADE_OF), said)
         except OSError as error:
             raise UserError(
                 f"{self.path}: the features cannot be written ({error.strerror or error}). "
@@ -173,20 +183,24 @@ def _header(shape):
     return _MAGIC + size.to_bytes(2, "little") + text.ljust(size - 1) + b"\n"
 
 
-def _fault(folder, made_of, shape):
-    """What is wrong with a file of features, in one sentence; None when it is whole and made of that."""
-    path, said = files.join(folder, _FEATURES), files.join(folder, _MADE_OF)
+class _Unusable(Exception):
+    """What is wrong with a file of features, in one sentence."""
+
+
+def _digest_told(folder, made_of):
+    """The SHA-256 that stands beside the features. Raises `_Unusable` where they are not made of that."""
+    said = files.join(folder, _MADE_OF)
     try:
         with files.open_file(said) as stream:
             told = json.loads(stream.read())
     except (OSError, ValueError):
-        return f"{said}: cannot be read."
+        raise _Unusable(f"{said}: cannot be read.") from None
     if not isinstance(told, dict) or told.get("format") != _FORMAT or told.get("made_of") != made_of:
-        return f"{folder}: is made of something else."
-    if files.size(path) != feature_bytes(shape):
-        return f"{path}: has {files.size(path) or 0:,} bytes and needs {feature_bytes(shape):,}."
-    with files.open_file(path) as stream:
-        header = _header(shape)
-        if stream.read(len(header)) != header or files.sha256(path) != told.get("sha256"):
-            return f"{path}: is damaged (its SHA-256 is not the one written with it)."
-    return None
+        raise _Unusable(f"{folder}: is made of something else.")
+    return told.get("sha256")
+
+
+def _is_sound(local, shape, digest):
+    header = _header(shape)
+    with open(local, "rb") as stream:
+        return stream.read(len(header)) == header and files.sha256(local) == digest

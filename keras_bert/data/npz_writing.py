@@ -1,7 +1,6 @@
 """NumPy's .npz, written piece by piece."""
 
 import contextlib
-import os
 import shutil
 import tempfile
 import zipfile
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from keras_bert.errors import UserError
-from keras_bert.files import atomic_write, is_remote, make_folder
+from keras_bert.files import atomic_write, is_folder, is_remote, make_folder, parent
 
 _COPIED_AT_ONCE = 1 << 22  # Bytes.
 
@@ -18,8 +17,9 @@ _COPIED_AT_ONCE = 1 << 22  # Bytes.
 class NpzWriter:
     """Arrays that grow row by row, of which memory never holds more than what is appended.
 
-    As their lengths stand before their rows in the file, the rows wait in unnamed files beside it. The .npz takes its
-    place, whole, when the `with` block ends without an error.
+    As their lengths stand before their rows in the file, the rows wait in unnamed files beside it, or, of a .npz in a
+    store, in this machine's temporary folder. The .npz takes its place, whole, when the `with` block ends without an
+    error.
 
     Args:
         path: the file to write; its folder is made.
@@ -29,13 +29,12 @@ class NpzWriter:
     """
 
     def __init__(self, path):
-        self._path = os.fspath(path)
-        self._folder = None if is_remote(path) else os.path.dirname(os.path.abspath(path))
+        self._path = path
+        self._folder = None if is_remote(path) else parent(path)
         self._waiting = {}
-        if os.path.isdir(self._path):
+        if is_folder(path):
             raise UserError(f"{path}: needs a file to write. Received: a folder. Name a file in it.")
-        if self._folder:
-            make_folder(self._folder)
+        make_folder(parent(path))
 
     def __enter__(self):
         self._files = contextlib.ExitStack()
@@ -59,7 +58,7 @@ class NpzWriter:
         with self._files:
             if kind is None:
                 with atomic_write(self._path, "wb") as stream:
-                    self._write(_Sequential(stream) if is_remote(self._path) else stream)
+                    self._write(stream)
 
     def _write(self, stream):
         with zipfile.ZipFile(stream, "w") as archive:
@@ -69,15 +68,3 @@ class NpzWriter:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array_header_1_0(member, header)
                     shutil.copyfileobj(rows, member, _COPIED_AT_ONCE)
-
-
-class _Sequential:
-    """The writing of a stream, without going back in it: `tf.io.gfile` cannot, nor does it say how much it wrote."""
-
-    def __init__(self, stream):
-        self._stream = stream
-        self.flush = stream.flush
-
-    def write(self, content):
-        self._stream.write(content)
-        return len(content)

@@ -12,7 +12,7 @@ from keras_bert.data.shards import ShardWriter
 from keras_bert.data.tokenizer_processes import all_cores, map_in_processes
 from keras_bert.data.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
-from keras_bert.files import exists, join, list_folder, make_folder, remove_folder, rename
+from keras_bert.files import exists, is_file, is_remote, join, list_folder, make_folder, move_folder, remove_folder
 from keras_bert.terminal_bar import terminal_bar
 
 VOCABULARY_FILE = "vocab.txt"
@@ -64,7 +64,8 @@ def prepare(
 
     Streams: memory is a few batches, one shard of each side and at most 32 bytes a document. The same documents in
     the same order give the same bytes, whatever the number of workers. The work is done in `folder.partial`, which
-    takes its name at the end. What was killed goes on from its finished shards when it is started again with the same
+    takes its name at the end; in a store, which would copy every file to rename it, in `folder`, where `vocab.txt` comes
+    last. What was killed goes on from its finished shards when it is started again with the same
     arguments: the text is read again, but tokenised from there only. A single document is written to train;
     validation then is empty.
 
@@ -88,8 +89,11 @@ def prepare(
         UserError: the folder holds something, no document has a token, an unfinished work was begun with other
             arguments or is damaged, or a worker died.
     """
-    _check_is_empty(folder)
-    partial = os.fspath(folder).rstrip("/") + ".partial"
+    folder = os.fspath(folder).rstrip("/")
+    in_place = is_remote(folder)
+    partial = folder if in_place else f"{folder}.partial"
+    if not (in_place and UnfinishedWork.is_in(folder)):
+        _check_is_empty(folder)
     settings = {
         "vocabulary": vocabulary.fingerprint,
         "lower_case": bool(lower_case),
@@ -103,6 +107,8 @@ def prepare(
         report(f"Going on in {partial}: {work.shards():,} shards are finished.")
     elif not work.shards():
         remove_folder(partial)
+        if in_place:
+            work.save()  # Else a folder whose first shard was cut short would be taken for someone else's.
     tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks)
     try:
         prepared = _Preparation(work, tokenizer, partial, shard_megabytes).run(documents, validation_share, workers)
@@ -111,8 +117,8 @@ def prepare(
         if not work.shards():
             remove_folder(partial)
         raise
-    remove_folder(folder)
-    rename(partial, folder)
+    if not in_place:
+        move_folder(partial, folder, last=VOCABULARY_FILE)
     UnfinishedWork.remove(folder)
     return prepared
 
@@ -123,10 +129,9 @@ def is_prepared(path):
 
 
 def _check_is_empty(folder):
-    try:
-        names = list_folder(folder)
-    except NotADirectoryError:
-        raise UserError(f"{folder}: needs a folder. Received: a file. Give another path.") from None
+    if is_file(folder):
+        raise UserError(f"{folder}: needs a folder. Received: a file. Give another path.")
+    names = list_folder(folder)
     if names:
         raise UserError(
             f"{folder}: needs a folder that is new or empty. Received: one that holds {names[0]}. "

@@ -6,7 +6,8 @@ import os
 import tensorflow as tf
 
 from keras_bert.errors import UserError
-from keras_bert.files import expand, open_file
+from keras_bert.files import open_file
+from keras_bert.globs import expand
 
 TFDS_PREFIX = "tfds:"
 _LINES_AT_ONCE = 512

@@ -11,7 +11,7 @@ import zlib
 from itertools import chain
 
 from keras_bert.errors import UserError
-from keras_bert.files import is_remote, open_file
+from keras_bert.files import open_file
 
 _CHUNK_BYTES = 1 << 20
 _COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -111,8 +111,6 @@ def _chunks(path):
                     break
             while chunk := stream.read(_CHUNK_BYTES):
                 yield chunk
-    except Exception as error:
-        if not isinstance(error, _DAMAGED) and not is_remote(path):  # tf.io.gfile raises TensorFlow's own errors.
-            raise
-        reason = getattr(error, "strerror", None) or getattr(error, "message", None) or error
+    except _DAMAGED as error:
+        reason = getattr(error, "strerror", None) or error
         raise Unreadable(f"cannot be read ({reason})") from None

@@ -1,11 +1,10 @@
 """The texts of a TensorFlow Datasets corpus: `tfds:NAME[/CONFIG][:SPLIT]`."""
 
-import os
 import re
 
 from keras_bert.errors import UserError
 from keras_bert.extras import import_extra
-from keras_bert.files import is_remote
+from keras_bert.files import is_folder, is_remote
 
 tfds = import_extra("tensorflow_datasets", "A corpus of TensorFlow Datasets")
 
@@ -33,7 +32,7 @@ class TfdsText:
         name, split = _ENTRY.match(entry).groups()
         split = split or _DEFAULT_SPLIT
         try:
-            if os.path.isdir(name) or is_remote(name):
+            if is_folder(name) or is_remote(name):
                 self._builder = tfds.builder_from_directory(name)
             else:
                 self._builder = tfds.builder(name)

@@ -32,13 +32,17 @@ class UnfinishedWork:
         self._folder = folder
         self.settings = {"format": _FORMAT, **settings}
         self.sides = {side: {} for side in SIDES}
-        path = join(folder, _FILE)
-        if exists(path):
-            self._read(path)
+        if self.is_in(folder):
+            self._read(join(folder, _FILE))
 
     def save(self):
         with atomic_write(join(self._folder, _FILE)) as stream:
             stream.write(json.dumps({"settings": self.settings, "sides": self.sides}))
+
+    @staticmethod
+    def is_in(folder):
+        """Whether a folder holds the record of an unfinished work."""
+        return exists(join(folder, _FILE))
 
     @classmethod
     def remove(cls, folder):
@@ -54,8 +58,11 @@ class UnfinishedWork:
         try:
             with open_file(path) as stream:
                 state = json.loads(stream.read())
-            made_with, self.sides = state["settings"], state["sides"]
-        except (ValueError, KeyError, TypeError):
+            made_with, sides = state["settings"], state["sides"]
+            if not any(sides.values()):
+                return  # Nothing is finished that could have been made with other settings.
+            self.sides = sides
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(f"{path}: is not the record of an unfinished prepare. {remedy}.") from None
         wanted = json.loads(json.dumps(self.settings))  # Tuples become lists, as they did in the file.
         for key in wanted:

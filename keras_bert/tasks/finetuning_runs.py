@@ -2,16 +2,16 @@
 
 import dataclasses
 import itertools
-import shutil
 
 import numpy as np
 import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams
 
 from keras_bert import files
-from keras_bert.checkpoints.model_folder import describe_folder, open_model_folder
+from keras_bert.checkpoints.model_folder import CONFIG, describe_folder, open_model_folder
 from keras_bert.config.features import feature_layers
 from keras_bert.models.loading import model_tokenizer
+from keras_bert.stores import as_os_errors
 from keras_bert.tasks.finetuning import Finetuning
 from keras_bert.tasks.frozen_features import require_one_process
 from keras_bert.tasks.model_cards import seeds_card
@@ -80,8 +80,8 @@ class FinetuningRuns:
             found[seed] = self.one(files.join(path, f"seed-{seed}"), seed=seed)
         results = summary(found)
         best = files.join(path, f"seed-{results['best_seed']}", "model")
-        with files.whole_folder(files.join(path, "model")) as aside:
-            shutil.copytree(best, aside, dirs_exist_ok=True)
+        with files.whole_folder(files.join(path, "model"), last=CONFIG) as aside:
+            files.copy_folder(best, aside)
             describe_folder(aside, seeds_card(self.config, path, results, self._command))
         RunFolder(path).write_results(results)
         return results
@@ -92,7 +92,7 @@ class FinetuningRuns:
         Returns: `[({setting: value}, results)]`, the best first.
         """
         metric, split = self.problem.main_metric, self.problem.dev_splits[0]
-        with tf.summary.create_file_writer(files.join(path, "tensorboard")).as_default():
+        with as_os_errors(path), tf.summary.create_file_writer(files.join(path, "tensorboard")).as_default():
             hparams.hparams_config(
                 hparams=[hparams.HParam(name, hparams.Discrete(values)) for name, values in GRID.items()],
                 metrics=[hparams.Metric(f"score/{metric}", display_name=f"{split} {metric}")],
@@ -103,7 +103,8 @@ class FinetuningRuns:
             name = "-".join(f"{key}-{value:g}" for key, value in point.items())
             self._report(f"{name}:")
             results = self.one(files.join(path, name), **point)
-            with tf.summary.create_file_writer(files.join(path, name, "tensorboard", "validation")).as_default():
+            events = files.join(path, name, "tensorboard", "validation")
+            with as_os_errors(path), tf.summary.create_file_writer(events).as_default():
                 hparams.hparams(point, trial_id=name)
                 tf.summary.scalar(f"score/{metric}", results["splits"][split][metric], results["steps"])
             found.append((point, results))

@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or not there: written aside, summed, then renamed."""
+"""Checkpoints that are whole or not there: written aside, summed, then moved to their place."""
 
 import json
 import re
@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_bert import files
 from keras_bert.errors import UserError
+from keras_bert.stores import as_os_errors
 
 _NAME = re.compile(r"step-(\d{9})$")
 _STATE = "state.json"
@@ -59,19 +60,18 @@ class Checkpoints:
         try:
             self._remove_cut_short()
             files.make_folder(aside)
-            self._checkpoint.write(files.join(aside, "checkpoint"))
+            with as_os_errors(self.folder):
+                self._checkpoint.write(files.join(aside, "checkpoint"))
             sums = {entry: files.sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
             with files.atomic_write(files.join(aside, _STATE)) as stream:
                 json.dump({"step": step, "score": score, "unlogged": unlogged, "sha256": sums}, stream, indent=2)
-            final = files.join(self.folder, name)
-            files.remove_folder(final)
-            files.rename(aside, final)
-        except (OSError, tf.errors.OpError) as error:
+            files.move_folder(aside, files.join(self.folder, name), last=_STATE)
+        except OSError as error:
             files.remove_folder(aside)
             older = self.steps()
             kept = f"Those up to step {older[-1]} are whole." if older else "There is none yet."
             raise UserError(
-                f"{self.folder}: the checkpoint of step {step} cannot be written ({_reason(error)}). {kept} "
+                f"{self.folder}: the checkpoint of step {step} cannot be written ({error.strerror or error}). {kept} "
                 "Make room, then give the same command again."
             ) from error
         self._drop_old(step)
@@ -107,7 +107,7 @@ class Checkpoints:
 
     def steps(self):
         """The steps that have a checkpoint, ascending."""
-        matches = (_NAME.match(name.rstrip("/")) for name in files.list_folder(self.folder))
+        matches = (_NAME.match(name) for name in files.list_folder(self.folder))
         return [int(match.group(1)) for match in matches if match]
 
     def restore_newest(self, report):
@@ -144,7 +144,8 @@ class Checkpoints:
 
     def _restore(self, step):
         folder = self._path(step)
-        status = self._checkpoint.read(files.join(folder, "checkpoint"))
+        with as_os_errors(folder):
+            status = self._checkpoint.read(files.join(folder, "checkpoint"))
         status.assert_existing_objects_matched()
         self.unlogged = _state(folder).get("unlogged")
         return step
@@ -155,7 +156,7 @@ def _state(folder):
     try:
         with files.open_file(files.join(folder, _STATE)) as stream:
             return json.loads(stream.read())
-    except (OSError, ValueError, tf.errors.OpError):
+    except (OSError, ValueError):
         return None
 
 
@@ -171,9 +172,3 @@ def _damage(folder):
         if files.sha256(path) != digest:
             return f"{path}: is damaged (its SHA-256 is not the one written with it)."
     return None
-
-
-def _reason(error):
-    """The first line of what went wrong, without TensorFlow's node names."""
-    text = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
-    return text.splitlines()[0][:200]

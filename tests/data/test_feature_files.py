@@ -126,9 +126,18 @@ def test_a_full_disk_is_told_before_anything_is_computed(tmp_path, monkeypatch):
     room.require_space(1_000_000_000)
 
 
-def test_a_remote_folder_is_refused():
-    with pytest.raises(UserError, match="needs a folder on this machine"):
-        FeatureRoom("gs://bucket/features")
+def test_features_in_a_store_are_mapped_from_a_copy(values):
+    """A store takes no writing here and there, has no locks, and nothing there can be mapped."""
+    room = FeatureRoom("ram://features")
+    with room.alone(print):
+        write(room, values)
+    (file, said), places = opened(room, values), np.array([[7, 0], [49, 3]])
+    assert not said and file.path.startswith("ram://features/train-")
+    np.testing.assert_array_equal(file.read(tf.constant(places)), values[places])
+    with tf.io.gfile.GFile(file.path, "ab") as stream:
+        stream.write(b"x")
+    file, (line,) = opened(room, values)
+    assert file is None and "and needs" in line
 
 
 def test_two_runs_do_not_make_the_same_features_at_once(tmp_path):

@@ -96,11 +96,11 @@ def test_a_record_that_is_none_is_refused(tmp_path, content):
 def test_killed_between_the_last_files_and_the_new_name(tmp_path, straight, monkeypatch):
     """The sides have their meta.json already; the next start must not stumble over it."""
 
-    def killed(*_):
+    def killed(*_, **__):
         raise SystemExit
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr("keras_bert.data.prepare.rename", killed)
+        patch.setattr("keras_bert.data.prepare.move_folder", killed)
         prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
     assert (tmp_path / "out.partial/train/meta.json").exists()
     prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)

@@ -9,6 +9,7 @@ from keras_bert.data.held_out import TRAIN, training_documents
 from keras_bert.data.prepare import VOCABULARY_FILE, is_prepared, prepare
 from keras_bert.data.python_documentation import python_documentation
 from keras_bert.data.shards import ShardSet
+from keras_bert.data.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizer import WordPieceTokenizer
@@ -42,7 +43,7 @@ def prepare_run_data(config, folder, report):
     shards = prepared or files.join(folder, "shards")
     if prepared:
         report(f"The shards of {prepared} are used as they are.")
-    elif not files.exists(shards):
+    elif not files.exists(shards) or UnfinishedWork.is_in(shards):
         report("Preparing the text.")
         corpus = _corpus(config)
         summary = prepare(
@@ -69,12 +70,23 @@ def _prepared_folder(config):
     if config.data.source != "files":
         return None
     prepared = next((path for path in config.data.files if is_prepared(path)), None)
+    unfinished = next((path for path in config.data.files if _is_unfinished(path)), None)
+    if unfinished:
+        raise UserError(f"{unfinished}: `prepare` has not come to its end. Give its command again, which goes on.")
     if prepared and len(config.data.files) > 1:
         raise UserError(
             f"data.files: needs a folder that `prepare` wrote alone. Received: {prepared} and "
             f"{len(config.data.files) - 1} more. Prepare all the text into one folder."
         )
     return prepared
+
+
+def _is_unfinished(path):
+    """Whether an unfinished `prepare` left its work here: in a store it has no other name until it is done."""
+    return (
+        files.is_remote(path) and not is_prepared(path)
+        and UnfinishedWork.is_in(path) and files.exists(files.join(path, TRAIN))
+    )  # fmt: skip
 
 
 def _prepared_vocabulary(config, prepared):

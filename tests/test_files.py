@@ -1,0 +1,286 @@
+"""Every function of `keras_bert.files` on a disk, on the same disk as a store, and on a store that no builtin opens."""
+
+import errno
+import gzip
+import io
+import itertools
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert import files, stores
+from keras_bert.errors import UserError
+from keras_bert.globs import expand
+
+_numbers = itertools.count()
+every_place = pytest.mark.parametrize("root", ["plain", "file://", "ram://"], indirect=True)
+every_store = pytest.mark.parametrize("root", ["file://", "ram://"], indirect=True)
+
+
+@pytest.fixture
+def root(request, tmp_path):
+    """A folder of one's own: plain, of `file://`, or in TensorFlow's memory."""
+    if request.param == "ram://":
+        path = f"ram://test-files-{next(_numbers)}"
+    else:
+        path = f"{request.param.removeprefix('plain')}{tmp_path}/folder"
+    files.make_folder(path)
+    return path
+
+
+def write(path, content=b"content"):
+    files.make_folder(files.parent(path))
+    with files.open_file(path, "wb") as stream:
+        stream.write(content)
+    return path
+
+
+def read(path):
+    with files.open_file(path) as stream:
+        return stream.read()
+
+
+@every_place
+def test_streams_have_pythons_methods(root):
+    """GFile has no writelines, encodings or line ends, and `seek` means something else where it writes."""
+    path = files.join(root, "text")
+    with files.open_file(path, "w", newline="\r\n") as stream:
+        stream.writelines(["é\n", "ü\n"])
+    with files.open_file(path, "a") as stream:
+        stream.write("x")
+    assert read(path) == "é\r\nü\r\nx".encode()
+    with files.open_file(path, "r") as stream:
+        assert [*stream] == ["é\n", "ü\n", "x"]
+    write(path, b"a\xffb\n")
+    with files.open_file(path, "r", errors="replace") as stream:
+        assert stream.read() == "a\ufffdb\n"
+    with files.open_file(path) as stream:
+        assert stream.seek(-2, io.SEEK_END) == 2 and stream.read() == b"b\n"
+        assert stream.seek(0) == 0 and stream.read(1) == b"a" and stream.readline() == b"\xffb\n"
+
+
+@every_place
+def test_libraries_take_the_streams(root):
+    """Of one that writes, zipfile and NumPy must find out that they cannot go back."""
+    path = files.join(root, "archive")
+    with files.open_file(path, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("a", b"a" * 9)
+    with files.open_file(path) as stream, zipfile.ZipFile(stream) as archive:
+        assert archive.read("a") == b"a" * 9
+    array = np.arange(1 << 19, dtype="int64").reshape(2, -1)
+    with files.open_file(path, "wb") as stream:
+        np.save(stream, array)
+    with files.open_file(path) as stream:
+        assert np.array_equal(np.load(stream), array)
+    with files.open_file(path, "wb") as stream, gzip.open(stream, "wb") as compressed:
+        compressed.write(b"abc")
+    with files.open_file(path) as stream, gzip.open(stream) as compressed:
+        assert compressed.read() == b"abc"
+
+
+@every_store
+def test_what_is_flushed_is_there(root):
+    """A log that grows is read while it is written."""
+    path = files.join(root, "log")
+    with files.open_file(path, "a") as stream:
+        stream.write("one\n")
+        stream.flush()
+        assert read(path) == b"one\n"
+
+
+@every_store
+def test_more_than_is_written_at_once(root, monkeypatch):
+    """Python's buffer goes on with what a raw file did not take."""
+    monkeypatch.setattr(stores, "_WRITTEN_AT_ONCE", 1000)
+    content = np.random.default_rng(0).bytes(3_000_001)
+    assert read(write(files.join(root, "large"), content)) == content
+
+
+@every_place
+def test_what_is_there(root):
+    path = write(files.join(root, "inner", "file"))
+    assert files.exists(root) and files.exists(path) and not files.exists(files.join(root, "other"))
+    assert files.is_folder(root) and not files.is_folder(path) and not files.is_folder(files.join(root, "other"))
+    assert files.is_file(path) and not files.is_file(root) and not files.is_file(files.join(root, "other"))
+    assert files.size(path) == 7 and files.size(files.join(root, "other")) is None
+    assert files.sha256(path) == "ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73"
+    write(files.join(root, "inner-2", "file"))
+    assert files.list_folder(root) == ["inner", "inner-2"] and files.list_folder(files.join(root, "inner")) == ["file"]
+    assert files.list_folder(files.join(root, "other")) == []
+    assert files.files_below(root) == [files.join(root, "inner-2", "file"), path]
+    assert files.parent(path) == files.join(root, "inner")
+    files.remove_file(path)
+    files.remove_file(path)
+    assert not files.exists(path)
+
+
+def test_parents_of_plain_names_and_of_urls():
+    """`os.path` takes the two slashes of a scheme for one."""
+    pairs = {
+        "run": ".", "runs/wiki/": "runs", "/run": "/", "gs://bucket/run/": "gs://bucket", "ram://run": "ram://",
+        "file:///run": "file:///",
+    }  # fmt: skip
+    assert {path: files.parent(path) for path in pairs} == pairs
+    assert files.shown("gs://bucket/run") == "gs://bucket/run" and files.shown(os.path.abspath("run")) == "run"
+
+
+@every_place
+def test_errors_are_the_systems(root):
+    """Callers write `except OSError`, and tell a file that is missing from one that is refused."""
+    path = files.join(root, "missing")
+    with pytest.raises(FileNotFoundError) as caught:
+        read(path)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, path)
+    assert caught.value.strerror == "No such file or directory"
+    with pytest.raises(OSError) as caught:
+        read(root)
+    assert caught.value.errno == errno.EISDIR and caught.value.filename == root
+    with pytest.raises(OSError):
+        files.open_file(root, "wb").close()
+    with pytest.raises(FileNotFoundError):
+        files.mapped(path)
+
+
+def test_what_a_disk_says_comes_through_tensorflow(tmp_path):
+    with pytest.raises(PermissionError) as caught:
+        files.make_folder("file:///sys/keras_bert")
+    assert caught.value.filename == "file:///sys/keras_bert"
+    with pytest.raises(OSError) as caught, files.open_file("file:///dev/full", "w") as stream:
+        stream.write("x")
+    assert (caught.value.errno, caught.value.strerror) == (errno.ENOSPC, "No space left on device")
+    with pytest.raises(OSError) as caught:
+        files.exists("nosuch://bucket/run")
+    assert caught.value.strerror == "TensorFlow has no file system for nosuch://"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "strerror"),
+    [
+        (tf.errors.UnauthenticatedError(None, None, "no token"), PermissionError, "no token"),
+        (tf.errors.AlreadyExistsError(None, None, ""), FileExistsError, os.strerror(errno.EEXIST)),
+        (tf.errors.DeadlineExceededError(None, None, "slow.\n\t when reading gs://b"), TimeoutError, "slow"),
+        (tf.errors.DataLossError(None, None, "torn"), OSError, "torn"),
+    ],
+)
+def test_errors_of_a_network(error, kind, strerror):
+    with pytest.raises(kind) as caught, stores.as_os_errors("gs://b"):
+        raise error
+    assert (caught.value.strerror, caught.value.filename) == (strerror, "gs://b")
+
+
+@every_place
+def test_written_whole_or_not_at_all(root):
+    path = files.join(root, "new folder", "file")
+    with files.atomic_write(path) as stream:
+        stream.writelines(["one\n"])
+    with pytest.raises(RuntimeError), files.atomic_write(path) as stream:
+        stream.write("two\n")
+        raise RuntimeError
+    assert read(path) == b"one\n" and files.list_folder(files.parent(path)) == ["file"]
+    with files.atomic_write(path, "wb") as stream:
+        stream.write(b"three")
+        assert read(path) == b"one\n"
+    assert read(path) == b"three"
+
+
+def fill(folder, mark, names=("last", "a/b", "z")):
+    for name in names:
+        write(files.join(folder, name), mark)
+
+
+@every_place
+def test_a_folder_is_replaced_whole(root):
+    """TensorFlow's memory, as an object store, has no renaming of folders at all."""
+    path = files.join(root, "model")
+    with files.whole_folder(path, "last") as aside:
+        fill(aside, b"old", ("last", "a/b", "of the old"))
+    with pytest.raises(RuntimeError), files.whole_folder(path, "last") as aside:
+        fill(aside, b"half")
+        raise RuntimeError
+    assert files.files_below(root) == [files.join(path, name) for name in ("a/b", "last", "of the old")]
+    with files.whole_folder(path, "last") as aside:
+        fill(aside, b"new")
+        assert read(files.join(path, "last")) == b"old"
+    assert files.files_below(root) == [files.join(path, name) for name in ("a/b", "last", "z")]
+    assert {read(file) for file in files.files_below(path)} == {b"new"}
+
+
+@every_store
+@pytest.mark.parametrize("step", range(6))
+def test_a_folder_half_replaced_in_a_store_does_not_look_whole(root, step, monkeypatch):
+    """Killed after any call, the folder is the old one, the new one, or without the file that tells it for whole."""
+    path, calls = files.join(root, "model"), itertools.count()
+    fill(path, b"old")
+    original = stores.call
+
+    def call(name, *args, **options):
+        if name in ("remove", "rmtree", "rename") and next(calls) == step:
+            raise KeyboardInterrupt
+        return original(name, *args, **options)
+
+    with pytest.raises(KeyboardInterrupt), files.whole_folder(path, "last") as aside:
+        fill(aside, b"new")
+        monkeypatch.setattr(stores, "call", call)
+    monkeypatch.undo()
+    found = {file[len(path) + 1 :]: read(file) for file in files.files_below(path)}
+    if "last" in found:
+        assert set(found) == {"last", "a/b", "z"} and len(set(found.values())) == 1
+
+
+@every_place
+def test_files_for_libraries_that_want_a_name(root):
+    path = files.join(root, "array.npy")
+    with pytest.raises(RuntimeError), files.written_locally(path) as local:
+        raise RuntimeError
+    assert not files.exists(path)
+    with files.written_locally(path) as local:
+        np.save(local, np.arange(3))
+    with files.local_copy(path) as local:
+        assert os.path.isfile(local) and np.load(local).tolist() == [0, 1, 2]
+    assert os.path.isfile(local) == (not files.is_remote(path))
+    content = files.mapped(path)
+    assert (content.dtype, content.shape, content.flags.writeable) == (np.uint8, (files.size(path),), False)
+    assert content.tobytes() == read(path)
+    assert files.mapped(write(path, b"")).shape == (0,)
+
+
+@every_place
+def test_folders_are_copied_to_any_place(root, tmp_path):
+    fill(files.join(root, "source"), b"x")
+    for target in (str(tmp_path / "copy"), files.join(root, "copy")):
+        files.copy_folder(files.join(root, "source"), target)
+        assert [file[len(target) + 1 :] for file in files.files_below(target)] == ["a/b", "last", "z"]
+
+
+@every_place
+def test_patterns(root):
+    for name in ("a.txt", "b.txt", "c.md", "wiki/AA/0", "wiki/AB/0", "wiki/AB/c.txt"):
+        write(files.join(root, name))
+
+    def found(*patterns):
+        return [path[len(root) + 1 :] for path in expand([files.join(root, pattern) for pattern in patterns])]
+
+    assert found("*") == ["a.txt", "b.txt", "c.md"]  # No folder.
+    assert found("c.md", "?.txt", "a.txt") == ["c.md", "a.txt", "b.txt"]
+    assert found("wiki") == ["wiki/AA/0", "wiki/AB/0", "wiki/AB/c.txt"]
+    assert found("wiki/*/0") == ["wiki/AA/0", "wiki/AB/0"]
+    assert found("**/*.txt") == ["a.txt", "b.txt", "wiki/AB/c.txt"]
+    assert found("wiki/**") == ["wiki/AA/0", "wiki/AB/0", "wiki/AB/c.txt"]
+    with pytest.raises(UserError, match="No file matches"):
+        found("*.json")
+
+
+def test_plain_paths_need_no_tensorflow(tmp_path):
+    """Help and bad arguments are answered before TensorFlow could be imported."""
+    program = (
+        "import sys; from keras_bert import files, globs\n"
+        "with files.atomic_write(sys.argv[1]) as stream: stream.write('x')\n"
+        "files.mapped(globs.expand([files.parent(sys.argv[1])])[0]); files.sha256(sys.argv[1])\n"
+        "assert 'tensorflow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "file")], check=True)
