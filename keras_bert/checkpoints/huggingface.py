@@ -8,6 +8,7 @@ from keras_bert.checkpoints.safetensors_file import SafetensorsFile
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.torch_file import TorchFile
 from keras_bert.errors import UserError
+from keras_bert.files import is_file, join
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 
@@ -59,7 +60,7 @@ def has_weights(folder):
 
 def has_all_weights(folder):
     """Whether the weights are there and, where there are several files of them, each one."""
-    return has_weights(folder) and all(map(os.path.isfile, _files_of(folder)))
+    return has_weights(folder) and all(map(is_file, _files_of(folder)))
 
 
 def require_weights(folder):
@@ -83,8 +84,8 @@ def shards(index):
 
 def _weights(folder):
     """The file of the folder's weights, or of their index; None where there is none."""
-    paths = [os.path.join(folder, name) for name in WEIGHT_FILES]
-    return next((path for path in paths if os.path.isfile(path)), None)
+    paths = [join(folder, name) for name in WEIGHT_FILES]
+    return next((path for path in paths if is_file(path)), None)
 
 
 def _files_of(folder):
@@ -92,7 +93,7 @@ def _files_of(folder):
     found = _weights(folder)
     if not found.endswith(".json"):
         return {found: None}
-    return {os.path.join(folder, file): names for file, names in shards(found).items()}
+    return {join(folder, file): names for file, names in shards(found).items()}
 
 
 def _places(names, path):

@@ -6,7 +6,6 @@ The kinds are Hugging Face's folder, which is also the one written here, and Goo
 import dataclasses
 import functools
 import math
-import os
 
 from keras_bert import files, settings
 from keras_bert.checkpoints import google, huggingface
@@ -99,7 +98,7 @@ class ModelFolder:
             part = _HEAD_PARTS.get(architecture, CLASSIFIER)
             *_, bias = names = self.names(part)
             if architecture in TASK_HEADS and self._holds(part, names):
-                config_file = os.path.join(self.path, google.CONFIG if self.kind == "google" else CONFIG)
+                config_file = files.join(self.path, google.CONFIG if self.kind == "google" else CONFIG)
                 return TASK_HEADS[architecture].from_fields(
                     self.other_fields, len(self.tensors.read(bias)), config_file
                 )
@@ -182,8 +181,8 @@ class ModelFolder:
 
 def find_model_folder(path):
     """`(folder, kind)` of the folder that `path` names: itself, or the `model/` of a run folder."""
-    for folder in (path, os.path.join(path, "model")):
-        has_config = os.path.isfile(os.path.join(folder, CONFIG))
+    for folder in (path, files.join(path, "model")):
+        has_config = files.is_file(files.join(folder, CONFIG))
         # Some folders hold both kinds; the one that can be read is taken.
         if google.is_google_folder(folder) and not (has_config and huggingface.has_weights(folder)):
             return folder, "google"
@@ -197,11 +196,11 @@ def find_model_folder(path):
 
 def newest_pretrained(folder):
     """The newest of the runs in `folder` that holds a model not yet fine-tuned on a task; None where there is none."""
-    paths = [os.path.join(folder, name) for name in files.list_folder(folder)]
-    configs = {path: os.path.join(path, "model", CONFIG) for path in paths}
-    found = [path for path in paths if os.path.isfile(configs[path])]
+    paths = [files.join(folder, name) for name in files.list_folder(folder)]
+    configs = {path: files.join(path, "model", CONFIG) for path in paths}
+    found = [path for path in paths if files.is_file(configs[path])]
     pretrained = [path for path in found if FIELD not in settings.read_json(configs[path])]
-    return max(pretrained, key=lambda path: os.path.getmtime(configs[path]), default=None)
+    return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)
 
 
 def open_model_folder(path, lower_case=None):
@@ -241,7 +240,7 @@ def vocabulary_path(path):
 def _opened(folder, name, kind, lower_case):
     if kind == "google":
         return _open_google(folder, name, lower_case)
-    config_file = os.path.join(folder, CONFIG)
+    config_file = files.join(folder, CONFIG)
     config = BertConfig.from_file(config_file)
     vocabulary = vocabulary_file(folder)
     tokenizer = read_tokenizer_settings(folder)
@@ -251,10 +250,10 @@ def _opened(folder, name, kind, lower_case):
 
 
 def _open_google(folder, name, lower_case):
-    config_file = os.path.join(folder, google.CONFIG)
+    config_file = files.join(folder, google.CONFIG)
     config = BertConfig.from_file(config_file)
-    vocabulary = os.path.join(folder, VOCABULARY)
-    if not os.path.isfile(vocabulary):
+    vocabulary = files.join(folder, VOCABULARY)
+    if not files.is_file(vocabulary):
         raise UserError(f"{folder}: needs {VOCABULARY} and lacks it.")
     notes = []
     if lower_case is None:

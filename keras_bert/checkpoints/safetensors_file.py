@@ -1,12 +1,12 @@
 """One .safetensors file, its tensors seen where they lie."""
 
 import json
-import os
 
 import ml_dtypes
 import numpy as np
 import safetensors
 
+from keras_bert import files
 from keras_bert.errors import UserError
 
 # What BERTs are published in. A view in place of `safe_open`'s copy takes a third off the time of loading.
@@ -22,14 +22,17 @@ class SafetensorsFile:
 
     def __init__(self, path):
         """Raises `UserError`: the file is not there, not whole, or not of this format."""
-        if not os.path.isfile(path):
+        if not files.is_file(path):
             raise UserError(f"{path}: is missing. Fetch it too.")
-        try:
-            with safetensors.safe_open(path, framework="np") as checked:
-                self.names = list(checked.keys())
-        except (safetensors.SafetensorError, OSError) as error:
-            raise UserError(f"{path}: is not a whole safetensors file ({error}). Fetch or write it again.") from None
-        self._content = np.memmap(path, np.uint8, mode="r")
+        with files.local_copy(path) as local:
+            try:
+                with safetensors.safe_open(local, framework="np") as checked:
+                    self.names = list(checked.keys())
+            except (safetensors.SafetensorError, OSError) as error:
+                raise UserError(
+                    f"{path}: is not a whole safetensors file ({error}). Fetch or write it again."
+                ) from None
+            self._content = files.mapped(local)
         header_bytes = int.from_bytes(self._content[:8].tobytes(), "little")
         self._header = json.loads(self._content[8 : 8 + header_bytes].tobytes())
         self._first = 8 + header_bytes

@@ -1,9 +1,8 @@
 """How a folder's tokenizer treats case, accents and ideographs, and which file holds its pieces."""
 
 import dataclasses
-import os
 
-from keras_bert import settings
+from keras_bert import files, settings
 from keras_bert.errors import UserError
 
 VOCABULARY, TOKENIZER_CONFIG, TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
@@ -35,8 +34,8 @@ class TokenizerSettings:
 def vocabulary_file(folder):
     """The folder's vocab.txt, or its tokenizer.json, which holds the pieces as well. Raises `UserError` for neither."""
     for name in (VOCABULARY, TOKENIZER):
-        path = os.path.join(folder, name)
-        if os.path.isfile(path):
+        path = files.join(folder, name)
+        if files.is_file(path):
             return path
     raise UserError(f"{folder}: needs {VOCABULARY} and lacks it.")
 
@@ -50,15 +49,15 @@ def read_tokenizer_settings(folder):
     Raises:
         UserError: the tokenizer is not BERT's.
     """
-    config = _read_json(os.path.join(folder, TOKENIZER_CONFIG))
+    config = _read_json(files.join(folder, TOKENIZER_CONFIG))
     named = config.get("tokenizer_class") or _BERTS[0]
     wrong = named if named not in (*_BERTS, *_GENERIC) else None
     if config.get("do_basic_tokenize") is False:
         wrong = "do_basic_tokenize false"
     if wrong:
-        path = os.path.join(folder, TOKENIZER_CONFIG)
+        path = files.join(folder, TOKENIZER_CONFIG)
         raise UserError(f"{path}: needs BERT's tokenizer. Received: {wrong}, which is not supported.")
-    tokenizer = _of_tokenizer_file(os.path.join(folder, TOKENIZER))
+    tokenizer = _of_tokenizer_file(files.join(folder, TOKENIZER))
     given = {
         "lower_case": config.get("do_lower_case"),
         "strip_accents": config.get("strip_accents"),
@@ -91,7 +90,7 @@ def _of_tokenizer_file(path):
 
 def judged_casing(vocabulary_path):
     """`(lower_case, a line that says why)` for a vocabulary that comes without settings."""
-    with open(vocabulary_path, encoding="utf-8", errors="replace", newline="\n") as stream:
+    with files.open_file(vocabulary_path, "r", errors="replace", newline="\n") as stream:
         pieces = [line.rstrip("\r\n").removeprefix("##") for line in stream]
     # Special tokens such as [CLS] and <S> are no words, and a few signs such as ℝ have no lower case.
     capital = next((piece for piece in pieces if piece.isalpha() and piece != piece.lower()), None)
@@ -117,4 +116,4 @@ def tokenizer_config(tokenizer_settings, max_positions):
 
 
 def _read_json(path):
-    return settings.read_json(path) if os.path.isfile(path) else {}
+    return settings.read_json(path) if files.is_file(path) else {}

@@ -4,12 +4,11 @@ Nothing imported here imports TensorFlow, so that help and bad arguments are ans
 """
 
 import errno
-import os
 import traceback
 
 import click
 
-from keras_bert import __version__
+from keras_bert import __version__, files
 from keras_bert.cli.convert import convert
 from keras_bert.cli.embed import embed
 from keras_bert.cli.evaluate import evaluate
@@ -44,7 +43,8 @@ class FrontDoor(click.Group):
             click.echo(str(stopped))
             context.exit(stopped.status)
         except OSError as error:
-            if error.errno in _USERS_ERRNO:
+            # What a store says is never a fault of this program: no such bucket, no right to it, no network.
+            if error.errno in _USERS_ERRNO or error.filename and files.is_remote(error.filename):
                 raise BadInput(f"{error.filename or 'Writing'}: {error.strerror}.") from None
             self._keep_traceback(context)
         except (click.ClickException, click.exceptions.Exit, click.Abort, KeyboardInterrupt):
@@ -54,15 +54,25 @@ class FrontDoor(click.Group):
 
     def _keep_traceback(self, context):
         """Inside an `except`: writes RUN/error.log where a run is known, else lets the traceback through."""
-        folder = context.meta.get("keras_bert.run_folder")
-        if context.params.get("debug") or not folder or not os.path.isdir(folder):
+        folder, told = context.meta.get("keras_bert.run_folder"), traceback.format_exc()
+        path = folder and files.join(folder, "error.log")
+        if context.params.get("debug") or not folder or not _is_written(path, told):
             raise  # noqa: PLE0704
-        path = os.path.join(folder, "error.log")
-        with open(path, "w", encoding="utf-8") as stream:
-            traceback.print_exc(file=stream)
-        last = traceback.format_exc().strip().splitlines()[-1]
+        last = told.strip().splitlines()[-1]
         click.echo(f"A fault in the program: {last[:300]}\nThe traceback is in {path}; --debug prints it.", err=True)
         context.exit(1)
+
+
+def _is_written(path, text):
+    """Writes a file where its folder is there and takes it; says whether it did."""
+    try:
+        if files.is_folder(files.parent(path)):
+            with files.open_file(path, "w") as stream:
+                stream.write(text)
+            return True
+    except OSError:
+        pass
+    return False
 
 
 @click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"]})

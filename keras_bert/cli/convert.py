@@ -1,13 +1,12 @@
 """`run.py convert`."""
 
-import os
-
 import click
 
 from keras_bert.checkpoints.conversion import FORMATS, convert_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option
 from keras_bert.errors import UserError
+from keras_bert.files import is_file, list_folder
 from keras_bert.text.vocabulary import Vocabulary
 
 
@@ -27,7 +26,7 @@ def convert(to, lower_case, model, directory):
     Example:
       python run.py convert --to google runs/demo demo_in_tf1
     """
-    if os.path.isfile(directory) or os.path.isdir(directory) and os.listdir(directory):
+    if is_file(directory) or list_folder(directory):
         raise UserError(f"{directory}: needs a new or empty folder. Received: one that is not. Give another DIR.")
     folder = open_model_folder(model, lower_case)
     for line in folder.notes:

@@ -1,13 +1,12 @@
 """`run.py export`."""
 
-import os
-
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, model_option
 from keras_bert.config.reading import ReadingConfig
 from keras_bert.errors import UserError
+from keras_bert.files import is_file
 from keras_bert.quiet import import_tensorflow
 
 
@@ -59,7 +58,7 @@ def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lowe
     """
     folder = open_model_folder(model, lower_case)
     ReadingConfig.from_fields(folder.other_fields, folder.config.max_position_embeddings, f"{folder.path}/config.json")
-    if os.path.isfile(output):
+    if is_file(output):
         raise UserError(f"{output}: needs a folder. Received: a file. Give another DIR.")
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.export.saved_model import write_version

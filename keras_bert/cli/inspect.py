@@ -1,7 +1,6 @@
 """`run.py inspect`."""
 
 import math
-import os
 
 import click
 
@@ -20,6 +19,7 @@ from keras_bert.checkpoints.names import (
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
+from keras_bert.files import is_folder
 from keras_bert.models import parameters
 
 _PARTS = {
@@ -47,7 +47,7 @@ def inspect(model):
     Example:
       python run.py inspect base
     """
-    folder = open_model_folder(model) if is_hub_name(model) or os.path.isdir(model) else None
+    folder = open_model_folder(model) if is_hub_name(model) or is_folder(model) else None
     config = folder.config if folder else _config(model)
     for line in folder.notes if folder else ():
         click.echo(line)

@@ -10,6 +10,7 @@ from keras_bert.cli.options import casing_option, chosen_init, command_line, giv
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
+from keras_bert.files import shown
 from keras_bert.quiet import import_tensorflow
 
 
@@ -68,7 +69,7 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
     if estimate:
         _estimate(recipe, folder)
         return
-    click.echo(f"{os.path.relpath(recipe_file)} → {folder.path}")
+    click.echo(f"{shown(recipe_file)} → {folder.path}")
     results = run_pretraining(recipe, folder, click.echo, command_line())
     if results is None:  # One of several workers, and not the one that writes.
         return

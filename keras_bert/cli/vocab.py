@@ -1,6 +1,5 @@
 """`run.py vocab`."""
 
-import os
 import shlex
 
 import click
@@ -8,7 +7,7 @@ import click
 from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.cli.options import text_option
 from keras_bert.errors import UserError
-from keras_bert.files import exists, make_folder
+from keras_bert.files import exists
 from keras_bert.quiet import import_tensorflow
 
 
@@ -65,7 +64,6 @@ def vocab(context, inputs, size, extend, unused, cased, output):
         if len(vocabulary) < size:
             summary += f": fewer than {size:,}, because the text holds no more that occur {SMALLEST_COUNT} times"
         summary += "."
-    make_folder(os.path.dirname(output) or ".")
     vocabulary.to_file(output)
     if str(corpus.report):
         click.echo(str(corpus.report))

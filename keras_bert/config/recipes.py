@@ -5,7 +5,7 @@ import os
 from keras_bert import settings
 from keras_bert.config.bert import BertConfig
 from keras_bert.errors import UserError
-from keras_bert.files import exists, list_folder
+from keras_bert.files import exists, is_folder, list_folder
 
 
 def extended_model(values, folder):
@@ -30,7 +30,7 @@ def find_config(kind, name, folder=""):
     """The file of a config given by path (also relative to `folder`) or by name in configs/`kind`."""
     known = os.path.join(configs_folder(), kind)
     for path in (name, os.path.join(folder, name), os.path.join(known, f"{name}.yaml")):
-        if exists(path) and not os.path.isdir(path):
+        if exists(path) and not is_folder(path):
             return path
     names = ", ".join(os.path.splitext(entry)[0] for entry in list_folder(known))
     raise UserError(f"{name}: no such config. Give a file, or one of configs/{kind}: {names}.")

@@ -2,16 +2,16 @@
 
 import os
 
-from keras_bert.files import atomic_write, exists, join
+from keras_bert.files import atomic_write, exists, is_remote, join
 
 MODELS, BATCHING = "models.config", "batching.config"
 
 _MODELS = """\
-# tensorflow_model_server --model_config_file=/models/{name}/{file}
+# tensorflow_model_server --model_config_file={base}/{file}
 model_config_list {{
   config {{
     name: "{name}"
-    base_path: "/models/{name}"
+    base_path: "{base}"
     model_platform: "tensorflow"
     # The newest version alone; to keep an older one beside it: specific {{ versions: 1 versions: 2 }}
     model_version_policy {{ latest {{ num_versions: 1 }} }}
@@ -19,7 +19,7 @@ model_config_list {{
 }}
 """
 _BATCHING = """\
-# tensorflow_model_server --enable_batching --batching_parameters_file=/models/{name}/{file}
+# tensorflow_model_server --enable_batching --batching_parameters_file={base}/{file}
 max_batch_size {{ value: 32 }}
 # A request waits so long for others; 0 is best where there are few.
 batch_timeout_micros {{ value: 1000 }}
@@ -34,9 +34,14 @@ def model_name(output):
 
 
 def write_serving_files(output):
-    """Writes the two files into `output` where they are not; one that somebody has changed stays as it is."""
+    """Writes the two files into `output` where they are not; one that somebody has changed stays as it is.
+
+    They say where the server finds the folder: below /models, where the images of Serving look, or in its store.
+    """
+    name = model_name(output)
+    base = os.fspath(output).rstrip("/") if is_remote(output) else f"/models/{name}"
     for file, content in ((MODELS, _MODELS), (BATCHING, _BATCHING)):
         path = join(output, file)
         if not exists(path):
             with atomic_write(path) as stream:
-                stream.write(content.format(name=model_name(output), file=file))
+                stream.write(content.format(name=name, base=base, file=file))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 import time
 
 import keras
@@ -162,7 +161,7 @@ class Finetuning:
 
     def take_features(self):
         """Gives the rows the features of the encoder, whose weights are there now."""
-        beside = files.join(os.path.dirname(os.path.abspath(self.run.path)), "features")
+        beside = files.join(files.parent(self.run.path), "features")
         features = FrozenFeatures(
             self.model, self.strategy, self.config.training.batch_size, self.tokenizer.vocabulary.pad_id,
             self.config.features.folder or beside, self.report,

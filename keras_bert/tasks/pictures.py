@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_bert import files
 from keras_bert.extras import import_extra
+from keras_bert.stores import as_os_errors
 
 # Above so many labels the numbers in the squares are not legible.
 _MOST_NUMBERS = 20
@@ -57,13 +58,15 @@ def confusion_picture(matrix, labels, title=""):
 
 def write_pictures(run, pictures, step):
     """Writes `{name: PNG bytes}` to the run's folder, each as `<name>.png`, and to TensorBoard."""
-    writer = tf.summary.create_file_writer(files.join(run.tensorboard, "validation"))
-    with writer.as_default(step=step):
-        for name, png in pictures.items():
-            with files.atomic_write(files.join(run.path, f"{name}.png"), "wb") as stream:
-                stream.write(png)
-            tf.summary.image(name, tf.image.decode_png(png, channels=3)[None])
-    writer.close()
+    for name, png in pictures.items():
+        with files.atomic_write(files.join(run.path, f"{name}.png"), "wb") as stream:
+            stream.write(png)
+    with as_os_errors(run.tensorboard):
+        writer = tf.summary.create_file_writer(files.join(run.tensorboard, "validation"))
+        with writer.as_default(step=step):
+            for name, png in pictures.items():
+                tf.summary.image(name, tf.image.decode_png(png, channels=3)[None])
+        writer.close()
 
 
 def _running_mean(values, count):

@@ -28,7 +28,7 @@ def split_file(task, split, folder=""):
         where = folder
     else:
         needed = names[0]
-        where = os.path.dirname(names[0]) or "."
+        where = files.parent(names[0])
     raise UserError(
         f"{where}: needs {needed}, for the split {split!r} of {task.name}. Received: {_contents(where, task.folders)}. "
         "Give the folder or the file that holds it."
@@ -68,18 +68,14 @@ def find_split_files(task, folder):
 
 def _contents(folder, subfolders):
     """What stands in a folder and in those subfolders, in words."""
-    if not _is_folder(folder):
+    if not files.is_folder(folder):
         return "no such folder"
     names = [
         files.join(home, name)
         for home in (*subfolders, "")
-        if _is_folder(files.join(folder, home))
+        if files.is_folder(files.join(folder, home))
         for name in files.list_folder(files.join(folder, home))
         if name not in subfolders
     ]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"a folder with {', '.join(names[:_SHOWN]) or 'nothing in it'}{more}"
-
-
-def _is_folder(path):
-    return files.exists(path) if files.is_remote(path) else os.path.isdir(path)

@@ -4,6 +4,7 @@ import numpy as np
 from tensorboard.plugins import projector
 
 from keras_bert import files
+from keras_bert.stores import as_os_errors
 
 
 def write_embeddings(folder, name, embeddings, labels):
@@ -25,4 +26,5 @@ def write_embeddings(folder, name, embeddings, labels):
     config.embeddings.add(
         tensor_name=name, tensor_path=f"{name}.bytes", metadata_path=f"{name}_labels.tsv", tensor_shape=embeddings.shape
     )
-    projector.visualize_embeddings(folder, config)
+    with as_os_errors(folder):
+        projector.visualize_embeddings(folder, config)

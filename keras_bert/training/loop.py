@@ -88,6 +88,7 @@ class Loop:
                 is_over = is_over or self.is_enough()
             if saves or is_over or self.checkpoints.is_best(score):
                 with throughput.paused():
+                    self.surroundings.log.flush()
                     self.checkpoints.save(done, score, sums.totals())
                 self.surroundings.clock.saved()
             if stop_reason and not is_over:

@@ -2,10 +2,15 @@
 
 import json
 import math
+import time
 
 import tensorflow as tf
 
 from keras_bert import files
+from keras_bert.stores import as_os_errors
+
+# An object store takes the whole file anew with every flush, and some take one a second.
+_SECONDS_BETWEEN_UPLOADS = 30.0
 
 # TensorBoard's pages show one section for all names before the same slash.
 _SECTIONS = {
@@ -21,6 +26,7 @@ _SECTIONS = {
 class MetricsLog:
     """Writes one JSON object a logged step, and the same figures as TensorBoard scalars.
 
+    Lines are in the file at once; in a store those of a validation are, and all after half a minute and at `flush`.
     TensorBoard gets two runs, `training` and `validation`, so that `loss/mlm_loss` and the like of both share a chart.
 
     Args:
@@ -34,31 +40,45 @@ class MetricsLog:
         lines = [line for line in read_metrics(run.metrics_file) if line["step"] <= step]
         with files.atomic_write(self._path) as stream:
             stream.writelines(json.dumps(line) + "\n" for line in lines)
-        self._stream = open(self._path, "a", encoding="utf-8", buffering=1)
-        self._writers = {
-            name: tf.summary.create_file_writer(files.join(run.tensorboard, name))
-            for name in ("training", "validation")
-        }
+        self._stream = files.open_file(self._path, "a")
+        self._seconds_between_flushes = _SECONDS_BETWEEN_UPLOADS if files.is_remote(self._path) else 0.0
+        self._flushed = time.monotonic()
+        self._tensorboard = run.tensorboard
+        with as_os_errors(self._tensorboard):
+            self._writers = {
+                name: tf.summary.create_file_writer(files.join(run.tensorboard, name))
+                for name in ("training", "validation")
+            }
 
     def write(self, step, figures):
         """`figures`: `{name: number}`, in the order in which they are to be read."""
         # JSON has no infinity or NaN.
         plain = {name: value if math.isfinite(value) else None for name, value in figures.items()}
         self._stream.write(json.dumps({"step": step, **plain}) + "\n")
-        for name, value in figures.items():
-            writer = self._writers["validation" if name.startswith("eval_") else "training"]
-            with writer.as_default(step=step):
-                tf.summary.scalar(_tag(name), value)
+        is_validation = any(name.startswith("eval_") for name in figures)
+        if is_validation or time.monotonic() - self._flushed >= self._seconds_between_flushes:
+            self.flush()
+        with as_os_errors(self._tensorboard):
+            for name, value in figures.items():
+                writer = self._writers["validation" if name.startswith("eval_") else "training"]
+                with writer.as_default(step=step):
+                    tf.summary.scalar(_tag(name), value)
 
     def table(self, step, name, rows):
         """Rows of strings in Markdown, the header first, for TensorBoard's text page."""
-        with self._writers["validation"].as_default(step=step):
+        with as_os_errors(self._tensorboard), self._writers["validation"].as_default(step=step):
             tf.summary.text(name, tf.constant(rows))
+
+    def flush(self):
+        """Puts every line into the file: before a checkpoint, because steps before one are never logged again."""
+        self._stream.flush()
+        self._flushed = time.monotonic()
 
     def close(self):
         self._stream.close()
-        for writer in self._writers.values():
-            writer.close()
+        with as_os_errors(self._tensorboard):
+            for writer in self._writers.values():
+                writer.close()
 
 
 def _tag(name):
@@ -75,6 +95,9 @@ class NoMetricsLog:
         pass
 
     def table(self, step, name, rows):
+        pass
+
+    def flush(self):
         pass
 
     def close(self):

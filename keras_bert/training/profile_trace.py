@@ -4,6 +4,8 @@ import itertools
 
 import tensorflow as tf
 
+from keras_bert.stores import as_os_errors
+
 PROFILED_STEPS = 5
 
 
@@ -19,12 +21,14 @@ def profiled(batches, first_step, profile_at, folder):
     batches = iter(batches)
     if first_step <= profile_at:
         yield from itertools.islice(batches, profile_at - first_step)
-        tf.profiler.experimental.start(folder)
+        with as_os_errors(folder):
+            tf.profiler.experimental.start(folder)
         try:
             for step in range(profile_at, profile_at + PROFILED_STEPS):
                 # TensorBoard's overview page knows of steps by these marks; the wait for a batch is part of its step.
                 with tf.profiler.experimental.Trace("train", step_num=step, _r=1):
                     yield from itertools.islice(batches, 1)
         finally:
-            tf.profiler.experimental.stop()
+            with as_os_errors(folder):
+                tf.profiler.experimental.stop()
     yield from batches

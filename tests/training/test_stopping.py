@@ -61,6 +61,9 @@ class Quiet:
     def advance(self, done, share):
         pass
 
+    def flush(self):
+        pass
+
 
 def make_loop(losses, stop, clock=None, **settings):
     settings = TrainingConfig(
