@@ -6,7 +6,7 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, model_option
 from keras_bert.config.pooling import POOLINGS, check_embedding
 from keras_bert.errors import UserError
-from keras_bert.files import exists
+from keras_bert.files import exists, is_remote
 from keras_bert.quiet import import_tensorflow
 
 
@@ -66,6 +66,7 @@ def embed(context, model, source, output, pooling, max_length, batch_tokens, low
             f"the first in line {done.first_cut:,}."
         )
     shape = ", ".join(map(str, done.shape))
+    opened = f'tf.io.gfile.GFile("{output}", "rb")' if is_remote(output) else f'"{output}"'
     click.echo(
-        f'Written: {output}, {done.texts:,} texts. Next: numpy.load("{output}")["embeddings"], float32 [{shape}]'
+        f'Written: {output}, {done.texts:,} texts. Next: numpy.load({opened})["embeddings"], float32 [{shape}]'
     )

@@ -55,4 +55,4 @@ def evaluate(context, model, split, noises, output, **data):
         click.echo(line)
     if output:
         files.write_json(output, found)
-        click.echo(f"Written: {output}. Next: python -m json.tool {output}")
+        click.echo(f"Written: {output}. Next: python run.py predict --model {model} --input FILE --output FILE")

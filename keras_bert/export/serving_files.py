@@ -39,7 +39,8 @@ def write_serving_files(output):
     They say where the server finds the folder: below /models, where the images of Serving look, or in its store.
     """
     name = model_name(output)
-    base = os.fspath(output).rstrip("/") if is_remote(output) else f"/models/{name}"
+    is_elsewhere = is_remote(output) and not os.fspath(output).startswith("file://")
+    base = os.fspath(output).rstrip("/") if is_elsewhere else f"/models/{name}"
     for file, content in ((MODELS, _MODELS), (BATCHING, _BATCHING)):
         path = join(output, file)
         if not exists(path):

@@ -8,6 +8,7 @@ from test_prepare import make_documents, prepare
 from keras_bert.data.document_tokenizer import DocumentTokenizer
 from keras_bert.data.prepare import is_prepared
 from keras_bert.errors import UserError
+from keras_bert.files import files_below, list_folder, open_file
 
 OPTIONS = {"shard_megabytes": 0.001, "inputs": [["a.txt", 10], ["b.txt", 20]], "workers": 1}
 # Duplicates, and documents of which no token is left, among the others.
@@ -105,3 +106,35 @@ def test_killed_between_the_last_files_and_the_new_name(tmp_path, straight, monk
     assert (tmp_path / "out.partial/train/meta.json").exists()
     prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
     assert contents(tmp_path / "out") == straight[0]
+
+
+def stored_contents(folder):
+    return {path[len(folder) + 1 :]: open_file(path).read() for path in files_below(folder)}
+
+
+@pytest.mark.parametrize("counts", [[1], [60, 199]])
+def test_stopped_in_a_store_the_result_is_the_same(straight, counts):
+    """A store would copy every file to rename the folder, so the work is done in its place; it is not taken for done."""
+    folder = f"ram://prepare-again-{len(counts)}"
+    for count in counts:
+        stop_after(folder, count)
+        assert not is_prepared(folder) and "vocab.txt" not in list_folder(folder)
+    if len(counts) > 1:
+        with pytest.raises(UserError, match="another shard_megabytes"):
+            prepare(DOCUMENTS, folder, 0.3, **{**OPTIONS, "shard_megabytes": 0.002})
+    report = prepare(DOCUMENTS, f"{folder}/", 0.3, **OPTIONS)
+    assert (stored_contents(folder), report) == straight
+    with pytest.raises(UserError, match="needs a folder that is new or empty"):
+        prepare(DOCUMENTS, folder, 0.3, **OPTIONS)
+
+
+def test_killed_in_a_store_before_the_first_shard_is_whole(straight, monkeypatch):
+    """Nothing is tidied up then, and the next start must not take the folder for someone else's."""
+    folder = "ram://prepare-again-killed"
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_bert.data.prepare.remove_folder", lambda path: None)
+        stop_after(folder, 5)
+    with open_file(f"{folder}/train/00000.tokens", "wb") as stream:
+        stream.write(b"half a file")
+    prepare(DOCUMENTS, folder, 0.3, **{**OPTIONS, "shard_megabytes": 0.002})
+    assert is_prepared(folder) and "state.json" not in list_folder(folder)

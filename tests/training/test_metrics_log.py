@@ -3,7 +3,7 @@
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from keras_bert.training.metrics_log import MetricsLog
+from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.run_folder import RunFolder
 
 
@@ -34,3 +34,20 @@ def test_the_page_shows_figures_by_kind(tmp_path):
     tags = EventAccumulator(f"{run.tensorboard}/training").Reload().Tags()["tensors"]
     assert set(tags) == {"loss/mlm_loss", "score/mlm_accuracy", "optimizer/learning_rate", "speed/tokens_per_second"}
     assert scalars(f"{run.tensorboard}/validation", "loss/perplexity") == [(1, 20.0)]
+
+
+def test_a_store_gets_lines_when_they_are_needed():
+    """Each flush uploads the whole file; a validation is read back at once, and a checkpoint must not be ahead."""
+    run = RunFolder("ram://metrics-log")
+    log = MetricsLog(run, 0)
+    seen = []
+    for step, figures in enumerate(({"loss": 3.0}, {"eval_loss": 2.5}, {"loss": 2.0}), start=1):
+        log.write(step, figures)
+        seen.append(len(read_metrics(run.metrics_file)))
+    log.flush()
+    assert [*seen, len(read_metrics(run.metrics_file))] == [0, 2, 2, 3]
+    log.close()
+    log = MetricsLog(run, 2)
+    log.write(3, {"loss": 1.0})
+    log.close()
+    assert [line.get("loss") for line in read_metrics(run.metrics_file)] == [3.0, None, 1.0]

@@ -95,6 +95,16 @@ def test_a_signal_saves_after_the_step_and_states_its_status():
     assert checkpoints.saved == [4, 6]
 
 
+def test_the_log_is_never_behind_a_checkpoint():
+    """Steps before a checkpoint are not done again, so that lines which a store has not got would be missing."""
+    loop, checkpoints = make_loop([1.0] * 8, StopRequest())
+    happened = []
+    loop.surroundings.log.flush = lambda: happened.append("flush")
+    checkpoints.save = lambda step, *_: happened.append(step)
+    loop.run(0)
+    assert happened == ["flush", 4, "flush", 8]
+
+
 def test_the_time_limit_is_no_failure(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
