@@ -1,10 +1,17 @@
-"""What every test shares: quiet TensorFlow, two logical CPUs, and one strategy over both."""
+"""What every test shares: quiet TensorFlow, two logical CPUs, one strategy over both, and golden arrays.
 
+No test imports PyTorch: importing triton, which comes with it on Linux, after TensorFlow is a segmentation fault. What
+PyTorch and other implementations compute lies in tests/goldens; tools/goldens makes it and says how to add to it.
+"""
+
+import importlib.abc
 import importlib.util
 import os
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import goldens as golden_arrays
 import pytest
 import tensorflow as tf
 
@@ -14,16 +21,46 @@ tf.config.set_logical_device_configuration(
 )
 
 
+class NeverBesideTensorFlow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Makes these packages look installed, and fails the test that imports one, itself or by some library."""
+
+    PACKAGES = ("torch", "triton", "transformers", "keras_hub")
+
+    def find_spec(self, name, path=None, target=None):
+        return importlib.util.spec_from_loader(name, self) if name in self.PACKAGES else None
+
+    def exec_module(self, module):
+        pytest.fail(
+            f"{module.__name__} is imported in a process with TensorFlow, which crashes where triton is installed. "
+            "Compute with it in a process of its own: see tools/goldens/__main__.py."
+        )
+
+
+sys.meta_path.insert(0, NeverBesideTensorFlow())
+
+
 @pytest.fixture(scope="session")
 def mirrored_strategy():
     # One for the whole session: a second in the same process can break with a shape mismatch.
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
-def pytest_collection_modifyitems(items):
-    """Skips a parity test whose package is not installed; one that is installed and broken must fail."""
-    for item in items:
-        for marker in item.iter_markers("parity"):
-            missing = [name for name in marker.args if importlib.util.find_spec(name) is None]
-            if missing:
-                item.add_marker(pytest.mark.skip(reason=f"parity: {', '.join(missing)} not installed"))
+def pytest_addoption(parser):
+    parser.addoption(
+        "--goldens",
+        metavar="DIR",
+        help="compare with the arrays that `python tools/goldens DIR` made, and run the live tests",
+    )
+
+
+@pytest.fixture(scope="session")
+def goldens(request):
+    """The folder of golden arrays."""
+    return request.config.getoption("--goldens") or golden_arrays.COMMITTED
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--goldens"):
+        for item in items:
+            if item.get_closest_marker("live"):
+                item.add_marker(pytest.mark.skip(reason="live: runs in `make parity`"))

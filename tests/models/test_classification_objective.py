@@ -1,9 +1,12 @@
 """The losses of fine-tuning are PyTorch's, where example weights are 0 and classes weigh, and add up over parts."""
 
+import os
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from goldens import load_arrays, under
 from tiny import pretraining_batch, without_dropout
 
 from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL
@@ -14,24 +17,24 @@ from keras_bert.training.metrics import MetricSums
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.step import Step
 
-WEIGHTS = np.array([1, 1, 0, 1, 1], "float32")  # The third only fills the batch.
-KEPT = WEIGHTS > 0
+ONE_OF_EACH = {SINGLE_LABEL: "single", MULTI_LABEL: "multi_3", REGRESSION: "regression"}
+each_kind = pytest.mark.parametrize("problem_type", ONE_OF_EACH)
 
 
-def batch_of(problem_type, num_labels=3, seed=0):
-    """(logits [5, labels], labels); some logits are large enough to overflow a careless exp."""
-    rng = np.random.default_rng(seed)
-    logits = rng.normal(0, 3, (5, 1 if problem_type == REGRESSION else num_labels)).astype("float32")
-    logits[0] *= 100
-    labels = {
-        SINGLE_LABEL: rng.integers(0, num_labels, 5).astype("int32"),
-        MULTI_LABEL: rng.integers(0, 2, (5, num_labels)).astype("float32"),
-        REGRESSION: rng.normal(0, 2, 5).astype("float32"),
-    }[problem_type]
-    return logits, labels
+@pytest.fixture(scope="module")
+def losses(goldens):
+    """`{name: array}`; some logits are large enough to overflow a careless exp, one example only fills the batch."""
+    return under("classification/", load_arrays(os.path.join(goldens, "losses.npz")))
 
 
-def figures(objective, logits, labels, weights=WEIGHTS):
+def batch_of(losses, name):
+    """(logits [5, labels], labels, weights)"""
+    logits, labels = (losses[f"{name}/{key}"] for key in ("logits", "labels"))
+    labels = labels[:, 0] if name == "regression" else labels
+    return logits, labels, losses["example_weights"]
+
+
+def figures(objective, logits, labels, weights):
     """As a log gives them after one step."""
     batch = {"labels": tf.constant(labels), "example_weights": tf.constant(weights)}
     sums = MetricSums(objective.terms)
@@ -39,47 +42,39 @@ def figures(objective, logits, labels, weights=WEIGHTS):
     return sums.take()
 
 
-@pytest.mark.parity("torch")
-@pytest.mark.parametrize("class_weights", [None, [0.2, 3.0, 1.0], [0.01, 0.02, 0.0]])
-def test_cross_entropy_is_torchs(class_weights):
+@pytest.mark.parity
+@pytest.mark.parametrize("name", ["single", "single_three", "single_small"])
+def test_cross_entropy_is_torchs(losses, name):
     """Also where the class weights add up to less than one."""
-    import torch
-
-    logits, labels = batch_of(SINGLE_LABEL)
-    weight = None if class_weights is None else torch.tensor(class_weights)
-    expected = torch.nn.CrossEntropyLoss(weight)(torch.tensor(logits[KEPT]), torch.tensor(labels[KEPT]).long())
-    received = figures(ClassificationObjective(SINGLE_LABEL, class_weights), logits, labels)
+    class_weights = losses.get(f"{name}/class_weights")
+    assert (class_weights is None) == (name == "single")
+    logits, labels, weights = batch_of(losses, name)
+    objective = ClassificationObjective(SINGLE_LABEL, None if class_weights is None else class_weights.tolist())
+    received = figures(objective, logits, labels, weights)
     assert list(received) == ["loss", "accuracy"]
-    assert received["loss"] == pytest.approx(float(expected), rel=1e-5)
-    assert received["accuracy"] == np.mean(logits.argmax(axis=1)[KEPT] == labels[KEPT])
+    assert received["loss"] == pytest.approx(losses[f"{name}/loss"], rel=1e-5)
+    kept = weights > 0
+    assert not kept.all() and received["accuracy"] == np.mean(logits.argmax(axis=1)[kept] == labels[kept])
 
 
-@pytest.mark.parity("torch")
+@pytest.mark.parity
 @pytest.mark.parametrize("num_labels", [1, 3])
-def test_binary_cross_entropy_is_torchs(num_labels):
-    import torch
-
-    logits, labels = batch_of(MULTI_LABEL, num_labels)
-    expected = torch.nn.BCEWithLogitsLoss()(torch.tensor(logits[KEPT]), torch.tensor(labels[KEPT]))
-    assert figures(ClassificationObjective(MULTI_LABEL), logits, labels) == {
-        "loss": pytest.approx(float(expected), rel=1e-5)
-    }
+def test_binary_cross_entropy_is_torchs(losses, num_labels):
+    name = f"multi_{num_labels}"
+    received = figures(ClassificationObjective(MULTI_LABEL), *batch_of(losses, name))
+    assert received == {"loss": pytest.approx(losses[f"{name}/loss"], rel=1e-5)}
 
 
-@pytest.mark.parity("torch")
-def test_squared_error_is_torchs():
-    import torch
-
-    logits, labels = batch_of(REGRESSION)
-    expected = torch.nn.MSELoss()(torch.tensor(logits[KEPT, 0]), torch.tensor(labels[KEPT]))
-    assert figures(ClassificationObjective(REGRESSION), logits, labels) == {
-        "loss": pytest.approx(float(expected), rel=1e-5)
-    }
+@pytest.mark.parity
+def test_squared_error_is_torchs(losses):
+    received = figures(ClassificationObjective(REGRESSION), *batch_of(losses, "regression"))
+    assert received == {"loss": pytest.approx(losses["regression/loss"], rel=1e-5)}
 
 
-@pytest.mark.parametrize("problem_type", [SINGLE_LABEL, MULTI_LABEL, REGRESSION])
-def test_a_batch_of_weight_zero_counts_nothing(problem_type):
-    received = figures(ClassificationObjective(problem_type), *batch_of(problem_type), np.zeros(5, "float32"))
+@each_kind
+def test_a_batch_of_weight_zero_counts_nothing(losses, problem_type):
+    logits, labels, _ = batch_of(losses, ONE_OF_EACH[problem_type])
+    received = figures(ClassificationObjective(problem_type), logits, labels, np.zeros(5, "float32"))
     assert set(received.values()) == {0.0}
 
 
@@ -90,17 +85,17 @@ def test_class_weights_are_of_classes_alone():
         ClassificationObjective("ranking")
 
 
-@pytest.mark.parametrize("problem_type", [SINGLE_LABEL, MULTI_LABEL, REGRESSION])
-def test_parts_of_a_batch_add_up_to_the_whole(problem_type):
+@each_kind
+def test_parts_of_a_batch_add_up_to_the_whole(losses, problem_type):
     """Their shares of the weights differ, so a mean of means would show."""
     objective = ClassificationObjective(problem_type, [0.2, 3.0, 1.0] if problem_type == SINGLE_LABEL else None)
-    logits, labels = batch_of(problem_type)
+    whole = batch_of(losses, ONE_OF_EACH[problem_type])
     sums = MetricSums(objective.terms)
     for part in (slice(0, 2), slice(2, 5)):
-        batch = {"labels": tf.constant(labels[part]), "example_weights": tf.constant(WEIGHTS[part])}
-        outputs = {"logits": tf.constant(logits[part])}
-        sums.add({"sums": objective.sums(outputs, batch), "counts": objective.counts(batch)})
-    assert sums.take() == pytest.approx(figures(objective, logits, labels), rel=1e-5)
+        logits, labels, weights = (tf.constant(value[part]) for value in whole)
+        batch = {"labels": labels, "example_weights": weights}
+        sums.add({"sums": objective.sums({"logits": logits}, batch), "counts": objective.counts(batch)})
+    assert sums.take() == pytest.approx(figures(objective, *whole), rel=1e-5)
 
 
 def test_the_one_loop_trains_it():

@@ -1,34 +1,50 @@
-"""KerasHub's BertBackbone opens the folders written here, and gives the same hidden states."""
+"""KerasHub's BertBackbone gives the same hidden states, and opens the folders written here.
+
+KerasHub computes gelu by tanh whatever the config says, so the weights are compared under `gelu_new`.
+"""
+
+import dataclasses
+import json
+import os
 
 import numpy as np
 import pytest
-from tiny import pretraining_batch, random_weights, without_dropout
+from goldens import Golden, load_arrays, outputs_in, run_peer, write_again
 
-from keras_bert.checkpoints.model_folder import write_model_folder
-from keras_bert.models.encoder import BertEncoder
-from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-
-pytestmark = pytest.mark.parity("keras_hub")
+from keras_bert.models.loading import load
 
 
-@pytest.mark.parametrize("kind", [BertForPreTraining, BertEncoder])
-def test_hidden_states_and_the_pooler(kind, tmp_path):
-    """KerasHub computes gelu by tanh whatever the config says, so the weights are compared under `gelu_new`."""
-    import keras_hub
+@pytest.fixture(scope="module")
+def ours(goldens):
+    return load(os.path.join(goldens, "pretraining_gelu_new"))
 
-    ours = kind(without_dropout(hidden_act="gelu_new"))
-    random_weights(ours)
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(55))])
-    folder = str(tmp_path / "model")
-    write_model_folder(folder, ours, vocabulary, lower_case=True)
-    theirs = keras_hub.models.BertBackbone.from_preset(folder)
 
-    batch = pretraining_batch(ours.config)
-    names = {"token_ids": "input_word_ids", "segment_ids": "input_type_ids", "padding_mask": "input_mask"}
-    expected = theirs({name: batch[our_name] for name, our_name in names.items()})
-    received = getattr(ours, "encoder", ours)(batch)
-    real = batch["input_mask"].astype(bool)
-    for name in ("sequence_output", "pooled_output"):
-        rows = real if name == "sequence_output" else slice(None)
-        np.testing.assert_allclose(received[name].numpy()[rows], expected[name].numpy()[rows], rtol=1e-5, atol=1e-5)
+def assert_equal_outputs(model, golden, theirs):
+    outputs, expected = model(golden.encoder_batch), outputs_in(load_arrays(theirs))
+    real = golden.real
+    np.testing.assert_allclose(
+        outputs["sequence_output"].numpy()[real], expected["sequence_output"][real], rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_allclose(outputs["pooled_output"], expected["pooled_output"], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parity
+def test_hidden_states_and_the_pooler(ours, goldens):
+    golden = Golden(goldens, "pretraining_gelu_new")
+    assert_equal_outputs(ours.encoder, golden, os.path.join(golden.path, "keras_hub.npz"))
+
+
+@pytest.mark.live
+def test_opens_what_is_written_here(ours, goldens, tmp_path):
+    """The whole model and its encoder alone."""
+    golden = Golden(goldens, "pretraining_gelu_new")
+    for name, model in (("whole", ours.model), ("encoder", ours.encoder)):
+        write_again(str(tmp_path / name), dataclasses.replace(ours, model=model))
+    jobs = [
+        {"folder": str(tmp_path / name), "golden": golden.file, "to": str(tmp_path / f"{name}.npz")}
+        for name in ("whole", "encoder")
+    ]
+    (tmp_path / "jobs.json").write_text(json.dumps(jobs), "utf-8")
+    run_peer("of_keras_hub.py", "open", tmp_path / "jobs.json")
+    for name in ("whole", "encoder"):
+        assert_equal_outputs(ours.encoder, golden, tmp_path / f"{name}.npz")

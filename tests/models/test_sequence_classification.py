@@ -1,4 +1,4 @@
-"""The classifier: its head, its names in files, and parity with transformers' BertForSequenceClassification."""
+"""The classifier: its head and its names in files."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import os
 import keras
 import numpy as np
 import pytest
+from goldens import ENCODER_INPUTS
 from tiny import VOCABULARY, pretraining_batch, random_weights, without_dropout
 
 from keras_bert.checkpoints.conversion import convert_folder
@@ -22,7 +23,6 @@ KINDS = [
     ClassificationConfig(("sport", "politics"), MULTI_LABEL),
     ClassificationConfig(("similarity",), REGRESSION),
 ]
-ENCODER_INPUTS = {"input_ids": "input_word_ids", "attention_mask": "input_mask", "token_type_ids": "input_type_ids"}
 
 
 def random_model(num_labels, seed=0):
@@ -191,44 +191,3 @@ def test_labels_without_names_are_numbered(of_google, tmp_path):
     convert_folder(open_model_folder(of_google), "huggingface", str(tmp_path / "hf"), VOCABULARY)
     # Without it transformers would take the head for one of two labels.
     assert config_of(str(tmp_path / "hf"))["num_labels"] == 3
-
-
-@pytest.mark.parity("torch", "transformers")
-@pytest.mark.parametrize("classification", KINDS, ids=lambda kind: kind.problem_type)
-def test_opens_in_transformers_with_equal_logits(tmp_path, classification):
-    import transformers
-
-    model = random_model(classification.num_labels)
-    write_model_folder(str(tmp_path / "f"), model, VOCABULARY, lower_case=True, head=classification)
-    theirs, info = transformers.BertForSequenceClassification.from_pretrained(
-        str(tmp_path / "f"), output_loading_info=True
-    )
-    assert not any(info.values()), info
-    assert tuple(theirs.config.id2label.values()) == classification.labels
-    assert theirs.config.problem_type == classification.problem_type
-    np.testing.assert_allclose(model(batch_of(model))["logits"], logits_of(theirs, batch_of(model)), atol=1e-4)
-
-
-@pytest.mark.parity("torch", "transformers")
-@pytest.mark.parametrize("options", [{}, {"num_labels": 3}, {"num_labels": 1}, {"id2label": {0: "no", 1: "yes"}}])
-def test_one_saved_by_transformers_opens_here(tmp_path, options):
-    """It writes neither problem_type nor, for two labels, their names."""
-    import transformers
-
-    config = transformers.BertConfig(**vars(without_dropout()), **options)
-    theirs = transformers.BertForSequenceClassification(config).eval()
-    theirs.save_pretrained(str(tmp_path))
-    VOCABULARY.to_file(str(tmp_path / "vocab.txt"))
-    loaded = load(str(tmp_path))
-    assert loaded.head.labels == tuple(theirs.config.id2label.values())
-    assert loaded.head.problem_type == (REGRESSION if options == {"num_labels": 1} else SINGLE_LABEL)
-    assert not loaded.report.made_new and not loaded.report.unused
-    batch = batch_of(loaded)
-    np.testing.assert_allclose(loaded.model(batch)["logits"], logits_of(theirs, batch), atol=1e-4)
-
-
-def logits_of(theirs, batch):
-    import torch
-
-    with torch.no_grad():
-        return theirs.eval()(**{name: torch.tensor(batch[ours]).long() for name, ours in ENCODER_INPUTS.items()}).logits

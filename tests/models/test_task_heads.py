@@ -1,4 +1,4 @@
-"""The heads of spans, tokens and choices: what they compute, their folders, and parity with transformers' classes."""
+"""The heads of spans, tokens and choices: what they compute, and their folders."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import os
 import keras
 import numpy as np
 import pytest
+from goldens import ENCODER_INPUTS
 from tiny import VOCABULARY, pretraining_batch, random_model, random_weights, without_dropout
 
 from keras_bert.checkpoints.conversion import convert_folder
@@ -22,7 +23,6 @@ from keras_bert.models.loading import load
 
 TAGS = TokenClassificationConfig(("O", "B-PER", "I-PER"))
 HEADS = [SpanExtractionConfig(), TAGS, MultipleChoiceConfig()]
-ENCODER_INPUTS = {"input_ids": "input_word_ids", "attention_mask": "input_mask", "token_type_ids": "input_type_ids"}
 each_head = pytest.mark.parametrize("head", HEADS, ids=str)
 
 
@@ -219,41 +219,3 @@ def test_a_config_that_does_not_fit_its_tensors_is_named(head, named, message, t
     else:
         with pytest.raises(UserError, match=f"config.json: {message}"):
             load(folder)
-
-
-@pytest.mark.parity("torch", "transformers")
-@each_head
-def test_opens_in_transformers_with_equal_outputs(head, tmp_path):
-    import transformers
-
-    model, batch = model_of(head), batch_of(head)
-    folder = write(tmp_path / "f", model, head)
-    theirs, info = getattr(transformers, head.architecture).from_pretrained(folder, output_loading_info=True)
-    assert not any(info.values()), info
-    if head == TAGS:
-        assert tuple(theirs.config.id2label.values()) == head.labels
-    assert_equal_outputs(outputs_of(model, batch), their_outputs(theirs, batch), atol=1e-4)
-
-
-@pytest.mark.parity("torch", "transformers")
-@pytest.mark.parametrize("head", [HEADS[0], TAGS, MultipleChoiceConfig()], ids=str)
-def test_one_saved_by_transformers_opens_here(head, tmp_path):
-    import transformers
-
-    labels = {"id2label": dict(enumerate(head.labels))} if head == TAGS else {}
-    config = transformers.BertConfig(**vars(without_dropout()), **labels)
-    theirs = getattr(transformers, head.architecture)(config).eval()
-    theirs.save_pretrained(str(tmp_path))
-    VOCABULARY.to_file(str(tmp_path / "vocab.txt"))
-    loaded = load(str(tmp_path))
-    assert loaded.head == head
-    assert not loaded.report.made_new and not loaded.report.unused
-    assert_equal_outputs(outputs_of(loaded.model, batch_of(head)), their_outputs(theirs, batch_of(head)), atol=1e-4)
-
-
-def their_outputs(theirs, batch):
-    import torch
-
-    with torch.no_grad():
-        outputs = theirs.eval()(**{name: torch.tensor(batch[ours]).long() for name, ours in ENCODER_INPUTS.items()})
-    return {name: value.numpy() for name, value in outputs.items()}

@@ -1,93 +1,121 @@
-"""What is written here opens in transformers under each of its classes, with nothing missing and equal outputs."""
+"""What is written here opens in transformers under each of its classes, with nothing missing and equal outputs.
+
+Live: transformers opens all folders in one process of its own. That they are what transformers itself writes is proved
+without it by test_transformers_folders.py.
+"""
+
+import json
+import os
 
 import numpy as np
 import pytest
-from tiny import pretraining_batch, random_model, random_weights, without_dropout
+from goldens import Golden, load_arrays, outputs_in, read_tensors, run_peer, write_again
 
-from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.checkpoints.names import model_variables
 from keras_bert.config.feature_tagging import FeatureTaggingConfig
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.config.heads import TASK_HEADS
 from keras_bert.models.heads import model_with_head
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.models.loading import load
 
-pytestmark = pytest.mark.parity("torch", "transformers")
-
-
-@pytest.fixture(scope="module")
-def model():
-    return random_model()
-
-
-def test_an_encoder_with_a_tagger_of_ours_opens_as_a_bert_model(tmp_path):
-    """Nothing is missing, and not used are only the tensors under `keras_bert.`."""
-    import torch
-    import transformers
-
-    head = FeatureTaggingConfig(("O", "B-X"), "weighted_all", 8)
-    tagger = model_with_head(without_dropout(), head)
-    random_weights(tagger)
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(55))])
-    write_model_folder(str(tmp_path / "tagger"), tagger, vocabulary, lower_case=True, head=head, task={"task": "ner"})
-    theirs, info = transformers.AutoModel.from_pretrained(str(tmp_path / "tagger"), output_loading_info=True)
-    assert type(theirs).__name__ == "BertModel" and not info["missing_keys"] and not info["mismatched_keys"]
-    ours = {name.huggingface.name for name, _ in model_variables(tagger) if name.attribute.startswith("tagger.")}
-    assert set(info["unexpected_keys"]) == ours and all(name.startswith("keras_bert.") for name in ours)
-    batch = pretraining_batch(tagger.config)
-    names = {"input_ids": "input_word_ids", "attention_mask": "input_mask", "token_type_ids": "input_type_ids"}
-    with torch.no_grad():
-        states = theirs.eval()(**{name: torch.tensor(batch[ours]).long() for name, ours in names.items()})[0].numpy()
-    real = batch["input_mask"].astype(bool)
-    features = tagger.frozen_features({name: batch[name] for name in names.values()}).numpy()[:, :, -1]
-    np.testing.assert_allclose(features[real], states[real], rtol=1e-5, atol=1e-5)
+HEAD = FeatureTaggingConfig(("O", "B-X"), "weighted_all", 8)
+# (golden folder, class of transformers, beginnings of the tensors that this class has no place for)
+CASES = [
+    ("pretraining", "BertForPreTraining", ()),
+    ("pretraining", "BertModel", ("cls.",)),
+    ("pretraining", "BertForMaskedLM", ("cls.seq_relationship.", "bert.pooler.")),
+    ("encoder", "BertModel", ()),
+    ("encoder", "AutoModel", ()),
+    ("spans", "BertForQuestionAnswering", ()),
+    ("tags", "BertForTokenClassification", ()),
+    ("choice", "BertForMultipleChoice", ()),
+    ("single_label", "BertForSequenceClassification", ()),
+    ("multi_label", "BertForSequenceClassification", ()),
+    ("regression", "BertForSequenceClassification", ()),
+]
 
 
 @pytest.fixture(scope="module")
-def folders(model, tmp_path_factory):
-    """Of the whole model, and of its encoder alone."""
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(55))])
-    encoder = BertEncoder(model.config)
-    random_weights(encoder)
-    written = {}
-    for name, part in (("whole", model), ("encoder", encoder)):
-        written[name] = str(tmp_path_factory.mktemp("folders") / name)
-        write_model_folder(written[name], part, vocabulary, lower_case=True)
-    return written
+def tagger(goldens, tmp_path_factory):
+    """(model, folder) of a tagger of ours; of it transformers knows the encoder."""
+    model_folder = open_model_folder(os.path.join(goldens, "encoder"))
+    model = model_with_head(model_folder.config, HEAD)
+    model_folder.load_into(model)
+    folder, vocabulary = str(tmp_path_factory.mktemp("tagger") / "model"), load(model_folder.path).tokenizer.vocabulary
+    write_model_folder(folder, model, vocabulary, lower_case=True, head=HEAD, task={"task": "ner"})
+    return model, folder
 
 
-@pytest.mark.parametrize(
-    "folder, kind, heads",
-    [
-        ("whole", "BertModel", ("cls.",)),
-        ("whole", "BertForPreTraining", ()),
-        ("whole", "BertForMaskedLM", ("cls.seq_relationship.", "bert.pooler.")),
-        ("encoder", "BertModel", ()),
-        ("encoder", "AutoModel", ()),
-    ],
-)
-def test_opens_with_equal_outputs(folders, model, folder, kind, heads):
+def names_of_the_tagger(model):
+    return {name.huggingface.name for name, _ in model_variables(model) if name.attribute.startswith("tagger.")}
+
+
+@pytest.mark.parity
+def test_a_tagger_is_an_encoder_and_tensors_under_our_name(tagger, goldens):
+    model, folder = tagger
+    theirs = Golden(goldens, "encoder")
+    received, expected = read_tensors(folder), read_tensors(theirs.path)
+    added = received.keys() - expected.keys()
+    assert added == names_of_the_tagger(model) and all(name.startswith("keras_bert.") for name in added)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(received[name], value, err_msg=name)
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as stream:
+        assert json.load(stream)["architectures"] == ["BertModel"]
+    features = model.frozen_features(theirs.encoder_batch).numpy()[:, :, -1]
+    last = theirs.outputs["hidden_states"][-1]
+    np.testing.assert_allclose(features[theirs.real], last[theirs.real], rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def in_transformers(goldens, tagger, tmp_path_factory):
+    """A function: the arrays that transformers made of a folder that ours wrote, under a class."""
+    room = tmp_path_factory.mktemp("opened")
+    written = {"tagger": tagger[1]}
+    for name in dict.fromkeys(name for name, *_ in CASES):
+        written[name] = str(room / name)
+        write_again(written[name], load(os.path.join(goldens, name)))
+
+    def job(name, kind):
+        golden = Golden(goldens, "encoder" if name == "tagger" else name).file
+        return {"folder": written[name], "kind": kind, "golden": golden, "to": str(room / f"{name}-{kind}.npz")}
+
+    jobs = [job(name, kind) for name, kind, _ in CASES] + [job("tagger", "AutoModel")]
+    (room / "jobs.json").write_text(json.dumps(jobs), "utf-8")
+    run_peer("of_transformers.py", "open", room / "jobs.json")
+    return lambda name, kind: load_arrays(room / f"{name}-{kind}.npz")
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("name, kind, heads", CASES)
+def test_opens_with_equal_outputs(in_transformers, goldens, name, kind, heads):
     """Not used is only what that class of transformers has no place for."""
-    import torch
-    import transformers
+    received = in_transformers(name, kind)
+    assert not received["missing"].size and not received["mismatched"].size
+    unexpected = received["unexpected"].tolist()
+    assert all(tensor.startswith(heads) for tensor in unexpected) if heads else not unexpected
+    ours, theirs = load(os.path.join(goldens, name)), Golden(goldens, name)
+    outputs = outputs_in(received)
+    for output, value in outputs.items():
+        expected = theirs.outputs["mlm_logits" if (name, output) == ("pretraining", "logits") else output]
+        if name in ("pretraining", "encoder") and output not in ("pooled_output", "nsp_logits"):
+            value, expected = value[..., theirs.real, :], expected[..., theirs.real, :]
+        np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-5, err_msg=output)
+    assert outputs and received["text_ids"].tolist() == ours.tokenizer([str(theirs.arrays["text"])]).to_list()[0]
+    if hasattr(ours.head, "labels"):
+        assert tuple(received["labels"]) == ours.head.labels
+    if hasattr(ours.head, "problem_type"):
+        assert received["problem_type"] == ours.head.problem_type
 
-    theirs, info = getattr(transformers, kind).from_pretrained(folders[folder], output_loading_info=True)
-    assert not info["missing_keys"] and not info["mismatched_keys"]
-    assert all(name.startswith(heads) for name in info["unexpected_keys"]) if heads else not info["unexpected_keys"]
-    batch = pretraining_batch(model.config)
-    names = {"input_ids": "input_word_ids", "attention_mask": "input_mask", "token_type_ids": "input_type_ids"}
-    with torch.no_grad():
-        outputs = theirs.eval()(
-            **{name: torch.tensor(batch[ours]).long() for name, ours in names.items()}, output_hidden_states=True
-        )
-    real = batch["input_mask"].astype(bool)
-    encoder_inputs = {name: batch[name] for name in names.values()}
-    encoded, ours = model.encoder(encoder_inputs), model(encoder_inputs)
-    for received, expected in zip(encoded["hidden_states"], outputs.hidden_states, strict=True):
-        np.testing.assert_allclose(received.numpy()[real], expected.numpy()[real], rtol=1e-5, atol=1e-5)
-    if "pooler_output" in outputs:
-        np.testing.assert_allclose(encoded["pooled_output"], outputs.pooler_output, rtol=1e-5, atol=1e-5)
-    for name in ("logits", "prediction_logits"):
-        if name in outputs:
-            np.testing.assert_allclose(ours["mlm_logits"].numpy()[real], outputs[name].numpy()[real], atol=1e-4)
-    if "seq_relationship_logits" in outputs:
-        np.testing.assert_allclose(ours["nsp_logits"], outputs.seq_relationship_logits, atol=1e-4)
+
+def test_every_head_is_opened():
+    assert {kind for _, kind, _ in CASES} >= TASK_HEADS.keys() - {HEAD.architecture}
+
+
+@pytest.mark.live
+def test_a_tagger_of_ours_opens_as_a_bert_model(in_transformers, tagger, goldens):
+    """Nothing is missing, and not used are only the tensors under `keras_bert.`."""
+    received, theirs = in_transformers("tagger", "AutoModel"), Golden(goldens, "encoder")
+    assert received["kind"] == "BertModel" and not received["missing"].size and not received["mismatched"].size
+    assert set(received["unexpected"]) == names_of_the_tagger(tagger[0])
+    last, expected = outputs_in(received)["hidden_states"][-1], theirs.outputs["hidden_states"][-1]
+    np.testing.assert_allclose(last[theirs.real], expected[theirs.real], rtol=1e-5, atol=1e-5)

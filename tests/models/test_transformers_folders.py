@@ -1,0 +1,123 @@
+"""Folders of transformers open here, and what is written here is what transformers writes, for every class."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from goldens import Golden, read_tensors, write_again
+
+from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.config.multiple_choice import MultipleChoiceConfig
+from keras_bert.config.span_extraction import SpanExtractionConfig
+from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.models.loading import load
+
+pytestmark = pytest.mark.parity
+
+HEADS = {
+    "pretraining": None,
+    "pretraining_gelu_new": None,
+    "encoder": None,
+    "spans": SpanExtractionConfig(),
+    "tags": TokenClassificationConfig(("O", "B-PER", "I-PER")),
+    "choice": MultipleChoiceConfig(),
+    "single_label": ClassificationConfig(("against", "neutral", "for"), SINGLE_LABEL),
+    "multi_label": ClassificationConfig(("sport", "politics"), MULTI_LABEL),
+    "regression": ClassificationConfig(("similarity",), REGRESSION),
+    # Of these it writes no problem_type, and of two labels not even their names.
+    "as_it_comes": ClassificationConfig(("LABEL_0", "LABEL_1"), SINGLE_LABEL),
+    "three_labels": ClassificationConfig(("LABEL_0", "LABEL_1", "LABEL_2"), SINGLE_LABEL),
+    "one_label": ClassificationConfig(("LABEL_0",), REGRESSION),
+    "no_and_yes": ClassificationConfig(("no", "yes"), SINGLE_LABEL),
+}
+each_folder = pytest.mark.parametrize("name", HEADS)
+
+# What a folder says of the program that wrote it.
+OF_THE_WRITER = ("transformers_version", "dtype", "_name_or_path")
+# Of tokenizer_config.json what BERT's tokenizer reads.
+OF_THE_TOKENIZER = (
+    "do_lower_case", "tokenize_chinese_chars", "strip_accents", "tokenizer_class", "model_max_length",
+    "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def opened(goldens):
+    """A function: the `Golden` and the `LoadedModel` of a folder, opened once."""
+    found = {}
+
+    def open_once(name):
+        if name not in found:
+            golden = Golden(goldens, name)
+            found[name] = golden, load(golden.path)
+        return found[name]
+
+    return open_once
+
+
+def read_json(*path):
+    with open(os.path.join(*path), encoding="utf-8") as stream:
+        return json.load(stream)
+
+
+def as_opened(config, defaults):
+    """The fields that transformers has after opening this config.json."""
+    fields = {**defaults, **config}
+    number = config.get("num_labels")
+    if number:  # Sets the names, or is their number.
+        fields.setdefault("id2label", {str(index): f"LABEL_{index}" for index in range(number)})
+        assert len(fields["id2label"]) == number
+    fields["label2id"] = {label: int(index) for index, label in fields["id2label"].items()}
+    return {key: value for key, value in fields.items() if key not in (*OF_THE_WRITER, "num_labels")}
+
+
+def test_no_folder_is_left_out(goldens):
+    folders = [name for name in os.listdir(goldens) if os.path.isdir(os.path.join(goldens, name))]
+    assert sorted(folders) == sorted(HEADS)
+
+
+@each_folder
+def test_opens_with_its_head_and_equal_outputs(opened, name):
+    golden, loaded = opened(name)
+    assert loaded.head == HEADS[name]
+    assert not loaded.report.made_new and not loaded.report.unused
+    outputs = dict(loaded.model(golden.encoder_batch))
+    if "hidden_states" in golden.outputs:
+        outputs.update(loaded.encoder(golden.encoder_batch))
+    compared = 0
+    for output, expected in golden.outputs.items():
+        if output in outputs:
+            received, compared = np.array(outputs[output]), compared + 1
+            if output in ("hidden_states", "mlm_logits"):
+                received, expected = received[..., golden.real, :], expected[..., golden.real, :]
+            np.testing.assert_allclose(received, expected, atol=1e-5, rtol=1e-5, err_msg=output)
+    assert compared == len([output for output in golden.outputs if not output.startswith(("gradients", "loss", "att"))])
+
+
+@each_folder
+def test_the_tokenizer_is_its(opened, name):
+    golden, loaded = opened(name)
+    ids = loaded.tokenizer([str(golden.arrays["text"])]).to_list()[0]
+    assert ids == golden.arrays["text_ids"].tolist() and len(ids) > 5
+
+
+@each_folder
+def test_is_written_as_transformers_writes_it(opened, name, tmp_path, goldens):
+    """The names, shapes and values of the tensors, and every field of the configs."""
+    golden, loaded = opened(name)
+    folder = str(tmp_path / "ours")
+    write_again(folder, loaded)
+    ours, theirs = read_tensors(folder), read_tensors(golden.path)
+    assert ours.keys() == theirs.keys()
+    for tensor, expected in theirs.items():
+        assert ours[tensor].dtype == expected.dtype
+        np.testing.assert_array_equal(ours[tensor], expected, err_msg=tensor)
+    defaults = read_json(goldens, "config_defaults.json")
+    received, expected = (as_opened(read_json(path, "config.json"), defaults) for path in (folder, golden.path))
+    received.pop("position_embedding_type")  # Gone from the newest transformers, which knows no other than absolute.
+    if isinstance(HEADS[name], ClassificationConfig):
+        expected["problem_type"] = expected["problem_type"] or HEADS[name].problem_type
+    assert received == expected
+    received, expected = (read_json(path, "tokenizer_config.json") for path in (folder, golden.path))
+    assert received == {key: expected[key] for key in OF_THE_TOKENIZER}

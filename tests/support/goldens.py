@@ -1,0 +1,93 @@
+"""What other implementations computed, in our names; tools/goldens makes it and tells how to add to it."""
+
+import functools
+import os
+import subprocess
+import sys
+
+import numpy as np
+import safetensors.numpy
+
+from keras_bert.checkpoints.model_folder import write_model_folder
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+COMMITTED = os.path.join(TESTS, "goldens")
+TOOL = os.path.join(os.path.dirname(TESTS), "tools", "goldens")
+
+ENCODER_INPUTS = {"input_ids": "input_word_ids", "attention_mask": "input_mask", "token_type_ids": "input_type_ids"}
+_OUTPUTS = {
+    "prediction_logits": "mlm_logits",
+    "seq_relationship_logits": "nsp_logits",
+    "pooler_output": "pooled_output",
+}
+
+
+def load_arrays(path):
+    """`{name: array}` of a file that tools/goldens wrote."""
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+class Golden:
+    """A model folder that transformers wrote, with the inputs and outputs of its model.
+
+    Attributes:
+        path: the folder.
+        file: its golden.npz.
+        arrays: all of that file.
+    """
+
+    def __init__(self, goldens, name):
+        self.path = os.path.join(goldens, name)
+        self.file = os.path.join(self.path, "golden.npz")
+
+    @functools.cached_property
+    def arrays(self):
+        return load_arrays(self.file)
+
+    @property
+    def batch(self):
+        """All inputs, in our names."""
+        return {ENCODER_INPUTS.get(name, name): value for name, value in under("inputs/", self.arrays).items()}
+
+    @property
+    def encoder_batch(self):
+        return {name: self.batch[name] for name in ENCODER_INPUTS.values()}
+
+    @property
+    def real(self):
+        """Where no padding is: a padded position's own vector means nothing."""
+        return self.batch["input_mask"].astype(bool)
+
+    @property
+    def outputs(self):
+        return outputs_in(self.arrays)
+
+
+def read_tensors(folder):
+    """The tensors of a model folder. An encoder's names begin with `bert.`, which transformers leaves out for a bare
+    BertModel and reads either way.
+    """
+    tensors = safetensors.numpy.load_file(os.path.join(folder, "model.safetensors"))
+    bare = "embeddings.word_embeddings.weight" in tensors
+    return {f"bert.{name}" if bare else name: value for name, value in tensors.items()}
+
+
+def under(prefix, arrays):
+    """The arrays whose names begin with `prefix`, without it."""
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
+
+
+def outputs_in(arrays):
+    return {_OUTPUTS.get(name, name): value for name, value in under("outputs/", arrays).items()}
+
+
+def run_peer(script, *arguments):
+    """Runs a command of a script of tools/goldens in a process of its own; raises where it fails."""
+    subprocess.run([sys.executable, os.path.join(TOOL, script), *map(str, arguments)], check=True)
+
+
+def write_again(folder, loaded):
+    """Writes what `keras_bert.load` gave."""
+    vocabulary, lower_case = loaded.tokenizer.vocabulary, loaded.tokenizer.lower_case
+    write_model_folder(folder, loaded.model, vocabulary, lower_case, head=loaded.head)

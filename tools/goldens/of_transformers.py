@@ -1,0 +1,184 @@
+"""What transformers computes: the folders it writes, and the outputs of their models. See `__main__.py`.
+
+python tools/goldens/of_transformers.py make FOLDER  a model folder with golden.npz for each of CASES
+python tools/goldens/of_transformers.py open JOBS    opens folders; JOBS is described at `open_folders`
+"""
+
+import json
+import os
+import sys
+
+import arrays
+import numpy as np
+import torch
+import transformers
+
+PACKAGES = ["transformers", "torch"]
+TEXT = "The cat, hé."  # Case, an accent and words in pieces.
+
+CONFIG = {
+    "vocab_size": 60,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 32,
+    "max_position_embeddings": 24,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+SMALL = {**CONFIG, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+
+
+def labelled(*labels, **fields):
+    ids = {"id2label": dict(enumerate(labels)), "label2id": {label: index for index, label in enumerate(labels)}}
+    return {**SMALL, **ids, **fields}
+
+
+CASES = {
+    "pretraining": ("BertForPreTraining", CONFIG),
+    "pretraining_gelu_new": ("BertForPreTraining", {**SMALL, "hidden_act": "gelu_new"}),
+    "encoder": ("BertModel", SMALL),
+    "spans": ("BertForQuestionAnswering", SMALL),
+    "tags": ("BertForTokenClassification", labelled("O", "B-PER", "I-PER")),
+    "choice": ("BertForMultipleChoice", SMALL),
+    "single_label": (
+        "BertForSequenceClassification",
+        labelled("against", "neutral", "for", problem_type="single_label_classification"),
+    ),
+    "multi_label": (
+        "BertForSequenceClassification",
+        labelled("sport", "politics", problem_type="multi_label_classification"),
+    ),
+    "regression": ("BertForSequenceClassification", labelled("similarity", problem_type="regression")),
+    # Of these transformers writes no problem_type, and of two labels not even their names.
+    "as_it_comes": ("BertForSequenceClassification", SMALL),
+    "three_labels": ("BertForSequenceClassification", {**SMALL, "num_labels": 3}),
+    "one_label": ("BertForSequenceClassification", {**SMALL, "num_labels": 1}),
+    "no_and_yes": ("BertForSequenceClassification", {**SMALL, "id2label": {0: "no", 1: "yes"}}),
+}
+
+
+def make(folder):
+    for seed, (name, (kind, fields)) in enumerate(CASES.items()):
+        config = transformers.BertConfig(**fields, attn_implementation="eager")
+        model = getattr(transformers, kind)(config).eval()
+        randomize(model, seed)
+        case = os.path.join(folder, name)
+        model.save_pretrained(case)
+        os.chmod(os.path.join(case, "model.safetensors"), 0o644)
+        tokenizer().save_pretrained(case)
+        inputs = random_inputs(choices=2 if kind == "BertForMultipleChoice" else None)
+        found = outputs_of(model, inputs)
+        if name == "pretraining":
+            found.update(attentions_of(model, inputs), **gradients_of(model, inputs))
+        stored = {f"inputs/{key}": value for key, value in inputs.items()}
+        stored.update({f"outputs/{key}": value for key, value in found.items()})
+        arrays.save(os.path.join(case, "golden.npz"), PACKAGES, {**stored, **tokenizer_arrays(case)})
+    with open(os.path.join(folder, "config_defaults.json"), "w", encoding="utf-8") as stream:
+        json.dump(transformers.BertConfig().to_dict(), stream, indent=2, sort_keys=True)
+
+
+def randomize(model, seed):
+    """Biases and LayerNorm too, so that none can be left out unseen."""
+    rng = np.random.default_rng(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            value = rng.normal(0.0, 0.2, parameter.shape) + name.endswith("LayerNorm.weight")
+            parameter.copy_(torch.tensor(value))
+
+
+def tokenizer():
+    letters = [chr(ord("a") + index) for index in range(26)]
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    pieces = [*special, *letters, *(f"##{letter}" for letter in letters), "the", ".", ","]
+    vocabulary = {piece: index for index, piece in enumerate(pieces)}
+    return transformers.BertTokenizer(vocab=vocabulary, model_max_length=CONFIG["max_position_embeddings"])
+
+
+def tokenizer_arrays(folder):
+    ids = transformers.AutoTokenizer.from_pretrained(folder)(TEXT, add_special_tokens=False)["input_ids"]
+    return {"text": np.array(TEXT), "text_ids": np.array(ids)}
+
+
+def random_inputs(batch=3, length=12, choices=None):
+    """Padding of several lengths and both segments; for the losses masked positions, some of weight 0."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(6, length + 1, batch * (choices or 1))
+    mask = (np.arange(length) < lengths[:, None]).astype("int32")
+    inputs = {
+        "input_ids": rng.integers(1, CONFIG["vocab_size"], mask.shape).astype("int32") * mask,
+        "attention_mask": mask,
+        "token_type_ids": (np.arange(length) >= 4).astype("int32") * mask,
+    }
+    if choices:
+        return {name: value.reshape(batch, choices, length) for name, value in inputs.items()}
+    return {
+        **inputs,
+        "masked_lm_positions": np.stack([np.sort(rng.choice(6, 3, False)) for _ in range(batch)]).astype("int32"),
+        "masked_lm_ids": rng.integers(1, CONFIG["vocab_size"], (batch, 3)).astype("int32"),
+        "masked_lm_weights": (np.arange(3) < rng.integers(1, 4, (batch, 1))).astype("float32"),
+        "next_sentence_labels": rng.integers(0, 2, batch).astype("int32"),
+    }
+
+
+def run(model, inputs, **options):
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    return model(**{name: torch.tensor(inputs[name]).long() for name in names}, **options)
+
+
+def outputs_of(model, inputs):
+    """`{name: array}`: logits of every kind; where there is no task's head, `hidden_states` stacked and the pooler."""
+    with torch.no_grad():
+        outputs = run(model, inputs)
+        if type(model).__name__ in ("BertModel", "BertForPreTraining", "BertForMaskedLM"):
+            encoded = run(model.base_model, inputs, output_hidden_states=True)
+            outputs["hidden_states"] = torch.stack(encoded.hidden_states)
+            if encoded.get("pooler_output") is not None:
+                outputs["pooler_output"] = encoded.pooler_output
+    return {name: value.numpy() for name, value in outputs.items() if name != "last_hidden_state"}
+
+
+def attentions_of(model, inputs):
+    with torch.no_grad():
+        return {"attentions": torch.stack(run(model.bert, inputs, output_attentions=True).attentions).numpy()}
+
+
+def gradients_of(model, inputs):
+    """Of the pretraining loss, the tied word embeddings' included."""
+    labels = torch.full(inputs["input_ids"].shape, -100)
+    masked = (inputs[f"masked_lm_{part}"] for part in ("positions", "ids", "weights"))
+    for row, columns in enumerate(zip(*masked)):
+        for position, label, weight in zip(*columns):
+            if weight:
+                labels[row, position] = int(label)
+    following = torch.tensor(inputs["next_sentence_labels"]).long()
+    loss = run(model, inputs, labels=labels, next_sentence_label=following).loss
+    loss.backward()
+    gradients = {f"gradients/{name}": value.grad.numpy() for name, value in model.named_parameters()}
+    return {"loss": loss.detach().numpy(), **gradients}
+
+
+def open_folders(jobs):
+    """Opens what another program wrote.
+
+    Args:
+        jobs: a JSON file, a list of objects: `folder` to open, the `kind` (a class of transformers), the `golden` whose
+            inputs it computes with, and the file `to` which arrays go: `outputs/…`, the tensors `missing`, `unexpected`
+            and `mismatched`, the `kind` it became, `labels`, `problem_type` and `text_ids`.
+    """
+    with open(jobs, encoding="utf-8") as stream:
+        jobs = json.load(stream)
+    for job in jobs:
+        kind = getattr(transformers, job["kind"])
+        model, info = kind.from_pretrained(job["folder"], output_loading_info=True)
+        golden = arrays.load(job["golden"])
+        inputs = {key.removeprefix("inputs/"): value for key, value in golden.items() if key.startswith("inputs/")}
+        found = {f"outputs/{name}": value for name, value in outputs_of(model.eval(), inputs).items()}
+        found.update({key.removesuffix("_keys"): np.array(sorted(map(str, names))) for key, names in info.items()})
+        found["kind"], found["labels"] = type(model).__name__, list(model.config.id2label.values())
+        found["problem_type"] = str(model.config.problem_type)
+        arrays.save(job["to"], PACKAGES, {**found, **tokenizer_arrays(job["folder"])})
+
+
+if __name__ == "__main__":
+    {"make": make, "open": open_folders}[sys.argv[1]](sys.argv[2])
