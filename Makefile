@@ -1,28 +1,38 @@
-# `make demo` and `make test` do everything from a fresh clone: environment, packages, run.
+# `make demo`, `make test` and `make parity` do everything from a fresh clone: environment, packages, run.
 PYTHON ?= python3
 VENV ?= .venv
+PARITY_VENV ?= .venv-parity
 PYTEST ?=
 # Most of a test's time is tracing, which keeps one core busy. A file's tests stay together: they share models.
 WORKERS ?= 2
-PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test
+.PHONY: demo test parity
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python run.py pretrain
 
-# All tests; `make test PYTEST="-m 'not slow'"` leaves out those over 20 seconds.
+# All tests, without PyTorch; `make test PYTEST="-m 'not slow'"` leaves out those over 20 seconds.
 test: $(VENV)/.installed-for-tests
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST)
 
-$(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
+# The tests that compare with other implementations, on what these compute now, and whether they open what ours writes.
+parity: $(PARITY_VENV)/.installed-for-parity
+	rm -rf $(PARITY_VENV)/goldens
+	$(PARITY_VENV)/bin/python tools/goldens $(PARITY_VENV)/goldens
+	$(PARITY_VENV)/bin/python -m pytest -m "parity or live" --goldens $(PARITY_VENV)/goldens $(PYTEST)
+
+$(VENV)/bin/python $(PARITY_VENV)/bin/python: %/bin/python:
+	$(PYTHON) -m venv $*
 
 $(VENV)/.installed: requirements.txt | $(VENV)/bin/python
-	$(PIP) -r requirements.txt
+	$(VENV)/bin/python $(PIP_INSTALL) -r requirements.txt
 	touch $@
 
-$(VENV)/.installed-for-tests: requirements.txt requirements-dev.txt requirements-parity.txt | $(VENV)/bin/python
-	$(PIP) -r requirements-dev.txt
-	$(PIP) -r requirements-parity.txt || echo "Without the packages above, the tests that compare with them are skipped."
+$(VENV)/.installed-for-tests: requirements.txt requirements-dev.txt | $(VENV)/bin/python
+	$(VENV)/bin/python $(PIP_INSTALL) -r requirements-dev.txt
+	touch $@
+
+$(PARITY_VENV)/.installed-for-parity: requirements.txt requirements-dev.txt requirements-parity.txt | $(PARITY_VENV)/bin/python
+	$(PARITY_VENV)/bin/python $(PIP_INSTALL) -r requirements-parity.txt
 	touch $@
