@@ -34,7 +34,8 @@ def imports():
             if isinstance(node, ast.Import):
                 yield from ((name, room, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module == "keras_bert":
-                yield from ((name, room, f"keras_bert.{alias.name}") for alias in node.names)
+                modules = [alias.name for alias in node.names if alias.name != "__version__"]
+                yield from ((name, room, f"keras_bert.{module}") for module in modules)
             elif isinstance(node, ast.ImportFrom):
                 yield name, room, node.module
 

@@ -180,14 +180,21 @@ class ModelFolder:
 
 
 def find_model_folder(path):
-    """`(folder, kind)` of the folder that `path` names: itself, or the `model/` of a run folder."""
-    for folder in (path, files.join(path, "model")):
-        has_config = files.is_file(files.join(folder, CONFIG))
-        # Some folders hold both kinds; the one that can be read is taken.
-        if google.is_google_folder(folder) and not (has_config and huggingface.has_weights(folder)):
-            return folder, "google"
-        if has_config:
-            return folder, "huggingface"
+    """`(folder, kind)` of the folder that `path` names: itself, or the `model/` of a run folder.
+
+    Raises:
+        UserError: no model is there, or its store cannot be read.
+    """
+    try:
+        for folder in (path, files.join(path, "model")):
+            has_config = files.is_file(files.join(folder, CONFIG))
+            # Some folders hold both kinds; the one that can be read is taken.
+            if google.is_google_folder(folder) and not (has_config and huggingface.has_weights(folder)):
+                return folder, "google"
+            if has_config:
+                return folder, "huggingface"
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}).{hub_proposal(path)}") from None
     raise UserError(
         f"{path}: needs a model folder (with {CONFIG} or {google.CONFIG}) or a run folder that holds model/. "
         f"Train one with: python run.py pretrain.{hub_proposal(path)}"

@@ -10,11 +10,11 @@ import time
 import zipfile
 
 import pytest
+from goldens import COMMITTED
 
 from keras_bert.checkpoints.torch_file import TorchFile
 from keras_bert.errors import UserError
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 CANARY = "canary"
 
 
@@ -210,10 +210,10 @@ def test_a_directory_too_large_for_the_tensors_of_any_model():
     assert "bytes in one piece" in refusal(bytes(filled))
 
 
-@pytest.mark.parametrize("name", ["golden_torch_kinds.bin", "golden_torch_kinds_legacy.bin"])
+@pytest.mark.parametrize("name", ["kinds.bin", "kinds_legacy.bin"])
 def test_damaged_files_are_read_or_refused_and_nothing_else(name):
     """Whatever bytes are changed, cut off or repeated: the error is a UserError, and a value lies inside of the file."""
-    with open(os.path.join(HERE, name), "rb") as stream:
+    with open(os.path.join(COMMITTED, "torch_save", name), "rb") as stream:
         whole = stream.read()
     chance = random.Random(0)
     outcomes = set()

@@ -12,6 +12,7 @@ import huggingface_hub.constants
 import numpy as np
 import pytest
 import safetensors.numpy
+from goldens import COMMITTED
 from hub_server import Repository, hub_server, own_cache, point_to
 from tiny import VOCABULARY
 from torch_files import BERT_CONFIG, bert_shapes, numbers
@@ -20,8 +21,7 @@ from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
 from keras_bert.errors import UserError
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NAME = "someone/tiny-bert"
 TENSORS = {name: numbers(name, shape) for name, shape in bert_shapes().items()}
 SMALL = {
@@ -194,7 +194,7 @@ def test_who_may_not_have_it_is_told_what_to_do(hub, monkeypatch):
 
 
 def golden(name):
-    with open(os.path.join(HERE, name), "rb") as stream:
+    with open(os.path.join(COMMITTED, "torch_save", name), "rb") as stream:
         return stream.read()
 
 
@@ -212,9 +212,9 @@ def shards(suffix, contents):
 @pytest.mark.parametrize(
     "weights",
     [
-        {"pytorch_model.bin": golden("golden_torch_bert.bin")},
-        {"pytorch_model.bin": golden("golden_torch_bert_legacy.bin")},
-        shards(("pytorch_model", "bin"), [golden("golden_torch_bert.bin"), golden("golden_torch_bert_legacy.bin")]),
+        {"pytorch_model.bin": golden("bert.bin")},
+        {"pytorch_model.bin": golden("bert_legacy.bin")},
+        shards(("pytorch_model", "bin"), [golden("bert.bin"), golden("bert_legacy.bin")]),
         shards(("model", "safetensors"), [safetensors.numpy.save(TENSORS, {"shard": number}) for number in "12"]),
     ],
     ids=["pickle", "old_pickle", "shards_of_pickles", "shards_of_safetensors"],
@@ -280,7 +280,7 @@ def test_a_full_disk(hub, cache, monkeypatch):
 
 def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert "Run `pip install 'bert-in-keras[hub]'`" in refusal()
+    assert "Install it with: pip install 'bert-in-keras[hub]'" in refusal()
 
 
 @pytest.mark.parametrize("name", ["hf:", "hf:a b", "hf:a/b/c", "hf:../x y", "hf:name@", "hf://owner/name"])

@@ -7,7 +7,6 @@ import struct
 import numpy as np
 import pytest
 import safetensors.numpy
-from goldens import run_peer
 from tiny import VOCABULARY, random_model, without_dropout
 
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder

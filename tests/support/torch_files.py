@@ -1,4 +1,4 @@
-"""What the files of `torch.save` in tests/checkpoints hold; tools/make_torch_files.py writes them from this."""
+"""What the files of `torch.save` in tests/goldens/torch_save hold; tools/goldens writes them from this."""
 
 import numpy as np
 

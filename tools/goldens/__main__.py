@@ -4,8 +4,8 @@
     python tools/goldens tests/goldens
 
 `make test` compares with the committed arrays and installs none of these packages; `make parity` makes the arrays
-afresh and runs the same tests on them. Made twice by the same versions, the files are equal byte for byte; each says
-the versions (`made_with`).
+afresh and runs the same tests on them. Made twice by the same versions, the files are equal byte for byte (but for
+torch_save/*_legacy.bin, where PyTorch names storages by their addresses); each .npz says the versions (`made_with`).
 
 PyTorch and TensorFlow never share a process: on Linux PyTorch brings triton, and importing triton after TensorFlow is a
 segmentation fault. So every peer computes in a process of its own, and the tests (TensorFlow) see only its files;
@@ -26,7 +26,7 @@ import os
 import subprocess
 import sys
 
-PEERS = ("of_torch.py", "of_transformers.py", "of_keras_hub.py")
+PEERS = ("of_torch.py", "of_torch_save.py", "of_transformers.py", "of_keras_hub.py")
 
 
 def main():

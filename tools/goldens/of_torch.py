@@ -1,7 +1,6 @@
 """What PyTorch computes: the losses of fine-tuning. See `__main__.py`.
 
-python tools/goldens/of_torch.py make FOLDER            the golden arrays
-python tools/goldens/of_torch.py save_bin MODEL_FOLDER  pytorch_model.bin of model.safetensors, decoder tied
+python tools/goldens/of_torch.py make FOLDER
 """
 
 import os
@@ -9,7 +8,6 @@ import sys
 
 import arrays
 import numpy as np
-import safetensors.torch
 import torch
 
 EXAMPLE_WEIGHTS = np.array([1, 1, 0, 1, 1], "float32")  # The third only fills the batch.
@@ -72,12 +70,5 @@ def tagging():
     return {f"tagging/{key}": value for key, value in values.items()}
 
 
-def save_bin(folder):
-    """The decoder shares the word embeddings' storage, as in the files of older transformers."""
-    tensors = safetensors.torch.load_file(os.path.join(folder, "model.safetensors"))
-    tensors["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"]
-    torch.save(tensors, os.path.join(folder, "pytorch_model.bin"))
-
-
 if __name__ == "__main__":
-    {"make": make, "save_bin": save_bin}[sys.argv[1]](sys.argv[2])
+    {"make": make}[sys.argv[1]](sys.argv[2])
