@@ -40,6 +40,7 @@ from keras_bert.config.heads import TASK_HEADS
 from keras_bert.config.reading import FIELD
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
+from keras_bert.program import PROGRAM
 
 # Where a head's tensors stand, if not in `CLASSIFIER`.
 _HEAD_PARTS = {SpanExtractionConfig.architecture: SPAN_HEAD, FeatureTaggingConfig.architecture: FEATURE_TAGGER}
@@ -197,7 +198,7 @@ def find_model_folder(path):
         raise UserError(f"{path}: cannot be read ({error.strerror or error}).{hub_proposal(path)}") from None
     raise UserError(
         f"{path}: needs a model folder (with {CONFIG} or {google.CONFIG}) or a run folder that holds model/. "
-        f"Train one with: python run.py pretrain.{hub_proposal(path)}"
+        f"Train one with: {PROGRAM} pretrain.{hub_proposal(path)}"
     )
 
 

@@ -22,6 +22,7 @@ from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
 from keras_bert.cli.vocab import vocab
 from keras_bert.errors import RunStopped, UserError
+from keras_bert.program import PROGRAM
 
 # What the system refuses and the user can mend.
 _USERS_ERRNO = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
@@ -93,7 +94,9 @@ def main(debug):
     """
 
 
+main.help = main.help.replace("python run.py", PROGRAM)
 for command in (
     pretrain, finetune, evaluate, predict, export, vocab, prepare, fill, embed, inspect, convert, launch,
 ):  # fmt: skip
+    command.help = command.help.replace("python run.py", PROGRAM)
     main.add_command(command)

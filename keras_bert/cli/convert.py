@@ -7,6 +7,7 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option
 from keras_bert.errors import UserError
 from keras_bert.files import is_file, list_folder
+from keras_bert.program import PROGRAM
 from keras_bert.text.vocabulary import Vocabulary
 
 
@@ -38,7 +39,7 @@ def convert(to, lower_case, model, directory):
         click.echo(f"Left out, as BERT has no such tensors: {', '.join(left_out)}.")
     if to == "google":
         _say_what_google_leaves_open(folder.tokenizer)
-    click.echo(f"Written: {directory}. Next: python run.py inspect {directory}")
+    click.echo(f"Written: {directory}. Next: {PROGRAM} inspect {directory}")
 
 
 def _say_what_google_leaves_open(tokenizer):

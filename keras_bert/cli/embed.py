@@ -67,6 +67,4 @@ def embed(context, model, source, output, pooling, max_length, batch_tokens, low
         )
     shape = ", ".join(map(str, done.shape))
     opened = f'tf.io.gfile.GFile("{output}", "rb")' if is_remote(output) else f'"{output}"'
-    click.echo(
-        f'Written: {output}, {done.texts:,} texts. Next: numpy.load({opened})["embeddings"], float32 [{shape}]'
-    )
+    click.echo(f'Written: {output}, {done.texts:,} texts. Next: numpy.load({opened})["embeddings"], float32 [{shape}]')

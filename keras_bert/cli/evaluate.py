@@ -7,6 +7,7 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import model_option, table_options, table_settings
 from keras_bert.data.noise import noise as noise_of
 from keras_bert.errors import UserError
+from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
 
 
@@ -55,4 +56,4 @@ def evaluate(context, model, split, noises, output, **data):
         click.echo(line)
     if output:
         files.write_json(output, found)
-        click.echo(f"Written: {output}. Next: python run.py predict --model {model} --input FILE --output FILE")
+        click.echo(f"Written: {output}. Next: {PROGRAM} predict --model {model} --input FILE --output FILE")

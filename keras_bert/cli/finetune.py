@@ -9,7 +9,6 @@ from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_fo
 from keras_bert.cli.options import (
     casing_option,
     chosen_init,
-    command_line,
     given,
     run_options,
     run_settings,
@@ -21,6 +20,7 @@ from keras_bert.config.features import FEATURE_TRAINING, FEATURES, feature_layer
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
+from keras_bert.program import PROGRAM, command_line
 from keras_bert.quiet import import_tensorflow
 from keras_bert.tasks.classification.glue import GLUE
 
@@ -136,7 +136,7 @@ def _one(recipe, output, seeds, sweep):
     for line in results_lines(results):
         click.echo(line)
     click.echo(
-        f"Written: {output}. Next: python run.py predict --model {output} --input FILE --output FILE   |   "
+        f"Written: {output}. Next: {PROGRAM} predict --model {output} --input FILE --output FILE   |   "
         f"tensorboard --logdir {output}"
     )
 
@@ -175,7 +175,7 @@ def _newest():
     if newest is None:
         raise UserError(
             "--init: needs a BERT, and no run in runs/ holds one. Give the folder of one (Hugging Face's or Google's) "
-            "or hf:NAME, a model of the Hugging Face hub; or train one with: python run.py pretrain"
+            f"or hf:NAME, a model of the Hugging Face hub; or train one with: {PROGRAM} pretrain"
         )
     click.echo(f"Beginning from {newest}, the newest pretraining run here; --init takes another.")
     return newest

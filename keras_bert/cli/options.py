@@ -1,9 +1,5 @@
 """Options that several commands have, and what is made of them."""
 
-import os
-import shlex
-import sys
-
 import click
 
 from keras_bert import settings
@@ -31,13 +27,6 @@ model_option = click.option(
     metavar="MODEL",
     help="A run folder, a model folder, a Hugging Face or Google folder, or hf:NAME[@REVISION] for a model on the hub.",
 )
-
-
-def command_line():
-    """What was typed, as one line, for the model card; None where another program called this one."""
-    programs = {"run.py": ["python", "run.py"], "keras-bert": ["keras-bert"]}
-    program = programs.get(os.path.basename(sys.argv[0]))
-    return shlex.join([*program, *sys.argv[1:]]) if program else None
 
 
 def chosen_init(option, overrides, recipe_file):

@@ -6,6 +6,7 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import model_option, table_options, table_settings
 from keras_bert.errors import UserError
 from keras_bert.files import exists
+from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
 
 
@@ -60,4 +61,4 @@ def predict(context, model, source, split, task, output, **data):
     if output != "-":
         for line in finetuned.problem.notes:
             click.echo(line)
-        click.echo(f"Written: {written}. Next: python run.py evaluate --model {model}")
+        click.echo(f"Written: {written}. Next: {PROGRAM} evaluate --model {model}")

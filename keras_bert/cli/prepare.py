@@ -5,6 +5,7 @@ import click
 from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.cli.options import text_option
 from keras_bert.config.pretraining import DataConfig
+from keras_bert.program import PROGRAM
 
 _DEFAULTS = DataConfig()
 
@@ -62,6 +63,6 @@ def prepare(inputs, vocab, output, cased, workers, validation_share, shard_megab
     )  # fmt: skip
     click.echo(f"{corpus.report}\n{summary}".strip())
     click.echo(
-        f"Written: {output}. Next: python run.py pretrain --config wiki_mini --data {output} "
+        f"Written: {output}. Next: {PROGRAM} pretrain --config wiki_mini --data {output} "
         f"--set model.vocab_size={len(vocabulary)}"
     )

@@ -6,11 +6,12 @@ import click
 
 from keras_bert import settings
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, chosen_init, command_line, given, run_options, run_settings
+from keras_bert.cli.options import casing_option, chosen_init, given, run_options, run_settings
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.files import shown
+from keras_bert.program import PROGRAM, command_line
 from keras_bert.quiet import import_tensorflow
 
 
@@ -75,7 +76,7 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
         return
     _show(results)
     click.echo(
-        f'Written: {folder.path}. Next: python run.py fill --model {folder.path} "…[MASK]…"   |   '
+        f'Written: {folder.path}. Next: {PROGRAM} fill --model {folder.path} "…[MASK]…"   |   '
         f"tensorboard --logdir {folder.path}"
     )
 

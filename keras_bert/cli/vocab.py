@@ -8,6 +8,7 @@ from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.cli.options import text_option
 from keras_bert.errors import UserError
 from keras_bert.files import exists
+from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
 
 
@@ -69,4 +70,4 @@ def vocab(context, inputs, size, extend, unused, cased, output):
         click.echo(str(corpus.report))
     click.echo(summary)
     given = "".join(f" --input {shlex.quote(path)}" for path in inputs) + (" --cased" if cased else "")
-    click.echo(f"Written: {output}. Next: python run.py prepare{given} --vocab {output} --output prepared")
+    click.echo(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {output} --output prepared")

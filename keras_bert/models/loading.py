@@ -20,6 +20,7 @@ from keras_bert.models.fill_mask import fill_masks
 from keras_bert.models.heads import model_with_head
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.text_embedding import BATCH_TOKENS, TextEmbedder
+from keras_bert.program import PROGRAM
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -90,7 +91,7 @@ class LoadedModel:
         if self.head:
             raise UserError(
                 f"{self.path}: needs a head for whole texts. Received: {self.head.architecture}. "
-                "Give it to serving_function (docs/serving.md), or: python run.py predict --model MODEL"
+                f"Give it to serving_function (docs/serving.md), or: {PROGRAM} predict --model MODEL"
             )
         return self.fill(texts, top_k)
 
@@ -104,7 +105,7 @@ class LoadedModel:
             held = f"a {self.head.architecture}" if self.head else "the encoder alone"
             raise UserError(
                 f"{self.path}: needs a masked LM head to fill [MASK]s, and holds {held}. "
-                "Train one on it with: python run.py pretrain --init MODEL"
+                f"Train one on it with: {PROGRAM} pretrain --init MODEL"
             )
         return fill_masks(self.model, self.tokenizer, texts, top_k)
 

@@ -10,6 +10,7 @@ from keras_bert.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.files import exists, join
 from keras_bert.models.loading import load
+from keras_bert.program import PROGRAM
 from keras_bert.tasks.problems import open_problem
 from keras_bert.tasks.question_answering.problem import N_BEST
 from keras_bert.terminal_bar import terminal_bar
@@ -113,7 +114,7 @@ def finetune_config(path, folder, data, task=None):
     if not described:
         raise UserError(
             f"{path}: needs a model that was fine-tuned here on a task. Received: one whose config.json names none. "
-            "Fine-tune one with: python run.py finetune --task NAME --init MODEL"
+            f"Fine-tune one with: {PROGRAM} finetune --task NAME --init MODEL"
         )
     config = _run_config(path)
     if config is None:

@@ -7,6 +7,7 @@ import threading
 import tensorflow as tf
 
 from keras_bert.errors import UserError
+from keras_bert.program import PROGRAM
 from keras_bert.training.rendezvous import wait_for_workers
 
 TPU_SECONDS = 120  # How long a TPU is waited for.
@@ -138,7 +139,7 @@ def _multiworker():
     if not tf_config_workers():
         raise UserError(
             "training.strategy multiworker: needs TF_CONFIG in the environment, and it is not set. On one machine: "
-            "python run.py launch --workers 2 -- pretrain …"
+            f"{PROGRAM} launch --workers 2 -- pretrain …"
         )
     gpus = tf.config.list_physical_devices("GPU")
     kinds = tf.distribute.experimental.CommunicationImplementation

@@ -1,0 +1,16 @@
+"""How this program was called, for messages that say what to run next."""
+
+import os
+import shlex
+import sys
+
+_PROGRAMS = {"run.py": "python run.py", "keras-bert": "keras-bert"}
+_CALLED = _PROGRAMS.get(os.path.basename(sys.argv[0]))
+
+# `keras-bert` where the package is installed, `python run.py` in a checkout.
+PROGRAM = _CALLED or "python run.py"
+
+
+def command_line() -> str | None:
+    """What was typed, as one line; None where another program called this one."""
+    return f"{_CALLED} {shlex.join(sys.argv[1:])}" if _CALLED else None
