@@ -126,6 +126,7 @@ def files_below(folder):
 def make_folder(path):
     """Makes a folder and those above it; one that is there is no error."""
     if is_remote(path):
+        stores.require_bucket(path)
         stores.call("makedirs", path)
     else:
         os.makedirs(path, exist_ok=True)
@@ -177,7 +178,8 @@ def move_folder(source, target, last):
 
 
 def _remove_tree(path):
-    with contextlib.suppress(FileNotFoundError):  # Never there, or gone before its turn.
+    # Never there, or gone before its turn; the latter error is Google's for the former case.
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         stores.call("rmtree", path)
 
 

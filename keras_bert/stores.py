@@ -45,6 +45,17 @@ def call(name, path, *args, **options):
         return getattr(tf.io.gfile, name)(path, *args, **options)
 
 
+def require_bucket(path):
+    """Raises `FileNotFoundError` where a path's bucket is not there: TensorFlow's `makedirs` then never ends.
+
+    It looks for the nearest folder above that is there, and above a bucket's "/" is that "/" again.
+    """
+    scheme, _, rest = os.fspath(path).partition("://")
+    bucket = rest.partition("/")[0]
+    if bucket and scheme != "ram" and not call("exists", f"{scheme}://{bucket}/"):
+        raise FileNotFoundError(errno.ENOENT, f"There is no {scheme}://{bucket}", os.fspath(path))
+
+
 @contextlib.contextmanager
 def as_os_errors(path):
     """Turns TensorFlow's errors into the `OSError` of their kind (`FileNotFoundError`, …) that names `path`.
@@ -63,13 +74,15 @@ def as_os_errors(path):
 def os_error(error, path):
     """The `OSError` that says what a `tf.errors.OpError` says: errno, one line, and `path` as its filename."""
     lines = (error.message or "").strip().splitlines()
-    line = lines[0].removesuffix(".") if lines else ""
+    line = lines[0].partition(" with body ")[0].removesuffix(".") if lines else ""
     number = next((number for text, number in _SAID.items() if text in line.lower()), None)
     if number is not None:
         return OSError(number, os.strerror(number), os.fspath(path))
     number = _ERRNO.get(error.error_code, errno.EIO)
     if number == errno.ENOTSUP and "scheme" in line:
         line = f"TensorFlow has no file system for {os.fspath(path).partition('://')[0]}://"
+    elif number in (errno.ENOENT, errno.EACCES):
+        line = f"{os.strerror(number)} ({line})" if line else ""  # Google's says 404.
     return OSError(number, line or os.strerror(number), os.fspath(path))
 
 
@@ -99,12 +112,16 @@ class _RawFile(io.RawIOBase):
             raise ValueError(f"mode: needs r, w or a. Received: {mode!r}.")
         self.name = os.fspath(path)
         self._mode = mode
-        if mode == "w" and self.name.startswith("ram://"):
+        # GFile opens at the first use, and Google's store asks later still; what cannot be opened is to be told now.
+        if mode == "r":
+            if call("stat", self.name).is_directory:
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.name)
+        elif mode == "w" and self.name.startswith("ram://"):
             _empty_in_memory(self.name)
         self._file = call("GFile", self.name, f"{mode}b")
-        with as_os_errors(self.name):
-            # GFile opens at the first use; what cannot be opened is to be told now.
-            self._file.seek(0) if mode == "r" else self._file.write(b"")
+        if mode != "r":
+            with as_os_errors(self.name):
+                self._file.write(b"")
 
     def readable(self):
         return self._mode == "r"

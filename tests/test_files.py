@@ -158,10 +158,19 @@ def test_what_a_disk_says_comes_through_tensorflow(tmp_path):
     assert caught.value.strerror == "TensorFlow has no file system for nosuch://"
 
 
+def test_a_bucket_that_is_not_there_is_told(monkeypatch):
+    """TensorFlow's makedirs looks for a folder above it for ever."""
+    asked = []
+    monkeypatch.setattr(stores, "call", lambda name, path, *_: asked.append((name, path)))
+    with pytest.raises(FileNotFoundError, match="There is no gs://bucket"):
+        files.make_folder("gs://bucket/runs/wiki")
+    assert asked == [("exists", "gs://bucket/")]
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "strerror"),
     [
-        (tf.errors.UnauthenticatedError(None, None, "no token"), PermissionError, "no token"),
+        (tf.errors.UnauthenticatedError(None, None, "no token"), PermissionError, "Permission denied (no token)"),
         (tf.errors.AlreadyExistsError(None, None, ""), FileExistsError, os.strerror(errno.EEXIST)),
         (tf.errors.DeadlineExceededError(None, None, "slow.\n\t when reading gs://b"), TimeoutError, "slow"),
         (tf.errors.DataLossError(None, None, "torn"), OSError, "torn"),
