@@ -16,6 +16,11 @@ def is_hub_name(path):
     return os.fspath(path).startswith(PREFIX)
 
 
+def is_web_address(path):
+    """Whether this is the address of a model's page, which is no folder of any store."""
+    return bool(_WEB.fullmatch(os.fspath(path)))
+
+
 def hub_repository(name):
     """The name on the hub in `hf:NAME[@REVISION]`; None for a folder."""
     return name.removeprefix(PREFIX).partition("@")[0] if name and is_hub_name(name) else None

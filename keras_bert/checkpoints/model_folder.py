@@ -10,7 +10,7 @@ import math
 from keras_bert import files, settings
 from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.hub import HubModel
-from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name
+from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name, is_web_address
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.load_report import LoadReport
@@ -186,6 +186,8 @@ def find_model_folder(path):
     Raises:
         UserError: no model is there, or its store cannot be read.
     """
+    if is_web_address(path):
+        raise UserError(f"{path}: is the address of a page, not a folder.{hub_proposal(path)}")
     try:
         for folder in (path, files.join(path, "model")):
             has_config = files.is_file(files.join(folder, CONFIG))

@@ -4,7 +4,7 @@ import math
 
 import click
 
-from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name
+from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name, is_web_address
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.names import (
     CLASSIFIER,
@@ -47,7 +47,8 @@ def inspect(model):
     Example:
       python run.py inspect base
     """
-    folder = open_model_folder(model) if is_hub_name(model) or is_folder(model) else None
+    is_model = is_hub_name(model) or is_web_address(model) or is_folder(model)
+    folder = open_model_folder(model) if is_model else None
     config = folder.config if folder else _config(model)
     for line in folder.notes if folder else ():
         click.echo(line)

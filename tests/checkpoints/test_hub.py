@@ -228,7 +228,7 @@ def test_one_form_of_the_weights_is_fetched_whichever_there_is(hub, monkeypatch,
     go_offline(monkeypatch)
     folder = open_model_folder(f"hf:{NAME}")
     check(folder)
-    last = sorted(weights)[-1] if len(weights) == 1 else sorted(weights)[1]
+    last = max(weights) if len(weights) == 1 else sorted(weights)[1]
     os.unlink(os.path.join(folder.path, last))
     refusal()
 
