@@ -19,6 +19,7 @@ from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pictures import confusion_picture, loss_picture, write_pictures
 from keras_bert.training.budget import make_budget
 from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.figures_table import Column
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.optimizer import make_optimizer
@@ -29,6 +30,7 @@ from keras_bert.training.surroundings import surroundings
 _MOST_WIDTHS = 8
 # A width more is one compilation more, which takes as long as some tens of steps.
 _STEPS_A_WIDTH = 60
+_METRICS_SHOWN = 3
 # So many at least, for a share of the time may hold hardly any: the first steps are compiled in it.
 _WARMUP_STEPS_BY_THE_CLOCK = 100
 
@@ -185,7 +187,11 @@ class Finetuning:
         def score(figures):
             return -figures[f"eval_{problem.main_metric}"]
 
-        with surroundings(self.run, self.strategy, training, self.budget, first_step, batch) as around:
+        columns = [
+            Column(name.replace("_", " ").rjust(8), name, _as_per_cent(problem.per_cent))
+            for name in problem.metric_names[:_METRICS_SHOWN]
+        ]
+        with surroundings(self.run, self.strategy, training, self.budget, first_step, batch, columns) as around:
             loop = Loop(
                 self.step, self.batches, evaluate, self.budget, settings, self.checkpoints, around,
                 score=score, is_enough=self._is_enough,
@@ -266,3 +272,7 @@ class Finetuning:
         }
         pictures["loss"] = loss_picture({self.config.name: read_metrics(self.run.metrics_file)})
         write_pictures(self.run, pictures, done)
+
+def _as_per_cent(is_already):
+    """Function (score) -> text in per cent, as the table of results has it."""
+    return lambda score: f"{score if is_already else 100 * score:.2f}"

@@ -22,7 +22,7 @@ class Surroundings:
 
 
 @contextlib.contextmanager
-def surroundings(run, strategy, training, budget, first_step, batch):
+def surroundings(run, strategy, training, budget, first_step, batch, columns=()):
     """The `Surroundings` of one process of a run, closed when the block ends.
 
     Args:
@@ -32,10 +32,11 @@ def surroundings(run, strategy, training, budget, first_step, batch):
         budget: its `StepBudget` or `TimeBudget`.
         first_step: steps done before.
         batch: function () -> (key of the batch size in the recipe, the batch size), for when memory runs out.
+        columns: of the table that is shown; see `Progress`.
     """
     is_chief, agree = worker_number(strategy) == 0, agreement(strategy)
     log = MetricsLog(run, first_step) if is_chief else NoMetricsLog()
-    progress = Progress(budget.share_done(first_step), is_chief)
+    progress = Progress(budget.share_done(first_step), is_chief, columns)
     try:
         with StopRequest(training.max_minutes, agree) as stop:
             with explained_out_of_memory(batch, strategy, training.accumulation):

@@ -17,6 +17,7 @@ from keras_bert.tasks.pretraining.readers import open_readers
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.training.budget import make_budget
 from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.figures_table import Column
 from keras_bert.training.loop import Loop
 from keras_bert.training.matmul_peak import matmul_peak
 from keras_bert.training.metrics import MetricSums, perplexity
@@ -31,6 +32,12 @@ from keras_bert.training.strategy import (
     worker_number,
 )
 from keras_bert.training.surroundings import surroundings
+
+_COLUMNS = (
+    Column("perplexity", "perplexity", "{:,.1f}".format),
+    Column("masked LM", "mlm_accuracy", "{:.1%}".format),
+    Column("next sent.", "nsp_accuracy", "{:.1%}".format),
+)
 
 
 def pretrain(config, run, report=print, command=None):
@@ -174,7 +181,7 @@ class Pretraining:
         def batch():
             return self._batch_key(loop.done)
 
-        with surroundings(self.run, self.strategy, training, self.budget, first_step, batch) as around:
+        with surroundings(self.run, self.strategy, training, self.budget, first_step, batch, _COLUMNS) as around:
             views = PretrainingViews(self, around.log, self.matmul_peak())
 
             def batches(step):
@@ -186,7 +193,8 @@ class Pretraining:
                 return self.evaluate(self._phase_of(done))
 
             def derive(done, figures):
-                return views.utilization(self._phase_of(done), figures)
+                utilization = views.utilization(self._phase_of(done), figures)
+                return {"perplexity": perplexity(figures["mlm_loss"]), **utilization}
 
             loop = Loop(self.step, batches, evaluate, self.budget, training, self.checkpoints, around, derive)
             evaluation = loop.run(first_step)
