@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 
 from keras_bert import settings
-from keras_bert.config.checks import require, require_positive
+from keras_bert.config.checks import require, require_multiple, require_positive
 from keras_bert.config.classification import PROBLEM_TYPES, SINGLE_LABEL
 from keras_bert.config.features import TAGGING_TASKS, FeaturesConfig
 from keras_bert.config.reading import LONG, TRUNCATE
@@ -103,6 +103,7 @@ class FinetuneTrainingConfig(RunConfig):
         require_positive(self, "epochs", "batch_size")
         for key in ("steps", "evaluate_every", "patience"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
+        require_multiple(self, "steps_per_loop", "steps", "evaluate_every")
         for label, weight in self.class_weights.items():
             is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
             require(is_number and weight >= 0, f"class_weights.{label}", "a number of 0 or more", weight)

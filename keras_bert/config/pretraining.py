@@ -7,7 +7,7 @@ from keras_bert import settings
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.checks import require, require_positive, require_share
 from keras_bert.config.recipes import extended_model
-from keras_bert.config.training import OptimizerConfig, TrainingConfig
+from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends
 from keras_bert.errors import UserError
 from keras_bert.files import parent
 from keras_bert.globs import expand
@@ -147,6 +147,30 @@ class PretrainConfig:
             "objective.pair",
             "none where data.source is text, which gives packed rows alone",
             self.objective.pair,
+        )
+
+        self._require_phases_of_whole_loops()
+
+    def _require_phases_of_whole_loops(self):
+        training, shares = self.training, [phase.share for phase in self.phases]
+        loop = training.steps_per_loop
+
+        def fits(steps):
+            return steps > 0 and all(end % loop == 0 for end in phase_ends(steps, shares))
+
+        if training.minutes or fits(training.steps):
+            return
+        multiples = range(loop, 1000 * loop, loop)
+        nearest = [
+            next(filter(fits, (training.steps + sign * steps for steps in multiples)), None) for sign in (-1, 1)
+        ]  # fmt: skip
+        known = " or ".join(f"{steps:,}" for steps in nearest if steps)
+        require(
+            False,
+            "training.steps",
+            f"phases that end at multiples of training.steps_per_loop ({loop}), as they do with "
+            + (f"{known} steps" if known else "other shares"),
+            training.steps,
         )
 
     def require_text(self):

@@ -1,8 +1,9 @@
 """How any model is trained: the optimiser, the devices, the length of a run."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from keras_bert.config.checks import require, require_positive
+from keras_bert.config.checks import require, require_multiple, require_positive
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
 SCHEDULES = ("linear", "cosine", "polynomial", "constant")
@@ -40,7 +41,9 @@ class RunConfig:
     """What every training has: on what it runs, and how often it logs and saves, in optimiser steps.
 
     `accumulation` computes each replica's part of a batch in that many slices, one after the other, for batches that do
-    not fit in memory; the numbers stay the same. A checkpoint is written every `checkpoint_every` steps and, at the
+    not fit in memory; the numbers stay the same. `steps_per_loop` runs that many steps in one call of the compiled
+    function, which takes the batches itself, so that a fast accelerator need not wait for Python between them; the
+    numbers stay the same, and what is due every so many steps must be due at its multiples. A checkpoint is written every `checkpoint_every` steps and, at the
     next line of the log, when the last one is `checkpoint_minutes` old (0: by steps alone); the newest
     `keep_checkpoints`, the best by validation and those of every `keep_every` steps stay. `max_minutes` ends one start
     of the run, with a checkpoint; 0 is no limit. `minutes` above 0 runs by the clock: the learning rate's way down is
@@ -55,6 +58,7 @@ class RunConfig:
     precision: str = "float32"
     jit_compile: bool = False
     accumulation: int = 1
+    steps_per_loop: int = 1
     log_every: int = 100
     checkpoint_every: int = 1_000
     checkpoint_minutes: float = 10.0
@@ -63,9 +67,10 @@ class RunConfig:
     max_minutes: float = 0.0
 
     def __post_init__(self):
-        require_positive(self, "accumulation", "log_every", "checkpoint_every", "keep_checkpoints")
+        require_positive(self, "accumulation", "steps_per_loop", "log_every", "checkpoint_every", "keep_checkpoints")
         for key in ("minutes", "checkpoint_minutes", "keep_every", "max_minutes", "seed"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
+        require_multiple(self, "steps_per_loop", "log_every", "checkpoint_every", "keep_every")
         require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)
         require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
 
@@ -87,3 +92,11 @@ class TrainingConfig(RunConfig):
         super().__post_init__()
         require_positive(self, "steps", "evaluate_every", "evaluation_examples")
         require(self.profile_at >= 0, "profile_at", "0 or more", self.profile_at)
+        require_multiple(self, "steps_per_loop", "evaluate_every", "profile_at")
+        if not self.minutes:
+            require_multiple(self, "steps_per_loop", "steps")
+
+
+def phase_ends(steps: int, shares: Sequence[float]) -> list[int]:
+    """The number of the first step after each phase, for a run of `steps` of which each phase has its share."""
+    return [round(steps * sum(shares[: index + 1])) for index in range(len(shares))]

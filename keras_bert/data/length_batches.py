@@ -85,6 +85,7 @@ class LengthBatches:
 
     Attributes:
         batches_per_epoch, examples_per_epoch, padding_share: of one epoch.
+        widths: as given.
     """
 
     def __init__(self, rows, batch_size, seed, pad_id, widths, shuffle=True):
@@ -94,6 +95,7 @@ class LengthBatches:
         self._batch_size = batch_size
         self._seed = seed
         self._pad_id = pad_id
+        self.widths = tuple(int(width) for width in widths)
         self._widths = np.asarray(widths)
         self._shuffle = shuffle
         self._most_rows = 1 if rows.group_starts is None else int(np.diff(rows.group_starts).max())

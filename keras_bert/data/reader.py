@@ -34,6 +34,7 @@ class ShardReader:
 
     Attributes:
         examples_per_epoch: int, the planned examples.
+        widths: the one sequence length of its batches, in a tuple.
         padding_share: share of their places that hold padding, in epoch 0.
         next_share: share of pairs in which B follows A, in epoch 0; None without pairs.
 
@@ -57,6 +58,7 @@ class ShardReader:
         self._vocabulary = vocabulary
         self._phase = phase
         self._seed = seed
+        self.widths = (phase.sequence_length,)
         self._has_pairs = objective.pair == "nsp"
         self._refreshes = masking.refresh == "epoch"
         self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, vocabulary, seed)

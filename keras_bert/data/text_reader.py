@@ -31,6 +31,7 @@ class TextReader:
     Attributes:
         batches_per_epoch: `sys.maxsize`.
         examples_per_epoch, next_share: None, not known here.
+        widths: the one sequence length of its batches, in a tuple.
         padding_share: share of padding in the rows of the first lines that have some.
 
     Args:
@@ -57,6 +58,7 @@ class TextReader:
         self._refreshes = masking.refresh == "epoch"
         self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, tokenizer.vocabulary, seed)
         self._seed = seed
+        self.widths = (phase.sequence_length,)
         self._validation = validation
         first = next(iter(self._rows().filter(lambda word_ids, lengths, ids: tf.size(ids) > 0).take(1)), None)
         if first is None:

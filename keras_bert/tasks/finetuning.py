@@ -1,5 +1,6 @@
 """Fine-tuning, whole: a BERT and a task → training → the best epoch by validation → model folder and results."""
 
+import copy
 import dataclasses
 import math
 import time
@@ -24,7 +25,14 @@ from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.step import Step
-from keras_bert.training.strategy import agreement, check_divisible, describe, wait_for_all, worker_number
+from keras_bert.training.step_loop import trainer
+from keras_bert.training.strategy import (
+    agreement,
+    check_divisible,
+    describe,
+    wait_for_all,
+    worker_number,
+)
 from keras_bert.training.surroundings import surroundings
 
 _MOST_WIDTHS = 8
@@ -114,8 +122,11 @@ class Finetuning:
             self.strategy, self.model, problem.objective, self.optimizer, config.optimizer.clip_norm,
             training.seed, training.jit_compile, training.accumulation,
         )  # fmt: skip
+        self.trainer = trainer(self.step, training.steps_per_loop)
         self.evaluate = Evaluator(problem, self.model, pad_id, self.strategy, training.batch_size)
-        self.batches = PhasedBatches([self.reader], self.budget, self.strategy.experimental_distribute_dataset)
+        self.batches = PhasedBatches(
+            [self.reader], self.budget, self.strategy.experimental_distribute_dataset, training.steps_per_loop
+        )
 
     def _make_optimizer(self, steps):
         settings, share = self.config.optimizer, getattr(self.budget, "share", None)
@@ -174,7 +185,9 @@ class Finetuning:
         """Trains from `first_step` to the end; returns the steps done."""
         training, problem = self.config.training, self.problem
         split = problem.dev_splits[0]
-        settings = dataclasses.replace(training, evaluate_every=training.evaluate_every or self._steps_per_epoch)
+        # A copy without the checks of settings, for the end of an epoch ends a loop wherever it falls.
+        settings = copy.copy(training)
+        settings.evaluate_every = training.evaluate_every or self._steps_per_epoch
 
         def batch():
             return "training.batch_size", training.batch_size
@@ -193,7 +206,7 @@ class Finetuning:
         ]
         with surroundings(self.run, self.strategy, training, self.budget, first_step, batch, columns) as around:
             loop = Loop(
-                self.step, self.batches, evaluate, self.budget, settings, self.checkpoints, around,
+                self.trainer, self.batches, evaluate, self.budget, settings, self.checkpoints, around,
                 score=score, is_enough=self._is_enough,
             )  # fmt: skip
             loop.run(first_step)

@@ -1,8 +1,9 @@
 """The batches of a run whose phases differ in length and batch size."""
 
 import concurrent.futures
-import itertools
 from typing import NamedTuple
+
+from keras_bert.training.step_loop import taking
 
 
 class _Visit(NamedTuple):
@@ -17,16 +18,21 @@ class _Visit(NamedTuple):
 class PhasedBatches:
     """`batch = f(step)` over phases and epochs.
 
+    With `steps_per_loop` above 1 it is `LoopBatches` of so many steps. A loop ends at the multiples of that number, and
+    where an epoch or a phase does, for each of these has an iterator of its own.
+
     Args:
-        readers: one `ShardReader` or `TextReader` a phase.
+        readers: one `ShardReader`, `TextReader` or `LengthBatches` a phase.
         budget: a `StepBudget` or `TimeBudget`, which knows the phase of every step.
         distribute: function that spreads a `tf.data.Dataset` over the replicas.
+        steps_per_loop: steps of one call.
     """
 
-    def __init__(self, readers, budget, distribute):
+    def __init__(self, readers, budget, distribute, steps_per_loop=1):
         self._readers = readers
         self._budget = budget
         self._distribute = distribute
+        self._steps_per_loop = steps_per_loop
 
     def __call__(self, first_step):
         """Yields the batches from the step numbered `first_step` to the last, starting by arithmetic."""
@@ -35,17 +41,17 @@ class PhasedBatches:
             step, visit, finished = first_step, self._visit(first_step), []
             opened = ahead.submit(self._open, visit, finished)
             while visit:
-                batches = opened.result()
+                take = opened.result()
                 expected = self._visit(step + visit.count)
                 # Dropping a finished tf.data iterator takes seconds, so the other thread holds the last reference.
-                opened, finished = ahead.submit(self._open, expected, finished), [batches]
-                for batch in itertools.islice(batches, visit.count):
-                    yield batch
-                    step += 1
-                    # By the clock a phase ends when its time is over.
-                    if self._budget.phase(step) != visit.phase:
-                        break
-                del batches
+                opened, finished = ahead.submit(self._open, expected, finished), [take]
+                end = step + visit.count
+                # By the clock a phase ends when its time is over.
+                while step < end and self._budget.phase(step) == visit.phase:
+                    count = min(end - step, self._steps_per_loop - step % self._steps_per_loop)
+                    yield take(count)
+                    step += count
+                del take
                 self._readers[visit.phase].remove_epoch(visit.epoch)
                 visit = self._visit(step)
                 if visit != expected:
@@ -65,10 +71,11 @@ class PhasedBatches:
         return _Visit(phase, epoch, first_batch, count if end is None else min(count, end - step))
 
     def _open(self, visit, finished):
-        """The iterator of a visit, None for none; then lets the finished ones go."""
-        opened = None
+        """Function (count) -> what is yielded for so many steps of a visit, None for none; lets the finished ones go."""
+        take = None
         if visit is not None:
             reader = self._readers[visit.phase]
-            opened = iter(self._distribute(reader.epoch(visit.epoch, visit.first_batch)))
+            dataset = reader.epoch(visit.epoch, visit.first_batch)
+            take = taking(iter(self._distribute(dataset)), dataset, reader.widths, self._steps_per_loop)
         finished.clear()
-        return opened
+        return take

@@ -4,6 +4,7 @@ from time import monotonic
 
 import tensorflow as tf
 
+from keras_bert.config.training import phase_ends
 from keras_bert.training.strategy import agreement, process_count
 
 
@@ -30,7 +31,7 @@ class StepBudget:
     """
 
     def __init__(self, steps, shares):
-        self._ends = [round(steps * sum(shares[: index + 1])) for index in range(len(shares))]
+        self._ends = phase_ends(steps, shares)
 
     def phase(self, step):
         """The index of the phase in which the step numbered `step` (from 0) falls; None after the last."""

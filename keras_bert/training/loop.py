@@ -5,16 +5,16 @@ import operator
 import tensorflow as tf
 
 from keras_bert.errors import RunStopped, UserError
-from keras_bert.training.metrics import MetricSums, Throughput
+from keras_bert.training.metrics import MetricSums, Throughput, each_step
 
 
 class Loop:
     """Steps, looks, saves; the same for pretraining and for every task.
 
     Args:
-        step: a `Step` with an optimiser.
-        batches: function `(first_step) -> iterator of global batches` from that step on. It starts anywhere
-            by arithmetic, so a run that goes on sees what it would have seen.
+        step: a `Step` with an optimiser, or a `StepLoop` of one.
+        batches: function `(first_step) -> iterator` from that step on, of global batches, or of `LoopBatches` for a
+            `StepLoop`. It starts anywhere by arithmetic, so a run that goes on sees what it would have seen.
         evaluate: function `(step) -> {name: number}` of validation figures.
         budget: a `StepBudget` or `TimeBudget`, which says when the run is over.
         settings: has `log_every`, `evaluate_every` and `checkpoint_every`, in steps; see `TrainingConfig`.
@@ -62,9 +62,10 @@ class Loop:
             with throughput.waiting():
                 batch = next(batches)
             result = self.step.train(batch, tf.constant(done, tf.int64))
+            del batch  # Letting go of the iterator in a `LoopBatches` takes seconds; see `PhasedBatches`.
             sums.add(result)
             throughput.add(result)
-            self.done = done = done + 1
+            self.done = done = done + result.get("steps", 1)
             is_over = self.budget.advance(done)
             self.surroundings.progress.advance(done, self.budget.share_done(done))
             stop_reason, score = self.surroundings.stop.reason(), None
@@ -75,9 +76,9 @@ class Loop:
             if logs or saves:
                 self._refuse_no_number(sums, done, result)
             if logs:
-                figures = sums.take()
-                figures["learning_rate"] = float(result["learning_rate"])
-                figures["grad_norm"] = float(result["grad_norm"])
+                figures, last = sums.take(), each_step(result)[-1]
+                figures["learning_rate"] = float(last["learning_rate"])
+                figures["grad_norm"] = float(last["grad_norm"])
                 figures.update(throughput.take())
                 self._record(done, {**figures, **self.derive(done, figures)})
             if evaluates:
@@ -110,10 +111,11 @@ class Loop:
         if index is None:
             return
         step = done - len(sums) + 1 + index
+        rate = float(each_step(result)[-1]["learning_rate"])
         saved = self.checkpoints.steps()
         good = f"The last good checkpoint is that of step {saved[-1]}." if saved else "There is no checkpoint yet."
         raise UserError(
             f"Step {step}: the loss or the gradient is no finite number any more, at a learning rate of about "
-            f"{float(result['learning_rate']):.3g}. {good} Lower optimizer.learning_rate, or raise "
+            f"{rate:.3g}. {good} Lower optimizer.learning_rate, or raise "
             "optimizer.warmup_steps, and start over with --fresh."
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 
 class MetricSums:
-    """Adds up what `Step` returns; values stay on the device until they are asked for.
+    """Adds up what `Step` and `StepLoop` return; values stay on the device until they are asked for.
 
     Args:
         terms: the terms of the objective's loss.
@@ -18,17 +18,21 @@ class MetricSums:
 
     def __init__(self, terms, begun=None):
         self._terms = terms
-        self._steps = [begun] if begun else []
+        self._results = [begun] if begun else []
 
     def add(self, result):
-        self._steps.append(result)
+        self._results.append(result)
 
     def __len__(self):
-        return len(self._steps)
+        return sum(result.get("steps", 1) for result in self._results)
+
+    def _steps(self):
+        for result in self._results:
+            yield from each_step(result)
 
     def first_not_finite(self):
         """How many steps after the last `take` a loss or the gradient stopped being a number, from 0; or None."""
-        for index, step in enumerate(self._steps):
+        for index, step in enumerate(self._steps()):
             losses = [float(step["sums"][term]["loss"]) for term in self._terms]
             if not np.isfinite([*losses, float(step.get("grad_norm", 0.0))]).all():
                 return index
@@ -41,7 +45,7 @@ class MetricSums:
         metric have the same.
         """
         totals = self.totals()
-        self._steps = []
+        self._results = []
         # Where nothing was counted the sum is 0 too. Counts may be sums of weights, so below 1.
         means = {
             (term, name): value / (totals["counts"][term] or 1.0)
@@ -56,10 +60,10 @@ class MetricSums:
 
         Added one step after the other, so that going on from totals gives what adding without a break gives.
         """
-        if not self._steps:
+        if not self._results:
             return None
         sums, counts = {}, {}
-        for step in self._steps:
+        for step in self._steps():
             for term, metrics in step["sums"].items():
                 counts[term] = counts.get(term, 0.0) + float(step["counts"][term])
                 of_term = sums.setdefault(term, {})
@@ -68,11 +72,28 @@ class MetricSums:
         return {"sums": sums, "counts": counts}
 
 
+def each_step(result: dict) -> list[dict]:
+    """The results of every step in what `Step` (one step) or `StepLoop` (values stacked over steps) returned."""
+    if "steps" not in result:
+        return [result]
+    values = _in_memory({name: value for name, value in result.items() if name != "steps"})
+    return [_at(values, step) for step in range(result["steps"])]
+
+
+def _in_memory(values):
+    return {name: _in_memory(value) if isinstance(value, dict) else np.asarray(value) for name, value in values.items()}
+
+
+def _at(values, index):
+    return {name: _at(value, index) if isinstance(value, dict) else value[index] for name, value in values.items()}
+
+
 class Throughput:
     """Examples and tokens a second, and the share of the time in which nothing ran because the data were not there.
 
     Accelerators compute a step after the call has returned. While they do, asking for the next batch costs nothing,
-    so a wait counts from the end of the step before it, which another thread sees.
+    so a wait counts from the end of the step before it, which another thread sees. The waits inside a `StepLoop` are
+    seen by nobody, so the share is left out there.
     """
 
     def __init__(self):
@@ -102,29 +123,28 @@ class Throughput:
         self._paused += time.perf_counter() - began
 
     def add(self, result):
-        self._seen.append((result["examples"], result["tokens"]))
+        self._seen.append(result)
         self._step_end = self._watch.submit(_time_when_known, result["grad_norm"])
 
     def take(self):
         """The figures since the last call."""
         # Reading the counts waits for the steps still running, so it comes before the clock is read.
-        examples = sum(int(examples) for examples, _ in self._seen)
-        tokens = sum(int(tokens) for _, tokens in self._seen)
+        steps = [step for result in self._seen for step in each_step(result)]
+        examples = sum(int(step["examples"]) for step in steps)
+        tokens = sum(int(step["tokens"]) for step in steps)
         elapsed = time.perf_counter() - self._began - self._paused
         waited = sum(
             max(end - max(began, step_end.result() if step_end else began), 0.0) for began, end, step_end in self._waits
         )
-        figures = {
-            "examples_per_second": examples / elapsed,
-            "tokens_per_second": tokens / elapsed,
-            "data_wait_fraction": waited / elapsed,
-        }
+        figures = {"examples_per_second": examples / elapsed, "tokens_per_second": tokens / elapsed}
+        if not any("steps" in result for result in self._seen):
+            figures["data_wait_fraction"] = waited / elapsed
         self._reset()
         return figures
 
 
 def _time_when_known(value):
-    float(value)
+    np.asarray(value)
     return time.perf_counter()
 
 

@@ -12,6 +12,7 @@ MAY_DIFFER = (
     "training.tpu",
     "training.max_minutes",
     "training.profile_at",
+    "training.steps_per_loop",
     "training.checkpoint_every",
     "training.checkpoint_minutes",
     "features.folder",

@@ -22,6 +22,9 @@ class Step:
         seed: of the dropout masks.
         jit_compile: compile by XLA: the whole step of one replica, of several forward and backward.
         accumulation: how many slices of a replica's batch are computed one after the other.
+
+    Attributes:
+        update: what `train` does, to be called inside another `tf.function`; see `StepLoop`.
     """
 
     def __init__(
@@ -38,10 +41,16 @@ class Step:
         # draws all bits is faster than six elementwise ones.
         self._bits = counter_bits if jit_compile else stateless_bits
         # One replica's step is one program, clipping and update in it. On several devices a reduction stands
-        # between, which does not compile; there forward and backward do.
+        # between, which does not compile; there forward and backward do. A TPU compiles whatever it runs.
+        on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        jit_compile = jit_compile and not on_tpu
         one_replica = strategy.num_replicas_in_sync == 1
         self._compiled_gradients = _compiled(self.gradients, jit_compile and not one_replica)
         self._compiled_replica = _compiled(self._train_replica, jit_compile and one_replica)
+        # TensorFlow rewrites a graph as a whole. Were the step inlined where it is called from, alone or in a loop, its
+        # sums would be added up in another order there.
+        whole = {} if on_tpu else {"_noinline": True}
+        self.update = tf.function(self._update, autograph=False, experimental_attributes=whole)
 
     @tf.function(autograph=False)
     def train(self, batch, step):
@@ -50,6 +59,9 @@ class Step:
         Returns a dict of scalars: `sums` and `counts` as the objective's, `examples` and `tokens` (padding
         not counted) of the global batch, `grad_norm` before clipping, `learning_rate`.
         """
+        return self.update(batch, step)
+
+    def _update(self, batch, step):
         return self._first_replica(self.strategy.run(self._compiled_replica, (batch, step)))
 
     @tf.function(autograph=False)

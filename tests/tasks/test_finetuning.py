@@ -75,6 +75,17 @@ def test_the_model_folder_stands_alone_and_says_the_same(run, glue):
         assert "| GLUE, sst2 | dev | 48 examples | accuracy |" in card.read()
 
 
+def test_loops_of_steps_over_batches_of_several_widths_give_the_same_numbers(run, init, glue, tmp_path, monkeypatch):
+    """An epoch has 30 batches, so that it also ends amid a loop of four; and validation is there all the same."""
+    widths, build, path = [], Finetuning.build, str(tmp_path / "run")
+    monkeypatch.setattr(Finetuning, "build", lambda self: build(self) or widths.extend(self.reader.widths))
+    config = finetune_config(init, **{"data.folder": glue, "training.steps_per_loop": 4})
+    results = FinetuningRuns(config, quiet).one(path)
+    assert len(widths) == 2
+    assert figures(path) == figures(run[0])
+    assert results["splits"] == run[1]["splits"] and results["best_step"] == run[1]["best_step"]
+
+
 def test_by_the_clock_warm_up_is_a_share_of_the_time_and_not_of_an_epoch(init, glue, tmp_path, monkeypatch):
     """A run of minutes over data of hours would never come to its learning rate."""
 

@@ -1,11 +1,16 @@
 """`batch = f(step)` across epochs and phases."""
 
+import itertools
+import types
+
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.training.budget import StepBudget, TimeBudget
 
 
 class FakeReader:
     """Batches are (name, epoch, batch)."""
+
+    widths = (8,)
 
     def __init__(self, name, batches_per_epoch):
         self.name = name
@@ -17,12 +22,19 @@ class FakeReader:
 
     def epoch(self, epoch, first_batch=0):
         assert epoch not in self.removed
-        return [(self.name, epoch, batch) for batch in range(first_batch, self.batches_per_epoch)]
+        return Batches((self.name, epoch, batch) for batch in range(first_batch, self.batches_per_epoch))
 
 
-def make_batches():
+class Batches(list):
+    """Stands for a data set."""
+
+    element_spec = types.MappingProxyType({})
+
+
+def make_batches(steps_per_loop=1):
     budget = StepBudget(50, [0.9, 0.1])
-    return PhasedBatches([FakeReader("short", 4), FakeReader("long", 3)], budget, lambda dataset: dataset)
+    readers = [FakeReader("short", 4), FakeReader("long", 3)]
+    return PhasedBatches(readers, budget, lambda dataset: dataset, steps_per_loop)
 
 
 def test_all_steps_in_order():
@@ -35,6 +47,20 @@ def test_starting_anywhere_gives_the_rest_of_the_run():
     everything = list(make_batches()(0))
     for step in range(51):
         assert list(make_batches()(step)) == everything[step:]
+
+
+def test_loops_end_at_multiples_and_where_an_epoch_or_a_phase_does():
+    """Else figures, checkpoints and the batches of a run that goes on would not fall on the same steps."""
+    everything = list(make_batches()(0))
+    for first in (0, 3, 44):
+        seen, ends, step = [], set(), first
+        for loop in make_batches(steps_per_loop=6)(first):
+            seen += itertools.islice(loop.iterator, loop.count)
+            step += loop.count
+            ends.add(step)
+        assert seen == everything[first:]
+        epochs_end = {*range(4, 45, 4), 45, 48, 50}
+        assert ends == {end for end in range(first + 1, 51) if end % 6 == 0 or end in epochs_end}
 
 
 def test_plans_of_epochs_that_are_over_are_removed():

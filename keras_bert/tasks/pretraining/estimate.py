@@ -11,6 +11,8 @@ import tensorflow as tf
 
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.metrics import each_step
+from keras_bert.training.step_loop import taking
 
 _WARM_UP_SECONDS, _TIMED_SECONDS = 3.0, 6.0
 _LEAST_STEPS = 3
@@ -106,12 +108,13 @@ class Timing:
 
 def time_phase(pretraining, phase):
     """Trains a few steps of a phase on its own batches, and evaluates once."""
-    reader = pretraining.readers.training[phase]
-    batches = iter(pretraining.distribute(reader.epoch(0).repeat()))
-    numbers = itertools.count()
+    reader, loop = pretraining.readers.training[phase], pretraining.config.training.steps_per_loop
+    dataset = reader.epoch(0).repeat()
+    take = taking(iter(pretraining.distribute(dataset)), dataset, reader.widths, loop)
+    numbers = itertools.count(0, loop)
 
     def train():
-        return pretraining.step.train(next(batches), tf.constant(next(numbers), tf.int64))
+        return pretraining.trainer.train(take(loop), tf.constant(next(numbers), tf.int64))
 
     began = time.perf_counter()
     train()  # Traces and compiles.
@@ -122,15 +125,16 @@ def time_phase(pretraining, phase):
     pretraining.evaluate(phase)  # Traces.
     began = time.perf_counter()
     pretraining.evaluate(phase)
-    return Timing(step_seconds, max(compile_seconds - step_seconds, 0.0), time.perf_counter() - began, tokens)
+    return Timing(step_seconds, max(compile_seconds - loop * step_seconds, 0.0), time.perf_counter() - began, tokens)
 
 
 def _timed(train, seconds):
-    """(seconds a step, tokens a step) over as many steps as fit, `_LEAST_STEPS` at least."""
+    """(seconds a step, tokens a step) over as many calls as fit, `_LEAST_STEPS` steps at least."""
     tokens, count, began = 0.0, 0, time.perf_counter()
     while count < _LEAST_STEPS or time.perf_counter() - began < seconds:
-        tokens += float(train()["tokens"])
-        count += 1
+        steps = each_step(train())
+        tokens += sum(float(step["tokens"]) for step in steps)
+        count += len(steps)
     return (time.perf_counter() - began) / count, tokens / count
 
 

@@ -23,6 +23,7 @@ from keras_bert.training.matmul_peak import matmul_peak
 from keras_bert.training.metrics import MetricSums, perplexity
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.step import Step
+from keras_bert.training.step_loop import trainer
 from keras_bert.training.strategy import (
     check_divisible,
     describe,
@@ -74,7 +75,7 @@ class Pretraining:
         report: takes one line of text at a time.
 
     Attributes (after `build`):
-        strategy, readers, model, optimizer, budget, batches, step: the parts of the run.
+        strategy, readers, model, optimizer, budget, batches, step, trainer: the parts of the run.
         is_chief: whether this process writes the run's files.
     """
 
@@ -135,13 +136,14 @@ class Pretraining:
             self.optimizer.build(self.model.trainable_variables)
         self.report(f"The model has {self.model.count_params():,} parameters.")
 
-        self.batches = PhasedBatches(self.readers.training, self.budget, self.distribute)
+        self.batches = PhasedBatches(self.readers.training, self.budget, self.distribute, training.steps_per_loop)
         objective = PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next)
         measured = PretrainingObjective(vocabulary.mask_id, self.readers.unigram_nats, predicts_next)
         self.step = Step(
             self.strategy, self.model, objective, self.optimizer, config.optimizer.clip_norm,
             training.seed, training.jit_compile, training.accumulation,
         )  # fmt: skip
+        self.trainer = trainer(self.step, training.steps_per_loop)
         self._evaluation_step = Step(self.strategy, self.model, measured)
 
     def distribute(self, dataset):
@@ -196,7 +198,7 @@ class Pretraining:
                 utilization = views.utilization(self._phase_of(done), figures)
                 return {"perplexity": perplexity(figures["mlm_loss"]), **utilization}
 
-            loop = Loop(self.step, batches, evaluate, self.budget, training, self.checkpoints, around, derive)
+            loop = Loop(self.trainer, batches, evaluate, self.budget, training, self.checkpoints, around, derive)
             evaluation = loop.run(first_step)
             if self.is_chief:
                 views.embeddings()

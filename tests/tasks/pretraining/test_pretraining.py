@@ -113,6 +113,19 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
 
 
+def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, straight, tmp_path, monkeypatch):
+    """Two steps a call, killed between two checkpoints, against one step a call without a stop."""
+    run = RunFolder(str(tmp_path / "run"))
+    config = recipe(corpus, **{"training.steps_per_loop": 2, "training.checkpoint_every": 4})
+    with stopped_at(6, monkeypatch):
+        pretrain(config, run, lambda line: None)
+    results = pretrain(config, run, lambda line: None)
+    assert metrics(run) == metrics(straight[0])
+    assert {**results, "seconds": 0} == {**straight[1], "seconds": 0}
+    weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
+
+
 def test_a_finished_run_says_so_and_more_steps_go_on(corpus, straight, tmp_path):
     run = RunFolder(str(tmp_path / "run"))
     pretrain(recipe(corpus, **{"training.steps": 4}), run, lambda line: None)

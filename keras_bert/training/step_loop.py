@@ -1,0 +1,142 @@
+"""Many optimiser steps in one call of a compiled function, which takes its batches itself."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from keras_bert.training.step import Step
+
+
+class LoopBatches(NamedTuple):
+    """The batches of one call: the next `count` of an iterator.
+
+    Attributes:
+        iterator: gives global batches, as `iter` of a distributed data set does.
+        count: how many of them the call takes.
+        shapes: the shapes that a global batch may have; see `batch_shapes`.
+    """
+
+    iterator: Iterator
+    count: int
+    shapes: tuple
+
+
+def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int]) -> tuple:
+    """`(((name, shape), …), …)`: the static shapes of the batches of a data set, one for each width.
+
+    Args:
+        element_spec: `{name: tf.TensorSpec}` of a global batch; what is unknown in it is the width.
+        widths: the sequence lengths that batches have.
+    """
+
+    def shape(spec, width):
+        return tuple(width if size is None else size for size in spec.shape)
+
+    return tuple(tuple((name, shape(spec, width)) for name, spec in element_spec.items()) for width in widths)
+
+
+def taking(
+    iterator: Iterator, dataset: tf.data.Dataset, widths: Iterable[int], steps_per_loop: int
+) -> Callable[[int], Any]:
+    """Function (count) -> what trains so many steps: a batch of the iterator, or `LoopBatches` where loops are of more.
+
+    Args:
+        iterator: of a distributed data set.
+        dataset: that data set, before it was distributed.
+        widths: the sequence lengths that its batches have.
+        steps_per_loop: the most steps of one call.
+    """
+    if steps_per_loop == 1:
+        return lambda count: next(iterator)
+    shapes = batch_shapes(dataset.element_spec, widths)
+    return lambda count: LoopBatches(iterator, count, shapes)
+
+
+def steps_of(batch: Any) -> int:
+    """How many steps an item takes that is given to `Step.train` or `StepLoop.train`."""
+    return batch.count if isinstance(batch, LoopBatches) else 1
+
+
+def trainer(step: Step, steps_per_loop: int) -> "Step | StepLoop":
+    """What trains by a `Step`, so many steps a call: the step itself or a `StepLoop` of it."""
+    return step if steps_per_loop == 1 else StepLoop(step)
+
+
+class StepLoop:
+    """Trains as a `Step` does, many steps a call: Python, which an accelerator may wait for, runs once for all of them.
+
+    The loop runs on the host and what it runs is the step, so the figures and the weights are those of as many calls
+    of `Step.train`, bit for bit. Batches of several widths are told apart inside, and each width keeps static shapes.
+
+    Args:
+        step: the `Step`.
+
+    Attributes:
+        objective: the step's.
+    """
+
+    def __init__(self, step: Step):
+        self._step = step
+        self._strategy = step.strategy
+        self.objective = step.objective
+        self._loops = {}
+
+    def train(self, batches: LoopBatches, step: tf.Tensor) -> dict[str, Any]:
+        """Runs the steps of a `LoopBatches`; `step` is an int64 scalar tensor, the number of steps before them.
+
+        Returns what `Step.train` does, each value [steps], and `steps`, their number.
+        """
+        if batches.shapes not in self._loops:
+            loop = functools.partial(self._loop, batches.shapes)
+            self._loops[batches.shapes] = tf.function(loop, autograph=False)
+        loop = self._loops[batches.shapes]
+        return {**loop(batches.iterator, step, tf.constant(batches.count)), "steps": batches.count}
+
+    def _loop(self, shapes, iterator, first_step, count):
+        structure = {}
+
+        def one_step(index, rows):
+            batch, step = iterator.get_next(), first_step + tf.cast(index, tf.int64)
+
+            def written(rows, shape):
+                result = self._step.update(self._shaped(batch, dict(shape)), step)
+                structure["result"] = tf.nest.map_structure(lambda value: None, result)
+                return rows.write(index, tf.stack(tf.nest.flatten(result)))
+
+            return index + 1, self._by_shape(batch, shapes, written, rows)
+
+        state = (tf.constant(0), tf.TensorArray(tf.float32, count))
+        _, rows = tf.while_loop(lambda index, rows: index < count, one_step, state, parallel_iterations=1)
+        return tf.nest.pack_sequence_as(structure["result"], tf.unstack(rows.stack(), axis=1))
+
+    def _by_shape(self, batch, shapes, function, value):
+        """`function(value, shape)` of the shape that the batch has."""
+        *others, last = shapes
+        if not others:
+            return function(value, last)
+        # The axis of the tokens is the last one whatever else there is (choices, …).
+        width = tf.shape(self._strategy.experimental_local_results(batch["input_word_ids"])[0])[-1]
+        are_it = [tf.equal(width, dict(shape)["input_word_ids"][-1]) for shape in others]
+        for shape, is_it in zip(shapes, [*are_it, ~tf.reduce_any(are_it)]):
+            # A loop of one turn or none: in a `tf.cond` a reduction over replicas does not get its keys.
+            _, value = tf.while_loop(
+                lambda is_it, value: is_it,
+                lambda is_it, value, shape=shape: (tf.constant(False), function(value, shape)),
+                (is_it, value),
+            )
+        return value
+
+    def _shaped(self, batch, shapes):
+        """The batch with the static shapes of each replica's part, which a distributed iterator may have lost."""
+        replicas = self._strategy.num_replicas_in_sync
+
+        def shaped(name, part):
+            size, *others = shapes[name]
+            return tf.ensure_shape(part, [size // replicas, *others])
+
+        return {
+            name: tf.nest.map_structure(functools.partial(shaped, name), value, expand_composites=True)
+            for name, value in batch.items()
+        }

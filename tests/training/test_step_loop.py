@@ -1,0 +1,111 @@
+"""Many steps in one call: the same numbers as one call a step, and settings that do not fit are refused."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny import pretraining_batch, tiny_config
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.training import OptimizerConfig
+from keras_bert.errors import UserError
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.training.metrics import MetricSums, Throughput
+from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.step import Step
+from keras_bert.training.step_loop import taking, trainer
+
+STEPS = 7
+
+
+def train(strategy, steps_per_loop, widths, jit_compile, accumulation):
+    """`STEPS` steps on batches whose widths alternate: (logged figures, gradient norms and rates, all variables)."""
+    config = tiny_config(num_hidden_layers=1)
+    keras.utils.set_random_seed(0)
+    with strategy.scope():
+        model = BertForPreTraining(config)
+        optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-2, warmup_steps=3), STEPS)
+        optimizer.build(model.trainable_variables)
+    step = Step(strategy, model, PretrainingObjective(4), optimizer, 0.5, 1, jit_compile, accumulation)
+    batches = [pretraining_batch(config, batch=4, seq=widths[n % len(widths)], seed=n) for n in range(STEPS)]
+    several = len(widths) > 1
+    spec = {
+        name: tf.TensorSpec([4, None] if several and name.startswith("input") else value.shape, value.dtype)
+        for name, value in batches[0].items()
+    }
+    dataset = tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=spec)
+    take = taking(iter(strategy.experimental_distribute_dataset(dataset)), dataset, widths, steps_per_loop)
+    training, sums, results, done = trainer(step, steps_per_loop), MetricSums(("mlm", "nsp")), [], 0
+    while done < STEPS:
+        count = min(steps_per_loop, STEPS - done)
+        results.append(training.train(take(count), tf.constant(done, tf.int64)))
+        sums.add(results[-1])
+        done += count
+    assert len(sums) == STEPS
+    seen = {name: np.hstack([result[name] for result in results]) for name in ("grad_norm", "learning_rate", "tokens")}
+    return sums.take(), seen, [variable.numpy() for variable in (*model.variables, *optimizer.variables)]
+
+
+@pytest.mark.parametrize(
+    ("mirrored", "widths", "jit_compile", "accumulation"),
+    [(False, (12,), False, 2), (False, (12,), True, 1), (True, (12, 16), False, 1)],
+    ids=["accumulation", "XLA", "two replicas, two widths"],
+)
+def test_a_loop_of_steps_gives_the_bits_of_single_steps(mirrored_strategy, mirrored, widths, jit_compile, accumulation):
+    """Weights, moments, sums, norms and rates; dropout is on, so every step must also draw its own masks."""
+    strategy = mirrored_strategy if mirrored else tf.distribute.OneDeviceStrategy("CPU:0")
+    single, looped = (train(strategy, loop, widths, jit_compile, accumulation) for loop in (1, 3))
+    assert looped[0] == single[0]
+    for name, values in single[1].items():
+        np.testing.assert_array_equal(looped[1][name], values)
+    for received, expected in zip(looped[2], single[2], strict=True):
+        np.testing.assert_array_equal(received, expected)
+
+
+def test_what_a_loop_hides_is_left_out():
+    """Waits inside the loop are seen by nobody: a data_wait_fraction of 0 would be a lie."""
+    throughput = Throughput()
+    throughput.add({"steps": 2, **{name: np.array([8.0, 9.0]) for name in ("examples", "tokens", "grad_norm")}})
+    assert set(throughput.take()) == {"examples_per_second", "tokens_per_second"}
+
+
+def test_no_number_inside_a_loop_is_found_at_its_step():
+    """The loop goes on to its end on weights that are no numbers; what is named must be where that began."""
+    losses = np.array([1.0, 1.0, np.nan, np.nan], "float32")
+    sums = MetricSums(("mlm",))
+    sums.add({"sums": {"mlm": {"loss": 1.0}}, "counts": {"mlm": 1.0}, "grad_norm": 1.0})
+    sums.add({"steps": 4, "sums": {"mlm": {"loss": losses}}, "counts": {"mlm": np.ones(4)}, "grad_norm": np.ones(4)})
+    assert len(sums) == 5 and sums.first_not_finite() == 3
+
+
+def pretrain_config(shares=(1.0,), **training):
+    return PretrainConfig.from_mapping(
+        {"phases": [{"share": share} for share in shares], "training": {"steps_per_loop": 20, **training}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"log_every": 25}, r"training.log_every: .*multiple of steps_per_loop \(20\).* 20 or 40. Received: 25"),
+        ({"evaluate_every": 110}, "training.evaluate_every: .* 100 or 120. Received: 110"),
+        ({"checkpoint_every": 5}, "training.checkpoint_every: .* being 20. Received: 5"),
+        ({"steps": 1005}, "training.steps: .* 1000 or 1020. Received: 1005"),
+        ({"profile_at": 50}, "training.profile_at: .* 40 or 60"),
+        ({"steps": 1020, "shares": (0.9, 0.1)}, r"training.steps: needs phases .*\(20\).* 1,000 or 1,200 steps"),
+    ],
+)
+def test_settings_that_no_loop_ends_at_are_refused(settings, line):
+    with pytest.raises(UserError, match=line):
+        pretrain_config(**settings)
+
+
+def test_settings_that_fit_are_taken():
+    pretrain_config(steps=1200, shares=(0.9, 0.1))
+    # By the clock nobody knows the steps; a loop ends where a phase does.
+    pretrain_config(minutes=5.0, steps=1005)
+    FinetuneConfig.from_mapping({"task": "sst2", "training": {"steps_per_loop": 10}})
+    with pytest.raises(UserError, match="training.evaluate_every: .* 10 or 20. Received: 15"):
+        FinetuneConfig.from_mapping({"task": "sst2", "training": {"steps_per_loop": 10, "evaluate_every": 15}})
