@@ -38,17 +38,18 @@ from keras_bert.quiet import import_tensorflow
 def pretrain(context, config, data, init, lower_case, output, seed, overrides, estimate, fresh, **run):
     """Pretrain a BERT: masked LM, and next sentence prediction unless the recipe says objective.pair: none.
 
-    Without --config, --data or --strategy this trains the demo: a small model on the documentation that comes with
-    Python. The same command resumes a run that stopped. SIGTERM and Ctrl-C save a checkpoint after the current step
-    and exit with status 75; a second signal exits at once.
+    Without --config, --data, --init or --strategy this trains the demo: a small model on the documentation that comes
+    with Python. With any of them the recipe is bert_base, and bert_base_tpu for --strategy tpu. The same command
+    resumes a run that stopped. SIGTERM and Ctrl-C save a checkpoint after the current step and exit with status 75; a
+    second signal exits at once.
 
     \b
     Example:
       python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
     """
     overrides = dict(settings.parse_override(text) for text in overrides)
-    is_real = data or run["strategy"] or init or "init" in overrides
-    recipe_file = find_config("pretrain", config or ("bert_base" if is_real else "demo"))
+    init_given = init or overrides.get("init")
+    recipe_file = find_config("pretrain", config or _default_recipe(data, init_given, run["strategy"]))
     flags = {
         **given({"data.files": list(data) or None, "training.seed": seed}),
         **run_settings(**run),
@@ -79,6 +80,12 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
         f'Written: {folder.path}. Next: {PROGRAM} fill --model {folder.path} "…[MASK]…"   |   '
         f"tensorboard --logdir {folder.path}"
     )
+
+
+def _default_recipe(data, init, strategy):
+    if strategy == "tpu":
+        return "bert_base_tpu"
+    return "bert_base" if data or strategy or init else "demo"
 
 
 def _estimate(recipe, run):

@@ -72,6 +72,14 @@ def test_bad_input_is_one_line_and_status_2(arguments, message, tmp_path, monkey
     assert len(errors) == 1 and message in errors[0]
 
 
+def test_tpu_without_a_config_takes_its_recipe_and_no_tpu_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.txt").write_text("Some text.\n", encoding="utf-8")
+    result = invoke("pretrain", "--strategy", "tpu", "--data", "text.txt")
+    assert result.exit_code == 2 and "bert_base_tpu.yaml → runs/bert_base_tpu" in result.output
+    assert "Error: training.strategy tpu: no TPU was found on this machine" in result.output.splitlines()[-1]
+
+
 def test_every_command_shows_an_example():
     for name, command in main.commands.items():
         assert f"python run.py {name}" in invoke(name, "--help").output

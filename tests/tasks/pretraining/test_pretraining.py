@@ -13,6 +13,7 @@ import tensorflow as tf
 from corpus import write_corpus
 
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.models.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
@@ -124,6 +125,24 @@ def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, 
     assert {**results, "seconds": 0} == {**straight[1], "seconds": 0}
     weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
+
+
+def test_the_recipe_for_tpus_runs_here_on_little(corpus, tmp_path):
+    """Its two phases, bfloat16, compiled, loops of steps; only sizes are changed, and the strategy."""
+    little = {f"model.{name}": value for name, value in MODEL.items()}
+    little |= {f"phases.{phase}.sequence_length": length for phase, length in enumerate((16, 32))}
+    little |= {f"phases.{phase}.batch_size": 4 for phase in (0, 1)}
+    little |= {f"phases.{phase}.max_predictions_per_seq": 3 for phase in (0, 1)}
+    little |= {"phases.0.share": 0.5, "phases.1.share": 0.5}
+    little |= {"data.files": [corpus], "data.validation_share": 0.1, "training.evaluation_examples": 16}
+    steps = {"steps_per_loop": 2, "steps": 4, "log_every": 2, "evaluate_every": 4, "checkpoint_every": 4}
+    little |= {f"training.{name}": value for name, value in steps.items()}
+    config = PretrainConfig.from_file(find_config("pretrain", "bert_base_tpu"), {**little, "training.strategy": "one"})
+    assert (config.training.precision, config.training.jit_compile) == ("bfloat16", True)
+    run = RunFolder(str(tmp_path / "run"))
+    results = pretrain(config, run, lambda line: None)
+    assert results["steps"] == 4 and np.isfinite(results["eval_loss"])
+    assert [line["step"] for line in metrics(run)] == [2, 4, 4]
 
 
 def test_a_finished_run_says_so_and_more_steps_go_on(corpus, straight, tmp_path):
