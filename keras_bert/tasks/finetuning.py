@@ -29,6 +29,7 @@ from keras_bert.training.step_loop import trainer
 from keras_bert.training.strategy import (
     agreement,
     check_divisible,
+    checkpoint_device,
     describe,
     wait_for_all,
     worker_number,
@@ -155,7 +156,7 @@ class Finetuning:
             more["frozen"] = self.model.encoder.weights
         self.checkpoints = Checkpoints(
             self.run.checkpoints, training.keep_checkpoints, training.keep_every, self.is_chief,
-            model=self.model, optimizer=self.optimizer, **more,
+            checkpoint_device(self.strategy), model=self.model, optimizer=self.optimizer, **more,
         )  # fmt: skip
         done = self.checkpoints.restore_newest(self.report)
         if done:

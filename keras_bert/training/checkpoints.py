@@ -30,16 +30,19 @@ class Checkpoints:
         keep: how many of the newest stay; the best by score stays as well.
         keep_every: those of every so many steps stay for good; 0 for none.
         is_writer: False for the workers whose copy is not kept; they write too, because TensorFlow wants all to.
+        io_device: the device whose host reads and writes the files; None for the host of each variable. See
+            `strategy.checkpoint_device`.
         **objects: what is saved (`model=…`, `optimizer=…`).
     """
 
-    def __init__(self, folder, keep, keep_every=0, is_writer=True, **objects):
+    def __init__(self, folder, keep, keep_every=0, is_writer=True, io_device=None, **objects):
         self.folder = folder
         self.keep = keep
         self.keep_every = keep_every
         self.is_writer = is_writer
         self.unlogged = None
         self._checkpoint = tf.train.Checkpoint(**objects)
+        self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
 
     def save(self, step, score=None, unlogged=None):
         """Writes the checkpoint of `step` (steps done) and drops those that need not stay.
@@ -53,7 +56,7 @@ class Checkpoints:
         """
         if not self.is_writer:
             with tempfile.TemporaryDirectory() as scratch:
-                self._checkpoint.write(files.join(scratch, "checkpoint"))
+                self._checkpoint.write(files.join(scratch, "checkpoint"), self._options)
             return
         name = f"step-{step:09d}"
         aside = files.join(self.folder, _ASIDE + name)
@@ -61,7 +64,7 @@ class Checkpoints:
             self._remove_cut_short()
             files.make_folder(aside)
             with as_os_errors(self.folder):
-                self._checkpoint.write(files.join(aside, "checkpoint"))
+                self._checkpoint.write(files.join(aside, "checkpoint"), self._options)
             sums = {entry: files.sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
             with files.atomic_write(files.join(aside, _STATE)) as stream:
                 json.dump({"step": step, "score": score, "unlogged": unlogged, "sha256": sums}, stream, indent=2)
@@ -145,7 +148,7 @@ class Checkpoints:
     def _restore(self, step):
         folder = self._path(step)
         with as_os_errors(folder):
-            status = self._checkpoint.read(files.join(folder, "checkpoint"))
+            status = self._checkpoint.read(files.join(folder, "checkpoint"), self._options)
         status.assert_existing_objects_matched()
         self.unlogged = _state(folder).get("unlogged")
         return step

@@ -58,6 +58,18 @@ def process_count(strategy):
     return len(tf_config_workers()) if _is_multiworker(strategy) else 1
 
 
+def checkpoint_device(strategy: tf.distribute.Strategy) -> str | None:
+    """The device whose host is to read and write checkpoints: this one for a TPU elsewhere, else None.
+
+    By default TensorFlow has each variable written by the machine that holds it, and a remote TPU's host knows neither
+    the paths of this machine nor its credentials. Among several workers each writes its own copy as it is.
+    """
+    if not isinstance(strategy, tf.distribute.TPUStrategy):
+        return None
+    jobs = {tf.DeviceSpec.from_string(device).job for device in strategy.extended.worker_devices}
+    return None if jobs <= {None, "localhost"} else "/job:localhost"
+
+
 def wait_for_all(strategy):
     """Returns when every process of the run has called it."""
     if _is_multiworker(strategy):

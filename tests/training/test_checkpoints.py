@@ -148,8 +148,8 @@ def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
     checkpoints.save(1)
     write = checkpoints._checkpoint.write
 
-    def full(path):
-        write(path)  # what a disk that fills up half-way leaves behind
+    def full(path, options):
+        write(path, options)  # what a disk that fills up half-way leaves behind
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
     monkeypatch.setattr(checkpoints._checkpoint, "write", full)

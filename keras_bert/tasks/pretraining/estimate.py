@@ -13,6 +13,7 @@ from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.metrics import each_step
 from keras_bert.training.step_loop import taking
+from keras_bert.training.strategy import checkpoint_device
 
 _WARM_UP_SECONDS, _TIMED_SECONDS = 3.0, 6.0
 _LEAST_STEPS = 3
@@ -140,7 +141,10 @@ def _timed(train, seconds):
 
 def time_checkpoint(pretraining):
     with tempfile.TemporaryDirectory() as folder:
-        checkpoints = Checkpoints(folder, 1, model=pretraining.model, optimizer=pretraining.optimizer)
+        checkpoints = Checkpoints(
+            folder, 1, io_device=checkpoint_device(pretraining.strategy),
+            model=pretraining.model, optimizer=pretraining.optimizer,
+        )  # fmt: skip
         began = time.perf_counter()
         checkpoints.save(0)
         return time.perf_counter() - began

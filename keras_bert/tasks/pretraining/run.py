@@ -26,6 +26,7 @@ from keras_bert.training.step import Step
 from keras_bert.training.step_loop import trainer
 from keras_bert.training.strategy import (
     check_divisible,
+    checkpoint_device,
     describe,
     make_strategy,
     process_count,
@@ -156,7 +157,7 @@ class Pretraining:
         clock = {"budget": self.budget} if training.minutes else {}
         self.checkpoints = Checkpoints(
             self.run.checkpoints, training.keep_checkpoints, training.keep_every, self.is_chief,
-            model=self.model, optimizer=self.optimizer, **clock,
+            checkpoint_device(self.strategy), model=self.model, optimizer=self.optimizer, **clock,
         )  # fmt: skip
         done = self.checkpoints.restore_newest(self.report)
         if done:

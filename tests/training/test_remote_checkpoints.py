@@ -1,0 +1,59 @@
+"""Checkpoints of variables on another machine are written and read by this one."""
+
+import socket
+import subprocess
+import sys
+import types
+
+import pytest
+import tensorflow as tf
+
+from keras_bert.training.strategy import checkpoint_device
+
+HOST = """
+import sys, tensorflow as tf
+tf.distribute.Server({"worker": [sys.argv[1]]}, job_name="worker").join()
+"""
+CLIENT = """
+import sys, tensorflow as tf
+tf.config.experimental_connect_to_host(sys.argv[1], job_name="worker")
+from keras_bert.training.checkpoints import Checkpoints
+with tf.device("/job:worker/replica:0/task:0/device:CPU:0"):
+    variable = tf.Variable([1.0, 2.0])
+checkpoints = Checkpoints("ram://run/checkpoints", 1, io_device=sys.argv[2] or None, variable=variable)
+checkpoints.save(1)
+variable.assign([0.0, 0.0])
+assert checkpoints.restore_newest(print) == 1
+print("restored", *variable.numpy(), tf.io.gfile.glob("ram://run/checkpoints/step-*/*.index"))
+"""
+
+
+def tpu_strategy(*devices):
+    """A TPUStrategy that knows its devices and nothing else; making a real one needs a TPU."""
+    strategy = object.__new__(tf.distribute.TPUStrategy)
+    strategy._extended = types.SimpleNamespace(worker_devices=devices)
+    return strategy
+
+
+def test_this_host_writes_for_a_remote_tpu_and_for_nothing_else(mirrored_strategy):
+    """The option breaks a run of several workers, which know no job named localhost."""
+    assert checkpoint_device(tpu_strategy("/job:worker/replica:0/task:0/device:TPU:0")) == "/job:localhost"
+    assert checkpoint_device(tpu_strategy("/job:localhost/replica:0/task:0/device:TPU:0")) is None
+    assert checkpoint_device(mirrored_strategy) is None
+    assert checkpoint_device(tf.distribute.OneDeviceStrategy("CPU:0")) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["/job:localhost", ""])
+def test_variables_elsewhere_are_written_into_this_process(device):
+    """`ram://` is the memory of one process: what the other one wrote there would not be seen here."""
+    with socket.socket() as opened:
+        opened.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{opened.getsockname()[1]}"
+    host = subprocess.Popen([sys.executable, "-c", HOST, address], stderr=subprocess.DEVNULL)
+    try:
+        arguments = [sys.executable, "-c", CLIENT, address, device]
+        client = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
+    finally:
+        host.kill()
+    assert ("restored 1.0 2.0" in client.stdout and ".index" in client.stdout) == bool(device), client.stderr
