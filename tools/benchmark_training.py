@@ -10,6 +10,9 @@ A step is forward, backward, clipping and AdamW, in float32 with dropout, on row
     transformers-compiled  the same under torch.compile
     transformers           as it comes: logits over the vocabulary at every position, and its own loss
     keras-hub              BertMaskedLM with its masked positions, compiled by XLA; no next sentence prediction
+    ours-fed               ours, its batches from a data set, one step a call (not by default; likewise those below)
+    ours-loop10            the same with training.steps_per_loop 10
+    ours-loop50            the same with 50
 
 Those of torch have its fused AdamW; all have the same shapes, numbers of predictions and threads. Each lives in a
 process of its own and sleeps while it is not its turn. They take turns, A B C A B C, and as a machine's speed drifts,
@@ -39,6 +42,7 @@ from keras_bert.config.recipes import find_config
 from keras_bert.models.flops import training_flops
 
 BASELINE = "transformers-gathered"
+BY_DEFAULT = [name for name in BUILDERS if not name.startswith("ours-")]
 PREDICTIONS = {128: 20, 512: 77}
 STEPS_BEFORE_THE_CLOCK, MATMUL_SIZE, MATMULS = 3, 3072, 3
 OTHERS_SHARE, ROUNDS_NEEDED = 0.10, 3
@@ -80,7 +84,7 @@ def serve(name, settings, _):
         times = _times(step, seconds, clock)
         products = [_times(lambda: matmul(MATMUL_SIZE), 0, clock)[0] for _ in range(MATMULS)]
         return {
-            "step": statistics.median(times),
+            "step": statistics.median(times) / getattr(step, "steps", 1),
             "gigaflops": 2 * MATMUL_SIZE**3 / min(products) / 1e9,
             "cpu": time.process_time() - cpu,
         }
@@ -110,7 +114,7 @@ def _times(function, seconds, clock):
     return times
 
 
-def run_rounds(shape, names, turns, seconds, threads, clock):
+def run_rounds(shape, names, turns, seconds, threads, clock, baseline):
     """`[{name: (seconds a step, GFLOP/s of a product, share of others)}]`, one dict a round."""
     contestants, rounds = {}, []
     try:
@@ -119,15 +123,15 @@ def run_rounds(shape, names, turns, seconds, threads, clock):
             contestants[name].ask(0)  # Builds and compiles; the others wait.
         for number in range(1, turns + 1):
             rounds.append({name: take_turn(contestant, seconds) for name, contestant in contestants.items()})
-            _print_round(number, rounds[-1], clock)
+            _print_round(number, rounds[-1], clock, baseline)
     finally:
         for contestant in contestants.values():
             contestant.close()
     return rounds
 
 
-def _print_round(number, turns, clock):
-    base = turns.get(BASELINE, (None,))[0]
+def _print_round(number, turns, clock, baseline):
+    base = turns.get(baseline, (None,))[0]
     shown = [f"{name} {step * 1e3:,.0f} ms" + (f" ({base / step:.2f}x)" if base else "")
              for name, (step, _, _) in turns.items()]  # fmt: skip
     others = _others(turns)
@@ -143,18 +147,18 @@ def _peak(turns):
     return max(gigaflops for _, gigaflops, _ in turns.values())
 
 
-def report(shape, rounds, clock):
+def report(shape, rounds, clock, baseline):
     quiet = [turns for turns in rounds if clock == "cpu" or _others(turns) <= OTHERS_SHARE]
     if len(quiet) < min(ROUNDS_NEEDED, len(rounds)):
         click.echo(f"  Only {len(quiet)} of {len(rounds)} rounds were undisturbed: all are counted, do not trust them.")
         quiet = rounds
-    click.echo(f"  {'':24}{'ms a step':>22}{'sequences/s':>13}{f'times {BASELINE}':>30}{'share of peak':>15}")
+    click.echo(f"  {'':24}{'ms a step':>22}{'sequences/s':>13}{f'times {baseline}':>30}{'share of peak':>15}")
     for name in rounds[0]:
         steps = [turns[name][0] for turns in quiet]
         share = statistics.median(shape.gigaflops / turns[name][0] / _peak(turns) for turns in quiet)
         ratio = ""
-        if BASELINE in rounds[0]:
-            ratio = _spread([turns[BASELINE][0] / turns[name][0] for turns in quiet], 2)
+        if baseline in rounds[0]:
+            ratio = _spread([turns[baseline][0] / turns[name][0] for turns in quiet], 2)
         click.echo(
             f"  {name:24}{_spread([step * 1e3 for step in steps], 1):>22}"
             f"{shape.batch_size / statistics.median(steps):13.1f}{ratio:>30}{share:15.0%}"
@@ -181,12 +185,13 @@ def _installed(names):
 @click.command()
 @click.option("--models", default="mini,base", show_default=True, help="Names of configs/models.")
 @click.option("--shapes", default="8x128,32x128,4x512", show_default=True, help="Batch size x tokens.")
-@click.option("--contestants", default=",".join(BUILDERS), show_default=True, help="Who takes part, in this order.")
+@click.option("--contestants", default=",".join(BY_DEFAULT), show_default=True, help="Who takes part, in this order.")
+@click.option("--baseline", default=BASELINE, show_default=True, help="To whom the others are compared.")
 @click.option("--turns", default=7, show_default=True, help="Rounds.")
 @click.option("--seconds", default=3.0, show_default=True, help="Length of a turn, one step at least.")
 @click.option("--threads", default=2, show_default=True, help="Threads of each.")
 @click.option("--clock", default="wall", show_default=True, type=click.Choice(list(CLOCKS)), help="What is counted.")
-def main(models, shapes, contestants, turns, seconds, threads, clock):
+def main(models, shapes, contestants, baseline, turns, seconds, threads, clock):
     """Prints a table for each model and shape."""
     names = list(_installed(contestants.split(",")))
     for model in models.split(","):
@@ -195,7 +200,8 @@ def main(models, shapes, contestants, turns, seconds, threads, clock):
             click.echo(
                 f"{model}, {text}, {shape.predictions} predictions a sequence, {shape.gigaflops:.1f} GFLOP a step"
             )
-            report(shape, run_rounds(shape, names, turns, seconds, threads, clock), clock)
+            rounds = run_rounds(shape, names, turns, seconds, threads, clock, baseline)
+            report(shape, rounds, clock, baseline)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 A step is forward, backward, clipping by a global norm of 1 and AdamW that spares biases and LayerNorm, with dropout at
 the config's rates, on a batch that lies in memory. `build(config, batch, threads)` returns `(step, matmul)`: `step()`
-trains once and returns the loss as a number, so the work is done; `matmul(size)` is one square product.
+trains once and returns the loss as a number, so the work is done; `matmul(size)` is one square product. Where a call
+of `step` trains more than once, `step.steps` says how often.
 """
 
+import functools
 import os
 import sys
 
@@ -34,6 +36,42 @@ def make_batch(config, batch_size, sequence_length, predictions):
 
 def build_ours(config, batch, threads):
     tf = _tensorflow(threads)
+    trainer = _our_step(config)
+    batch = {name: tf.constant(value) for name, value in batch.items()}
+    number = iter(range(10**9))
+
+    def step():
+        result = trainer.train(batch, tf.constant(next(number), tf.int64))
+        return float(result["sums"]["mlm"]["loss"])
+
+    return step, _tensorflow_matmul(tf)
+
+
+def build_ours_fed(config, batch, threads, steps_per_loop=1):
+    """The same, its batches from a data set, as the training loop has them: so many steps a call."""
+    tf = _tensorflow(threads)
+    from keras_bert.training.metrics import each_step
+    from keras_bert.training.step_loop import taking, trainer
+
+    training = trainer(_our_step(config), steps_per_loop)
+    dataset = tf.data.Dataset.from_tensors({name: tf.constant(value) for name, value in batch.items()}).repeat()
+    strategy = tf.distribute.get_strategy()
+    batches = iter(strategy.experimental_distribute_dataset(dataset.prefetch(4)))
+    take = taking(batches, dataset, batch["input_word_ids"].shape[-1:], steps_per_loop)
+    number = iter(range(0, 10**9, steps_per_loop))
+
+    def step():
+        result = training.train(take(steps_per_loop), tf.constant(next(number), tf.int64))
+        return float(each_step(result)[-1]["sums"]["mlm"]["loss"])
+
+    step.steps = steps_per_loop
+    return step, _tensorflow_matmul(tf)
+
+
+def _our_step(config):
+    """Our compiled step, to be made after `_tensorflow`."""
+    import tensorflow as tf
+
     from keras_bert.config.training import OptimizerConfig
     from keras_bert.models.pretraining import BertForPreTraining
     from keras_bert.models.pretraining_objective import PretrainingObjective
@@ -44,17 +82,8 @@ def build_ours(config, batch, threads):
     settings = OptimizerConfig(LEARNING_RATE, weight_decay=WEIGHT_DECAY, epsilon=EPSILON)
     optimizer = make_optimizer(settings, total_steps=10**6)
     optimizer.build(model.trainable_variables)
-    trainer = Step(
-        tf.distribute.get_strategy(), model, PretrainingObjective(MASK_ID), optimizer, CLIP_NORM, jit_compile=True
-    )
-    batch = {name: tf.constant(value) for name, value in batch.items()}
-    number = iter(range(10**9))
-
-    def step():
-        result = trainer.train(batch, tf.constant(next(number), tf.int64))
-        return float(result["sums"]["mlm"]["loss"])
-
-    return step, _tensorflow_matmul(tf)
+    strategy = tf.distribute.get_strategy()
+    return Step(strategy, model, PretrainingObjective(MASK_ID), optimizer, CLIP_NORM, jit_compile=True)
 
 
 def build_keras_hub(config, batch, threads):
@@ -139,9 +168,12 @@ BUILDERS = {
     "transformers-compiled": build_transformers_compiled,
     "transformers": build_transformers,
     "keras-hub": build_keras_hub,
+    "ours-fed": build_ours_fed,
+    "ours-loop10": functools.partial(build_ours_fed, steps_per_loop=10),
+    "ours-loop50": functools.partial(build_ours_fed, steps_per_loop=50),
 }
 PACKAGES = {
-    "ours": ["tensorflow", "keras"],
+    **dict.fromkeys(["ours", "ours-fed", "ours-loop10", "ours-loop50"], ["tensorflow", "keras"]),
     "keras-hub": ["tensorflow", "keras_hub"],
     **dict.fromkeys(["transformers", "transformers-gathered", "transformers-compiled"], ["torch", "transformers"]),
 }
