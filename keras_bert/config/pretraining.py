@@ -12,6 +12,8 @@ from keras_bert.errors import UserError
 from keras_bert.files import parent
 from keras_bert.globs import expand
 
+TFDS_PREFIX = "tfds:"  # Of text that is a data set of TensorFlow Datasets.
+
 SOURCES = ("files", "python_documentation", "text")
 PAIRS = ("nsp", "none")
 PACKINGS = ("document", "full")
@@ -179,7 +181,7 @@ class PretrainConfig:
             return
         if not self.data.files:
             raise UserError("data.files: needs text to train on. Received: none. Give --data FILE, folder or 'glob'.")
-        expand(self.data.files)
+        expand([name for name in self.data.files if not name.startswith(TFDS_PREFIX)])
 
     @classmethod
     def from_file(cls, path, overrides=None):

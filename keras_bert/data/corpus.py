@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from keras_bert import files
+from keras_bert.config.pretraining import TFDS_PREFIX
 from keras_bert.data.plain_text import plain_documents
 from keras_bert.data.text_lines import Unreadable, read_lines
 from keras_bert.data.wikipedia import wiki_documents
 from keras_bert.errors import UserError
 from keras_bert.globs import expand
-
-TFDS_PREFIX = "tfds:"
 
 
 @dataclass

@@ -5,11 +5,11 @@ import os
 
 import tensorflow as tf
 
+from keras_bert.config.pretraining import TFDS_PREFIX
 from keras_bert.errors import UserError
 from keras_bert.files import open_file
 from keras_bert.globs import expand
 
-TFDS_PREFIX = "tfds:"
 _LINES_AT_ONCE = 512
 _FILES_AT_ONCE = 4
 _COMPRESSED_OTHERWISE = (".bz2", ".xz", ".zip", ".zst")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.corpus import Corpus
 from keras_bert.errors import UserError
 
@@ -44,6 +45,14 @@ def test_beside_files_and_with_a_fingerprint(folder, tmp_path):
     corpus = Corpus([str(tmp_path / "*.txt"), f"tfds:{folder}:test"])
     assert list(corpus.documents())[0] == "A file." and corpus.report.documents == 11
     assert corpus.fingerprint() == [[str(tmp_path / "a.txt"), 7], ["reviews/1.0.0:test", 10]]
+
+
+def test_a_recipe_takes_it_beside_files_that_are_there(folder, tmp_path):
+    """`pretrain --data tfds:NAME` must not look for a file of that name."""
+    (tmp_path / "a.txt").write_text("A file.")
+    PretrainConfig.from_mapping({}, {"data.files": [f"tfds:{folder}", str(tmp_path / "a.txt")]}).require_text()
+    with pytest.raises(UserError, match="No file matches"):
+        PretrainConfig.from_mapping({}, {"data.files": [f"tfds:{folder}", str(tmp_path / "b.txt")]}).require_text()
 
 
 def test_the_first_string_where_there_is_no_text(tmp_path):
