@@ -25,14 +25,16 @@ parity: $(PARITY_VENV)/.installed-for-parity
 $(VENV)/bin/python $(PARITY_VENV)/bin/python: %/bin/python:
 	$(PYTHON) -m venv $*
 
-$(VENV)/.installed: requirements.txt | $(VENV)/bin/python
+REQUIREMENTS := requirements.txt $(addprefix requirements/,core.txt datasets.txt hub.txt plots.txt zh.txt)
+
+$(VENV)/.installed: $(REQUIREMENTS) | $(VENV)/bin/python
 	$(VENV)/bin/python $(PIP_INSTALL) -r requirements.txt
 	touch $@
 
-$(VENV)/.installed-for-tests: requirements.txt requirements-dev.txt | $(VENV)/bin/python
-	$(VENV)/bin/python $(PIP_INSTALL) -r requirements-dev.txt
+$(VENV)/.installed-for-tests: $(REQUIREMENTS) requirements/dev.txt | $(VENV)/bin/python
+	$(VENV)/bin/python $(PIP_INSTALL) -r requirements/dev.txt
 	touch $@
 
-$(PARITY_VENV)/.installed-for-parity: requirements.txt requirements-dev.txt requirements-parity.txt | $(PARITY_VENV)/bin/python
-	$(PARITY_VENV)/bin/python $(PIP_INSTALL) -r requirements-parity.txt
+$(PARITY_VENV)/.installed-for-parity: $(REQUIREMENTS) requirements/dev.txt requirements/parity.txt | $(PARITY_VENV)/bin/python
+	$(PARITY_VENV)/bin/python $(PIP_INSTALL) -r requirements/parity.txt
 	touch $@

@@ -1,6 +1,6 @@
 """Time of an SST-2 epoch, beside transformers' Trainer.
 
-    pip install -r requirements-bench.txt
+    pip install -r requirements/bench.txt
     python tools/benchmark_finetune.py --init MODEL --data-dir glue --examples 2048 --rounds 3
 
 The contestants train on the same sentences in batches of 32, float32, with AdamW, clipping and linear decay:

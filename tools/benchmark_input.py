@@ -1,6 +1,6 @@
 """Sequences a second of the input pipelines, beside Hugging Face's collators and a training step.
 
-    pip install -r requirements-bench.txt
+    pip install -r requirements/bench.txt
     python tools/benchmark_input.py --vocab vocab.txt 'wiki/*'
 
 The text is prepared once into shards. Then, at each length, these run in turns, and medians are printed: batches from
@@ -205,7 +205,7 @@ def main(vocab, cased, megabytes, batch_size, seconds, turns, rows, workers, fil
         import torch  # noqa: F401
         import transformers  # noqa: F401
     except ImportError as error:
-        raise click.ClickException(f"{error.name} is missing: pip install -r requirements-bench.txt") from None
+        raise click.ClickException(f"{error.name} is missing: pip install -r requirements/bench.txt") from None
     clock, second = (time.perf_counter, "second") if workers else (time.process_time, "CPU second")
     with tempfile.TemporaryDirectory() as folder:
         corpus = Corpus(folder, files, vocab, not cased, megabytes)

@@ -1,6 +1,6 @@
 """Strings in, probabilities out: the export beside transformers' pipeline and onnxruntime, on CPU.
 
-    pip install -r requirements-bench.txt
+    pip install -r requirements/bench.txt
     python tools/benchmark_serving.py --vocab vocab.txt [--models minilm,base] [--turns 7] [--seconds 2] [--threads 2]
 
 A classifier of random weights of each size is written once and opened by every contestant in a process of its own. They

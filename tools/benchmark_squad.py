@@ -1,6 +1,6 @@
 """Time of training on SQuAD's questions, windows included, beside transformers' run_qa.
 
-    pip install -r requirements-bench.txt
+    pip install -r requirements/bench.txt
     python tools/benchmark_squad.py --init MODEL --train train-v1.1.json --questions 192 --rounds 5
 
 The contestants train on the same questions, drawn from all of the file, in batches of 12 windows of 384 tokens, stride

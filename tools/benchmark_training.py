@@ -1,6 +1,6 @@
 """Time of a whole pretraining step, beside transformers' and KerasHub's.
 
-    pip install -r requirements-bench.txt
+    pip install -r requirements/bench.txt
     python tools/benchmark_training.py --models mini --shapes 8x128
 
 A step is forward, backward, clipping and AdamW, in float32 with dropout, on rows without padding. The contestants:

@@ -1,6 +1,6 @@
 """How long BERT-base takes to load, and how much memory: this package beside transformers, on the same folder.
 
-    pip install -r requirements-bench.txt
+    pip install -r requirements/bench.txt
     python tools/measure_loading.py [--folder DIR] [--rounds 5] [--format safetensors|bin|legacy-bin]
 
 Without --folder a folder of random weights of BERT-base's size is written: model.safetensors, or pytorch_model.bin in

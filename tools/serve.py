@@ -1,6 +1,6 @@
 """A model's folder behind Predict and REST, for development and tests only: one process, no batching, no security.
 
-    pip install -r requirements-dev.txt
+    pip install -r requirements/dev.txt
     python tools/serve.py served/sst2 [--port 8500] [--rest-port 8501]
 
 It answers what TensorFlow Serving answers to the same requests (PredictionService.Predict and GetModelMetadata;

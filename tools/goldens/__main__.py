@@ -1,6 +1,6 @@
 """Writes the golden arrays: what PyTorch, transformers and KerasHub compute, for the tests to compare with.
 
-    pip install -r requirements-parity.txt
+    pip install -r requirements/parity.txt
     python tools/goldens tests/goldens
 
 `make test` compares with the committed arrays and installs none of these packages; `make parity` makes the arrays
