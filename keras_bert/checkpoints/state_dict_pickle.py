@@ -2,54 +2,27 @@
 
 Nothing is unpickled: no name in the file is imported and nothing in it is called. `pickletools` splits the stream into
 opcodes; the few that `torch.save` writes for a state dict are acted on here, and the few globals that it names stand
-for functions below. Every other opcode or global is refused by name. A stream of n bytes takes a time and memory in
-proportion to n, and at most `MOST_OPCODES`.
+for the functions of `state_dict_parts`. Every other opcode or global is refused by name. Time and memory are in
+proportion to the stream's length, of which no more than `MOST_OPCODES` are read.
 """
 
 import dataclasses
 import pickletools
 
+from keras_bert.checkpoints.state_dict_parts import (
+    FUNCTIONS,
+    NAMED,
+    NamedGlobal,
+    RefusedPickleError,
+    call,
+    printable,
+    storage_of,
+)
+
 # A tensor takes some 30. This many take 30 MB at the most, whatever they are.
 MOST_OPCODES = 300_000
 # A name of a tensor, of a global or of a storage's place.
 _LONGEST_STRING = 1 << 16
-
-
-class RefusedPickleError(Exception):
-    """What in the stream is not of a state dict, in words that go on from `path: `."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Storage:
-    """A run of numbers in the file.
-
-    Attributes:
-        kind: of its numbers, as PyTorch calls the storage's class: `FloatStorage`, `UntypedStorage` (bytes), …
-        key: its name among the file's storages.
-        count: how many numbers it holds.
-    """
-
-    kind: str
-    key: str
-    count: int
-
-
-@dataclasses.dataclass(frozen=True)
-class StoredTensor:
-    """A tensor as a view of a storage, all in numbers of elements.
-
-    Attributes:
-        storage: the `Storage`.
-        offset: its first element there.
-        shape, strides: one number for each dimension.
-        dtype: PyTorch's name for its numbers where the storage is one of bytes, else None.
-    """
-
-    storage: Storage
-    offset: int
-    shape: tuple
-    strides: tuple
-    dtype: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +31,7 @@ class StateDictPickle:
 
     Attributes:
         value: of `dict` (with strings as keys), `list`, `tuple`, `str`, `int`, `float`, `bool`, `None`, `StoredTensor`
-            and `Storage`, or a private class for a global that is named and not called.
+            and `Storage`, or a `NamedGlobal` that is not called.
         storages: every `Storage` that it names.
     """
 
@@ -66,23 +39,11 @@ class StateDictPickle:
     storages: list
 
 
-@dataclasses.dataclass(frozen=True)
-class _Global:
-    """A name that the file gives, never looked up."""
-
-    name: str
-
-
 class _Mark:
     pass
 
 
 _MARK = _Mark()
-
-
-def printable(name):
-    """A name from the file for a message of one line."""
-    return name[:100] if name.isprintable() else ascii(name)[1:-1][:100]
 
 
 def read_state_dict(stream):
@@ -178,9 +139,9 @@ class _Machine:
         self.set_items([key, value])
 
     def name_global(self, name):
-        if name not in _FUNCTIONS and name not in _NAMED:
+        if name not in FUNCTIONS and name not in NAMED:
             raise RefusedPickleError(f"names {printable(name)}, which no state dict needs")
-        self.push(_Global(name))
+        self.push(NamedGlobal(name))
 
     def name_global_of_stack(self):
         name, module = self.pop(), self.pop()
@@ -190,13 +151,13 @@ class _Machine:
 
     def reduce(self):
         arguments, function = self.pop(), self.pop()
-        if type(function) is not _Global or function.name not in _FUNCTIONS or type(arguments) is not tuple:
-            called = function.name if type(function) is _Global else f"a {type(function).__name__}"
+        if type(function) is not NamedGlobal or function.name not in FUNCTIONS or type(arguments) is not tuple:
+            called = function.name if type(function) is NamedGlobal else f"a {type(function).__name__}"
             raise RefusedPickleError(f"calls {called}, which no state dict does")
-        self.push(_FUNCTIONS[function.name](*_of_length(arguments, *_LENGTHS[function.name], function.name)))
+        self.push(call(function.name, arguments))
 
     def persistent(self):
-        self.storages.append(_storage(self.pop()))
+        self.storages.append(storage_of(self.pop()))
         self.push(self.storages[-1])
 
     def build(self):
@@ -242,95 +203,3 @@ _ACTIONS = {
     "BINPERSID": lambda machine, argument: machine.persistent(),
     "BUILD": lambda machine, argument: machine.build(),
 }  # fmt: skip
-
-
-def _storage(identity):
-    """A `Storage` by what `torch.save` calls it: ("storage", class, key, device, count), in old files with a view."""
-    fits = type(identity) is tuple and len(identity) in (5, 6) and identity[0] == "storage"
-    if not fits or identity[5:] not in ((), (None,)):
-        raise RefusedPickleError("names something outside of the pickle that is no whole storage")
-    _, kind, key, _, count = identity[:5]
-    if type(kind) is not _Global or not kind.name.endswith("Storage") or type(key) is not str:
-        raise RefusedPickleError("names a storage by something else than its class and its key")
-    return Storage(kind.name.rpartition(".")[2], key, _count(count))
-
-
-def _tensor(storage, offset, shape, strides, dtype=None):
-    if type(storage) is not Storage:
-        raise RefusedPickleError("makes a tensor of something else than a storage")
-    for sizes in (shape, strides):
-        if type(sizes) is not tuple or len(sizes) > 8:
-            raise RefusedPickleError("makes a tensor whose shape is no tuple of at most 8 numbers")
-    if len(shape) != len(strides):
-        raise RefusedPickleError("makes a tensor with other strides than dimensions")
-    return StoredTensor(storage, _count(offset), tuple(map(_count, shape)), tuple(map(_count, strides)), dtype)
-
-
-def _tensor_of_bytes(storage, offset, shape, strides, _requires_grad, _hooks, dtype, *_metadata):
-    if type(dtype) is not _Global or dtype.name not in _DTYPES:
-        raise RefusedPickleError("makes a tensor of numbers that have no name")
-    return _tensor(storage, offset, shape, strides, dtype.name.removeprefix("torch."))
-
-
-def _parameter(tensor, *_):
-    if type(tensor) is not StoredTensor:
-        raise RefusedPickleError("makes a parameter of something else than a tensor")
-    return tensor
-
-
-def _size(sizes):
-    if type(sizes) is not tuple:
-        raise RefusedPickleError("makes a torch.Size of something else than a tuple")
-    return sizes
-
-
-# What may be called, by its name; these are their stand-ins.
-_FUNCTIONS = {
-    "collections.OrderedDict": dict,
-    "torch._utils._rebuild_tensor": _tensor,
-    "torch._utils._rebuild_tensor_v2": lambda storage, offset, shape, strides, *_: _tensor(
-        storage, offset, shape, strides
-    ),
-    "torch._utils._rebuild_tensor_v3": _tensor_of_bytes,
-    "torch._utils._rebuild_parameter": _parameter,
-    "torch._utils._rebuild_parameter_with_state": _parameter,
-    "torch.Size": _size,
-}
-# How many arguments they take.
-_LENGTHS = {
-    "collections.OrderedDict": (0, 0),
-    "torch._utils._rebuild_tensor": (4, 4),
-    "torch._utils._rebuild_tensor_v2": (6, 7),
-    "torch._utils._rebuild_tensor_v3": (7, 8),
-    "torch._utils._rebuild_parameter": (3, 3),
-    "torch._utils._rebuild_parameter_with_state": (4, 4),
-    "torch.Size": (1, 1),
-}
-_STORAGES = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
-_DTYPES = {
-    f"torch.{name}"
-    for name in (
-        "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32",
-        "uint64", "bool",
-    )
-}  # fmt: skip
-# What may be named and is not called.
-_NAMED = {
-    *(f"torch.{name}Storage" for name in _STORAGES),
-    "torch.UntypedStorage",
-    "torch.storage.UntypedStorage",
-    *_DTYPES,
-}
-
-
-def _count(value):
-    """A number of elements, or of a first one."""
-    if type(value) is not int or not 0 <= value < 1 << 62:
-        raise RefusedPickleError("needs a number of 0 or more for a place or a size, and has something else")
-    return value
-
-
-def _of_length(values, fewest, most, what):
-    if not fewest <= len(values) <= most:
-        raise RefusedPickleError(f"gives {what} {len(values)} arguments")
-    return values

@@ -12,7 +12,8 @@ import ml_dtypes
 import numpy as np
 
 from keras_bert import files
-from keras_bert.checkpoints.state_dict_pickle import RefusedPickleError, StoredTensor, printable, read_state_dict
+from keras_bert.checkpoints.state_dict_parts import RefusedPickleError, StoredTensor, printable
+from keras_bert.checkpoints.state_dict_pickle import read_state_dict
 from keras_bert.errors import UserError
 
 _MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
