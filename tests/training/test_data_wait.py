@@ -80,6 +80,9 @@ class Lines(list):
     def write(self, step, figures):
         self.append(figures)
 
+    def flush(self):
+        pass
+
 
 @pytest.mark.parametrize("returns_at_once", [False, True], ids=["in the call", "after the call"])
 @pytest.mark.parametrize(
