@@ -270,14 +270,16 @@ def atomic_write(path, mode="w"):
             stream.flush()
             if not is_remote(path):
                 os.fsync(stream.fileno())
-    except BaseException:
+        if is_remote(path):
+            stores.call("rename", aside, path, overwrite=True)
+        else:
+            os.replace(aside, path)
+    except BaseException as error:
         with contextlib.suppress(OSError):
             remove_file(aside)
+        if isinstance(error, OSError) and error.filename == aside:
+            error.filename = path  # As the user knows it.
         raise
-    if is_remote(path):
-        stores.call("rename", aside, path, overwrite=True)
-    else:
-        os.replace(aside, path)
 
 
 def _opened_in_new_folder(path, mode, newline):

@@ -153,6 +153,12 @@ def test_what_a_disk_says_comes_through_tensorflow(tmp_path):
     with pytest.raises(OSError) as caught, files.open_file("file:///dev/full", "w") as stream:
         stream.write("x")
     assert (caught.value.errno, caught.value.strerror) == (errno.ENOSPC, "No space left on device")
+    with pytest.raises(OSError) as caught, files.atomic_write(f"file://{tmp_path}"):
+        pass
+    assert caught.value.filename == f"file://{tmp_path}"
+    with pytest.raises(OSError) as caught, files.atomic_write("file:///sys/keras_bert"):
+        pass
+    assert caught.value.filename == "file:///sys/keras_bert"  # And not the name of what is written aside.
     with pytest.raises(OSError) as caught:
         files.exists("nosuch://bucket/run")
     assert caught.value.strerror == "TensorFlow has no file system for nosuch://"
