@@ -45,6 +45,16 @@ def mirrored_strategy():
     return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
+@pytest.fixture(scope="session", autouse=True)
+def small_matrix_products():
+    """A run times products of 2,048 rows to say how well the machine is used: a second, and no test asks how well."""
+    from keras_bert.training import matmul_peak
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(matmul_peak._SIZES, "CPU", 128)
+        yield
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--goldens",

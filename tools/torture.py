@@ -32,7 +32,7 @@ from tools.compare_runs import compare, show  # noqa: E402
 LOG_EVERY, CHECKPOINT_EVERY, EVALUATE_EVERY = 3, 5, 12
 RECIPE = {
     "model": {
-        "vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
         "intermediate_size": 64, "max_position_embeddings": 32, "hidden_dropout_prob": 0.1,
         "attention_probs_dropout_prob": 0.1,
     },

@@ -57,7 +57,7 @@ class DocumentTokenizer:
 
             tokenizer = WordPieceTokenizer(self.vocabulary, self.lower_case)
 
-            @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+            @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
             def tokenize(texts):
                 if not self.word_marks:
                     ids = tokenizer.tokenize(texts)

@@ -107,6 +107,7 @@ class LengthBatches:
     def remove_epoch(self, epoch):
         """Nothing is kept of an epoch."""
 
+    @tf.autograph.experimental.do_not_convert  # To look for control flow takes seconds, and there is none.
     def epoch(self, epoch, first_batch=0):
         """A `tf.data.Dataset` of the batches `first_batch`, `first_batch + 1`, … of an epoch.
 

@@ -48,6 +48,7 @@ class RawLines:
             self._compressions = tf.constant(["GZIP" if path.endswith(".gz") else "" for path in paths])
             self.sources = len(paths)
 
+    @tf.autograph.experimental.do_not_convert  # To look for control flow takes seconds, and there is none.
     def chunks(self, validation, order=None):
         """A `tf.data.Dataset` of one pass, in pieces of at most 512 lines of one source.
 

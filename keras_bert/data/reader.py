@@ -77,6 +77,8 @@ class ShardReader:
             )
         self._plans = Plans(plans_folder, shards, phase.sequence_length, objective, seed)
         self._plans_lock = threading.Lock()
+        # Traced once for all epochs.
+        self._batches_traced = tf.function(self._batches, autograph=False)
         self._counts = np.array(self._plans.counts, np.int64)
         self.examples_per_epoch = int(self._counts.sum())
         self.padding_share = self._plans.padding_share
@@ -119,6 +121,7 @@ class ShardReader:
     def _content_epoch(self, epoch):
         return epoch if self._refreshes else 0
 
+    @tf.autograph.experimental.do_not_convert  # To look for control flow takes seconds, and there is none.
     def _dataset(self, epoch, first_batch, batches_of):
         self.prepare_epoch(epoch)
         order = self._rng(_GROUPS_STREAM, epoch).permutation(len(self._groups))
@@ -139,7 +142,7 @@ class ShardReader:
 
         def batches_of_group(group, start, stop):
             def batches_at(numbers):
-                return self._batches(numbers, group, content_epoch)
+                return self._batches_traced(numbers, group, tf.constant(content_epoch, tf.int64))
 
             # Several batches are made at once: for the rows of one alone, starting the operations costs more than they.
             numbers = tf.data.Dataset.range(start, stop).batch(-(-_ROWS_AT_ONCE // self._phase.batch_size))

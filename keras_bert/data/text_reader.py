@@ -72,6 +72,7 @@ class TextReader:
     def remove_epoch(self, epoch):
         """Nothing is kept of an epoch."""
 
+    @tf.autograph.experimental.do_not_convert  # To look for control flow takes seconds, and there is none.
     def epoch(self, epoch, first_batch=0):
         """An endless `tf.data.Dataset` of the batches from `first_batch` on; `epoch` is 0, all epochs are in it."""
         if epoch != 0:
@@ -80,11 +81,13 @@ class TextReader:
         batches = rows.rebatch(self._phase.batch_size, drop_remainder=True).skip(first_batch)
         return self._masked(batches)
 
+    @tf.autograph.experimental.do_not_convert
     def all_batches(self):
         """A `tf.data.Dataset` of every row of the text, in order; the last batch is filled with empty rows."""
         rows = self._rows().map(lambda *row: (*row, tf.zeros_like(row[-1])))
         return self._masked(rows.rebatch(self._phase.batch_size).map(self._fill))
 
+    @tf.autograph.experimental.do_not_convert
     def _rows(self, order=None):
         """Blocks of (word ids [n, seq], lengths [n], ids [n]); an id is the same in every epoch."""
         chunks = self._lines.chunks(self._validation, order)

@@ -18,4 +18,4 @@ class Signature(NamedTuple):
 
     def traced(self):
         """The concrete function, whose inputs and outputs bear their names."""
-        return tf.function(self.function).get_concrete_function(*self.inputs)
+        return tf.function(self.function, autograph=False).get_concrete_function(*self.inputs)

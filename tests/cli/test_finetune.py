@@ -119,7 +119,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
     output = tmp_path / "glue"
     result = give(
         "finetune", "--task", "glue", "--init", place / "bert", "--data-dir", place / "glue", "--output", output,
-        *SMALL, "--steps", "1",
+        *SMALL, "--set", "input.max_length=8", "--steps", "1",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     tasks = json.loads((output / "results.json").read_text(encoding="utf-8"))["tasks"]

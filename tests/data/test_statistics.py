@@ -1,5 +1,7 @@
 """The shares of the paper in batches made of text: 15% predicted, 80/10/10, half of the pairs random."""
 
+import itertools
+
 import numpy as np
 import pytest
 from corpus import documents
@@ -16,10 +18,12 @@ from keras_bert.text.vocabulary_learning import learn_vocabulary
 def shards(tmp_path_factory):
     texts = list(documents(3000))
     tokenizer = WordPieceTokenizer(learn_vocabulary(texts[:200], 90, True))
+    sentences = [split_sentences(text) for text in texts]
+    pieces = iter(tokenizer([sentence for document in sentences for sentence in document]).to_list())
     folder = tmp_path_factory.mktemp("data") / "shards"
     with ShardWriter(folder, tokenizer.vocabulary, True) as writer:
-        for text in texts:
-            writer.add(tokenizer(split_sentences(text)).to_list())
+        for document in sentences:
+            writer.add(list(itertools.islice(pieces, len(document))))
     return tokenizer.vocabulary, ShardSet.open(folder)
 
 

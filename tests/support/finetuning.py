@@ -18,7 +18,7 @@ VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *WORDS])
 
 def write_tiny_bert(folder):
     """A pretrained model, as its folder; returns the path."""
-    model = BertForPreTraining(without_dropout(max_position_embeddings=32))
+    model = BertForPreTraining(without_dropout(max_position_embeddings=32, num_hidden_layers=1))
     random_weights(model)
     write_model_folder(str(folder), model, VOCABULARY, lower_case=True)
     return str(folder)
@@ -32,13 +32,16 @@ def spoil(folder):
 
 
 def reviews(count, seed=0):
-    """[(text, label)]: the one word that tells stands anywhere among some that do not."""
+    """[(text, label)]: the one word that tells stands anywhere among some that do not.
+
+    Of two lengths, because the model is traced for each width of a batch.
+    """
     random = np.random.default_rng(seed)
     rows = []
     for _ in range(count):
         label = int(random.integers(2))
         telling = WORDS[3 * (1 - label) + int(random.integers(3))]
-        others = [f"w{number}" for number in random.integers(0, 49, random.integers(1, 12))]
+        others = [f"w{number}" for number in random.integers(0, 49, (3, 10)[random.integers(2)])]
         others.insert(int(random.integers(len(others) + 1)), telling)
         rows.append((" ".join(others), ("negative", "positive")[label]))
     return rows

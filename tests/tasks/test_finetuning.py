@@ -44,6 +44,17 @@ def run(init, glue, tmp_path_factory):
     return path, FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).one(path)
 
 
+@pytest.fixture(scope="module")
+def one_epoch(init, glue, tmp_path_factory):
+    """(path, results, the splits that were answered) of a run of one epoch, to its end."""
+    path, asked, answers = str(tmp_path_factory.mktemp("runs") / "one_epoch"), [], Evaluator.answers
+    config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Evaluator, "answers", lambda self, split: asked.append(split) or answers(self, split))
+        results = FinetuningRuns(config, quiet).one(path)
+    return path, results, asked
+
+
 def figures(path):
     lines = read_metrics(RunFolder(path).metrics_file)
     return [{key: value for key, value in line.items() if key not in CLOCKED} for line in lines]
@@ -108,12 +119,9 @@ def test_by_the_clock_warm_up_is_a_share_of_the_time_and_not_of_an_epoch(init, g
     assert rates == pytest.approx([0.5, 1.0, 0.5])
 
 
-def test_the_dev_examples_are_answered_once_where_the_last_validation_is_the_best(init, glue, tmp_path, monkeypatch):
+def test_the_dev_examples_are_answered_once_where_the_last_validation_is_the_best(one_epoch):
     """The minutes that SQuAD's take would go by twice."""
-    asked, answers = [], Evaluator.answers
-    monkeypatch.setattr(Evaluator, "answers", lambda self, split: asked.append(split) or answers(self, split))
-    path = str(tmp_path / "run")
-    results = FinetuningRuns(finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0}), quiet).one(path)
+    path, results, asked = one_epoch
     assert asked == ["dev"]
     [validated] = [line for line in figures(path) if "eval_loss" in line]
     assert results["splits"]["dev"]["accuracy"] == validated["eval_accuracy"]
@@ -197,34 +205,35 @@ def test_a_frozen_encoder_goes_on_as_it_was(init, glue, tmp_path):
 
 
 def test_from_scratch_the_weights_are_not_those_of_init(init, glue, tmp_path):
-    config = finetune_config(init, **{"data.folder": glue, "from_scratch": True, "optimizer.learning_rate": 1e-9})
+    settings = {"from_scratch": True, "optimizer.learning_rate": 1e-9, "training.steps": 1}
+    config = finetune_config(init, **{"data.folder": glue, **settings})
     path = str(tmp_path / "run")
     FinetuningRuns(config, quiet).one(path)
     before, after = (keras_bert.load(folder).encoder.embeddings.word_embeddings.numpy() for folder in (init, path))
     assert abs(before - after).max() > 0.01
 
 
-def test_two_replicas_come_to_what_one_does(run, init, glue, tmp_path, mirrored_strategy):
-    _, expected = run
-    runs = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet, mirrored_strategy)
+def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy):
+    _, expected, _ = one_epoch
+    config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0})
+    runs = FinetuningRuns(config, quiet, mirrored_strategy)
     results = runs.one(str(tmp_path / "run"))
     assert runs.strategy.num_replicas_in_sync == 2
     assert results["splits"]["dev"]["loss"] == pytest.approx(expected["splits"]["dev"]["loss"], abs=1e-3)
     assert results["splits"]["dev"]["confusion"] == expected["splits"]["dev"]["confusion"]
 
 
-def test_out_of_a_folder_of_tfds(run, init, tmp_path):
+def test_out_of_a_folder_of_tfds(one_epoch, init, tmp_path):
     """The same sentences from TFDS give the same run."""
-    _, expected = run
+    _, expected, _ = one_epoch
     names = {"train": ("train", 240), "validation": ("dev", 48)}
     rows = {
         split: [((f"{text} ",), ("negative", "positive").index(label)) for text, label in reviews(count, len(name))]
         for split, (name, count) in names.items()
     }
     prepare(tmp_path / "tfds", "sst2", rows, labels=["negative", "positive"])
-    results = FinetuningRuns(finetune_config(init, **{"data.folder": str(tmp_path / "tfds")}), quiet).one(
-        str(tmp_path / "run")
-    )
+    config = finetune_config(init, **{"data.folder": str(tmp_path / "tfds"), "training.epochs": 1.0})
+    results = FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
     assert results["splits"] == expected["splits"]
 
 
@@ -254,13 +263,9 @@ def test_seeds_differ_and_their_median_comes_first(init, glue, tmp_path):
     )
 
 
-def test_batches_by_length_lose_nothing(init, glue, tmp_path, monkeypatch):
+def test_batches_by_length_lose_nothing(one_epoch, glue, monkeypatch):
     """Padding every row to one width gives the same loss."""
-    path = str(tmp_path / "run")
-    config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1})
-    runs = FinetuningRuns(config, quiet)
-    runs.one(path)
-    model = FinetunedModel(path, {"folder": glue})
+    model = FinetunedModel(one_epoch[0], {"folder": glue})
     by_length = model.evaluate("dev")["loss"]
     monkeypatch.setattr("keras_bert.data.length_batches.few_widths", lambda lengths: [24])
     padded = model.evaluate("dev")["loss"]

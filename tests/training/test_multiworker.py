@@ -7,8 +7,10 @@ import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from corpus import write_corpus
 
+from keras_bert.cli import main
 from keras_bert.cli.launch import first_to_fail
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -33,12 +35,13 @@ def losses(folder):
 
 
 @pytest.mark.slow
-def test_two_workers_equal_one_process_on_the_same_global_batch(tmp_path):
+def test_two_workers_equal_one_process_on_the_same_global_batch(tmp_path, monkeypatch):
     corpus = write_corpus(tmp_path / "text.txt", count=120)
     (tmp_path / "recipe.yaml").write_text(RECIPE)
     arguments = ["pretrain", "--config", "recipe.yaml", "--data", corpus]
-    alone = run(*arguments, "--output", "one", "--strategy", "one", cwd=tmp_path)
-    assert alone.returncode == 0, alone.stderr
+    monkeypatch.chdir(tmp_path)
+    alone = CliRunner().invoke(main, [*arguments, "--output", "one", "--strategy", "one"])
+    assert alone.exit_code == 0, alone.output
     together = run("launch", "--workers", "2", "--", *arguments, "--output", "two", cwd=tmp_path)
     assert together.returncode == 0, together.stderr
     assert "process 0 of 2" in together.stdout and "2 replicas" in together.stdout

@@ -146,6 +146,7 @@ class Pretraining:
         )  # fmt: skip
         self.trainer = trainer(self.step, training.steps_per_loop)
         self._evaluation_step = Step(self.strategy, self.model, measured)
+        self._validation = {}
 
     def distribute(self, dataset):
         """A `tf.data.Dataset` spread over the replicas."""
@@ -169,13 +170,18 @@ class Pretraining:
 
     def evaluate(self, phase):
         """`{name: figure}` of the held-out documents, in rows of the phase numbered `phase`."""
-        wanted = -(-self.config.training.evaluation_examples // self.config.phases[phase].batch_size)
-        dataset = self.readers.validation[phase].all_batches().take(wanted)
         sums = MetricSums(self.step.objective.terms)
-        for batch in self.distribute(dataset):
+        for batch in self._validation_batches(phase):
             sums.add(self._evaluation_step.evaluate(batch))
         figures = {f"eval_{name}": value for name, value in sums.take().items()}
         return {**figures, "eval_perplexity": perplexity(figures["eval_mlm_loss"])}
+
+    def _validation_batches(self, phase):
+        """The same at every validation, so that their graph is built once."""
+        if phase not in self._validation:
+            wanted = -(-self.config.training.evaluation_examples // self.config.phases[phase].batch_size)
+            self._validation[phase] = self.distribute(self.readers.validation[phase].all_batches().take(wanted))
+        return self._validation[phase]
 
     def train(self, first_step):
         """Trains from `first_step` to the end; returns the steps done and the last validation figures."""

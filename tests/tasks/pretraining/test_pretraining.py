@@ -1,10 +1,12 @@
 """Pretraining end to end on generated text: it learns, it can be stopped, and it says what is wrong."""
 
 import contextlib
+import functools
 import itertools
 import json
 import operator
 import os
+import shutil
 
 import keras
 import numpy as np
@@ -76,9 +78,21 @@ def stopped_at(step, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def straight(corpus, tmp_path_factory):
-    run = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight"))
-    return run, pretrain(recipe(corpus), run, lambda line: None)
+def told(corpus, tmp_path_factory):
+    """(run folder, results, lines said) of a run that nothing stops."""
+    run, said = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight")), []
+    return run, pretrain(recipe(corpus), run, said.append), said
+
+
+@pytest.fixture(scope="module")
+def straight(told):
+    return told[:2]
+
+
+@pytest.fixture
+def finished(straight, tmp_path):
+    """A copy of that run, to go on with."""
+    return RunFolder(shutil.copytree(straight[0].path, str(tmp_path / "run")))
 
 
 def test_a_run_writes_what_it_promises(straight):
@@ -145,18 +159,16 @@ def test_the_recipe_for_tpus_runs_here_on_little(corpus, tmp_path):
     assert [line["step"] for line in metrics(run)] == [2, 4, 4]
 
 
-def test_a_finished_run_says_so_and_more_steps_go_on(corpus, straight, tmp_path):
-    run = RunFolder(str(tmp_path / "run"))
-    pretrain(recipe(corpus, **{"training.steps": 4}), run, lambda line: None)
+def test_a_finished_run_says_so_and_more_steps_go_on(corpus, finished):
     said = []
-    pretrain(recipe(corpus, **{"training.steps": 4}), run, said.append)
-    assert len(said) == 1 and "is finished: 4 steps" in said[0]
+    pretrain(recipe(corpus), finished, said.append)
+    assert len(said) == 1 and "is finished: 12 steps" in said[0]
     # Versions without runs by the clock wrote no minutes.
-    run.write_results({key: value for key, value in run.results().items() if key != "minutes"})
-    pretrain(recipe(corpus, **{"training.steps": 4}), run, said.append)
-    assert len(said) == 2 and "is finished: 4 steps" in said[1]
-    assert pretrain(recipe(corpus, **{"training.steps": 6}), run, said.append)["steps"] == 6
-    assert "Going on from step 4." in said
+    finished.write_results({key: value for key, value in finished.results().items() if key != "minutes"})
+    pretrain(recipe(corpus), finished, said.append)
+    assert len(said) == 2 and "is finished: 12 steps" in said[1]
+    assert pretrain(recipe(corpus, **{"training.steps": 14}), finished, said.append)["steps"] == 14
+    assert "Going on from step 12." in said
 
 
 def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
@@ -229,13 +241,12 @@ def test_a_run_by_the_clock_ends_on_time_and_is_then_finished(corpus, tmp_path, 
 
 
 @pytest.mark.slow
-def test_the_masked_lm_learns(corpus, tmp_path):
+def test_the_masked_lm_learns(tmp_path):
     """After 300 steps much of the grammar is known: far below the unigram where nothing shows through."""
+    corpus = write_corpus(tmp_path / "text.txt", 1500)  # Three epochs: to open one takes as long as its steps.
     settings = {
-        "model.hidden_size": 64,
-        "model.num_hidden_layers": 2,
         "phases.0.batch_size": 32,
-        "optimizer.learning_rate": 5e-3,
+        "optimizer.learning_rate": 1e-2,
         "optimizer.warmup_steps": 30,
         "training.steps": 300,
         "training.log_every": 50,
@@ -255,15 +266,13 @@ def test_a_vocabulary_of_another_size_is_refused(corpus, tmp_path):
         pretrain(recipe(corpus, **{"vocabulary.file": str(path)}), RunFolder(str(tmp_path / "run")), lambda line: None)
 
 
-def test_an_altered_shard_is_refused_before_the_first_step(corpus, tmp_path):
-    run = RunFolder(str(tmp_path / "run"))
-    pretrain(recipe(corpus, **{"training.steps": 2}), run, lambda line: None)
-    path = os.path.join(run.data, "shards", "train", "00000.tokens")
+def test_an_altered_shard_is_refused_before_the_first_step(corpus, finished):
+    path = os.path.join(finished.data, "shards", "train", "00000.tokens")
     content = bytearray(open(path, "rb").read())
     content[10] ^= 1
     open(path, "wb").write(content)
     with pytest.raises(UserError, match="00000.tokens: is not the file"):
-        pretrain(recipe(corpus, **{"training.steps": 4}), run, lambda line: None)
+        pretrain(recipe(corpus, **{"training.steps": 14}), finished, lambda line: None)
 
 
 def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
@@ -288,12 +297,22 @@ def test_a_batch_that_does_not_divide_is_refused(corpus, tmp_path, monkeypatch, 
 PACKED = {"objective.pair": "none", "training.steps": 6, "training.checkpoint_every": 2}
 
 
+@pytest.fixture(scope="module")
+def packed(corpus, tmp_path_factory):
+    """A function: (run folder, results, lines said) of the masked LM alone, by the source of its data."""
+
+    @functools.cache
+    def run_on(source):
+        run, said = RunFolder(str(tmp_path_factory.mktemp("packed") / source)), []
+        return run, pretrain(recipe(corpus, **PACKED, **{"data.source": source}), run, said.append), said
+
+    return run_on
+
+
 @pytest.mark.parametrize("source", ["files", "text"])
-def test_the_masked_lm_alone(corpus, tmp_path, source):
+def test_the_masked_lm_alone(packed, source):
     """Packed rows from shards and from raw text: no figure of the next sentence, and the heads stay as they began."""
-    run = RunFolder(str(tmp_path / "run"))
-    said = []
-    results = pretrain(recipe(corpus, **PACKED, **{"data.source": source}), run, said.append)
+    run, results, said = packed(source)
     lines = metrics(run)
     assert lines and not any("nsp" in name for line in lines for name in line)
     assert all(line["loss"] == line["mlm_loss"] for line in lines if "loss" in line)
@@ -309,10 +328,10 @@ def test_the_masked_lm_alone(corpus, tmp_path, source):
     assert not np.array_equal(trained.mlm_head.get_weights()[0], fresh.mlm_head.get_weights()[0])
 
 
-def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corpus, tmp_path, monkeypatch):
+def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corpus, packed, tmp_path, monkeypatch):
     config = recipe(corpus, **PACKED, **{"data.source": "text"})
-    straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
-    expected = pretrain(config, straight, lambda line: None)
+    straight, expected, _ = packed("text")
+    stopped = RunFolder(str(tmp_path / "stopped"))
     with stopped_at(4, monkeypatch):
         pretrain(config, stopped, lambda line: None)
     said = []
@@ -322,10 +341,8 @@ def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corp
     assert {**results, "seconds": 0} == {**expected, "seconds": 0}
 
 
-def test_what_the_examples_are_is_said_once(corpus, tmp_path):
-    said = []
-    pretrain(recipe(corpus, **{"training.steps": 1}), RunFolder(str(tmp_path / "run")), said.append)
-    (described,) = [line for line in said if line.startswith("Training examples:")]
+def test_what_the_examples_are_is_said_once(told):
+    (described,) = [line for line in told[2] if line.startswith("Training examples:")]
     assert "an epoch, at most 32 tokens, " in described and "with the next sentence" in described
 
 

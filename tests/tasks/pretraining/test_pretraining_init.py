@@ -33,7 +33,7 @@ def parts(tmp_path_factory):
     corpus = write_corpus(place / "text.txt", count=60)
     with open(corpus, encoding="utf-8") as stream:
         vocabulary = learn_vocabulary(stream.read().split("\n"), 60)
-    encoder = BertEncoder(without_dropout(vocab_size=len(vocabulary)))
+    encoder = BertEncoder(without_dropout(vocab_size=len(vocabulary), num_hidden_layers=1))
     random_weights(encoder)
     folder, google = str(place / "encoder"), str(place / "google")
     write_model_folder(folder, encoder, vocabulary, lower_case=True)
