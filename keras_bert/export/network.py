@@ -1,5 +1,7 @@
 """The network as a graph for serving: its weights, in what precision they are stored, and whether XLA compiles it."""
 
+import hashlib
+
 import keras
 import tensorflow as tf
 
@@ -71,6 +73,9 @@ class WidenedWeight(tf.saved_model.experimental.TrackableResource):
         super().__init__()
         self._name, self._shape = variable.path.replace("/", "."), tuple(variable.shape)
         self.stored = tf.Variable(tf.cast(variable.value, dtype), trainable=False, name=self._name)
+        # A process has one resource of a name, and all models call their weights alike.
+        described = f"{dtype} {self._shape}".encode() + self.stored.numpy().tobytes()
+        self._resource_name = f"{self._name}.float32.{hashlib.blake2b(described, digest_size=16).hexdigest()}"
         self._initialize()
 
     def read(self):
@@ -78,7 +83,7 @@ class WidenedWeight(tf.saved_model.experimental.TrackableResource):
         return tf.ensure_shape(value, self._shape)
 
     def _create_resource(self):
-        return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=self._shape, shared_name=f"{self._name}.float32")
+        return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=self._shape, shared_name=self._resource_name)
 
     def _initialize(self):
         tf.raw_ops.AssignVariableOp(resource=self.resource_handle, value=tf.cast(self.stored, tf.float32))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -18,6 +19,7 @@ from tensorflow.core.framework import tensor_pb2
 
 import keras_bert
 from keras_bert.cli import main
+from keras_bert.export.network import WidenedWeight
 from keras_bert.export.saved_model import next_version, write_version
 from keras_bert.export.serving_function import serving_function
 
@@ -147,6 +149,16 @@ def test_every_op_is_known_to_serving(exports):
         ops = {node.op for node in nodes(folder)}
         assert len(ops) > 50 and "FastWordpieceTokenizeWithOffsets" in ops
         assert not ops - known - functions
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_models_in_half_precision_do_not_take_each_others_weights(dtype):
+    """In one process they would, by the names of their variables."""
+    variables = [keras.Variable(np.full([2, 3], value, "float32"), name="kernel") for value in (1.0, 2.0)]
+    weights = [WidenedWeight(variable, dtype) for variable in variables]
+    assert variables[0].path == variables[1].path
+    for weight, variable in zip(weights, variables):
+        np.testing.assert_array_equal(weight.read(), variable)
 
 
 def test_half_is_half_as_large(exports):
