@@ -43,7 +43,9 @@ class Network:
         seq = tf.shape(inputs["input_mask"])[1]
         beyond = padded_length(self._compiled_lengths, seq) - seq
         padded = {name: tf.pad(value, [[0, 0], [0, beyond]]) for name, value in inputs.items()}
-        compiled = tf.function(lambda inputs: self._encode(inputs, keeps_padding=True), autograph=False, jit_compile=True)
+        compiled = tf.function(
+            lambda inputs: self._encode(inputs, keeps_padding=True), autograph=False, jit_compile=True
+        )
         outputs = compiled(padded)
         return {**outputs, "sequence_output": outputs["sequence_output"][:, :seq]}
 
