@@ -45,7 +45,7 @@ def test_a_keras_file_opens_without_custom_objects(model, batch, tmp_path):
 def test_encoder_inside_a_functional_model(batch):
     """A user's own Keras model around the encoder trains by `fit`."""
     inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in batch if name.startswith("input_")}
-    pooled = BertEncoder(tiny_config())(inputs)["pooled_output"]
+    pooled = BertEncoder(tiny_config(num_hidden_layers=1))(inputs)["pooled_output"]
     classifier = keras.Model(inputs, keras.layers.Dense(2)(pooled))
     classifier.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     before = classifier.get_weights()
