@@ -20,7 +20,7 @@ test: $(VENV)/.installed-for-tests
 parity: $(PARITY_VENV)/.installed-for-parity
 	rm -rf $(PARITY_VENV)/goldens
 	$(PARITY_VENV)/bin/python tools/goldens $(PARITY_VENV)/goldens
-	$(PARITY_VENV)/bin/python -m pytest -m "parity or live" --goldens $(PARITY_VENV)/goldens $(PYTEST)
+	$(PARITY_VENV)/bin/python -m pytest -m "parity or live" --goldens=$(abspath $(PARITY_VENV))/goldens $(PYTEST)
 
 $(VENV)/bin/python $(PARITY_VENV)/bin/python: %/bin/python:
 	$(PYTHON) -m venv $*

@@ -105,8 +105,9 @@ class Run:
     def look(self):
         """(stage, last step printed) of the process, or of what it was at when it was killed."""
         output = self._output()
-        steps = re.findall(r"^step (\d+) \(\d+%\)  (eval_)?", output, re.MULTILINE)
-        step, was_validated = (int(steps[-1][0]), bool(steps[-1][1])) if steps else (0, False)
+        # Rows of the table of figures: `    1,200   30%  …  validation`.
+        steps = re.findall(r"^ +([\d,]+) +\d+% .*?( validation)?$", output, re.MULTILINE)
+        step, was_validated = (int(steps[-1][0].replace(",", "")), bool(steps[-1][1])) if steps else (0, False)
         new = {kind for kind, *_ in self._traces() - self._left}
         for kind in (MODEL, SAVE, DROP):
             if kind in new:
