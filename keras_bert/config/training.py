@@ -43,11 +43,11 @@ class RunConfig:
     `accumulation` computes each replica's part of a batch in that many slices, one after the other, for batches that do
     not fit in memory; the numbers stay the same. `steps_per_loop` runs that many steps in one call of the compiled
     function, which takes the batches itself, so that a fast accelerator need not wait for Python between them; the
-    numbers stay the same, and what is due every so many steps must be due at its multiples. A checkpoint is written every `checkpoint_every` steps and, at the
-    next line of the log, when the last one is `checkpoint_minutes` old (0: by steps alone); the newest
-    `keep_checkpoints`, the best by validation and those of every `keep_every` steps stay. `max_minutes` ends one start
-    of the run, with a checkpoint; 0 is no limit. `minutes` above 0 runs by the clock: the learning rate's way down is
-    then of that time, over all starts of the run together.
+    numbers stay the same, and what is due every so many steps must be due at its multiples. A checkpoint is written
+    every `checkpoint_every` steps and, at the next line of the log, when the last one is `checkpoint_minutes` old (0:
+    by steps alone); the newest `keep_checkpoints`, the best by validation and those of every `keep_every` steps stay.
+    `max_minutes` ends one start of the run, with a checkpoint; 0 is no limit. `minutes` above 0 runs by the clock: the
+    learning rate's way down is then of that time, over all starts of the run together.
     """
 
     minutes: float = 0.0

@@ -287,6 +287,7 @@ class Finetuning:
         pictures["loss"] = loss_picture({self.config.name: read_metrics(self.run.metrics_file)})
         write_pictures(self.run, pictures, done)
 
+
 def _as_per_cent(is_already):
     """Function (score) -> text in per cent, as the table of results has it."""
     return lambda score: f"{score if is_already else 100 * score:.2f}"
