@@ -151,6 +151,35 @@ def test_every_op_is_known_to_serving(exports):
         assert not ops - known - functions
 
 
+def ops_of_signatures(folder):
+    """The ops that a request may run: those of the signatures' functions and of all that these call."""
+    meta = saved_model(folder).meta_graphs[0]
+    functions = {function.signature.name: function for function in meta.graph_def.library.function}
+    fetched = {info.name.partition(":")[0] for name, key in meta.signature_def.items()
+               if name != "__saved_model_init_op" for info in key.outputs.values()}  # fmt: skip
+    waiting = [node for node in meta.graph_def.node if node.name in fetched]
+    assert waiting
+    seen, ops = set(), set()
+    while waiting:
+        node = waiting.pop()
+        ops.add(node.op)
+        called = {node.op, *(value.func.name for value in node.attr.values() if value.HasField("func"))}
+        called |= {function.name for value in node.attr.values() for function in value.list.func}
+        for name in called & functions.keys() - seen:
+            seen.add(name)
+            waiting += functions[name].node_def
+    return ops
+
+
+def test_no_signature_touches_files_connections_or_python(exports):
+    """SECURITY.md promises it; ops by the words that TensorFlow names such ops with."""
+    for kind in KINDS:
+        ops = ops_of_signatures(exports(kind, **EXPORTED.get(kind, {}))[1])
+        assert "FastWordpieceTokenizeWithOffsets" in ops
+        words = ("File", "Save", "Restore", "Checkpoint", "Directory", "PyFunc", "Rpc", "Send", "Recv", "Dataset")
+        assert not [op for op in ops if any(word in op for word in words)]
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_models_in_half_precision_do_not_take_each_others_weights(dtype):
     """In one process they would, by the names of their variables."""
