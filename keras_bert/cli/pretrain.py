@@ -55,7 +55,7 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
         **run_settings(**run),
     }
     of_model = _of_model(chosen_init(init, overrides, recipe_file), lower_case)
-    if "init" in of_model and not init and "init" not in overrides:
+    if "init" in of_model and not init_given:
         of_model = _unless_said(of_model, recipe_file, lower_case)
     begun_from = given({"init": of_model.pop("init", None)})
     recipe = PretrainConfig.from_file(recipe_file, {**of_model, **overrides, **flags, **begun_from})

@@ -30,7 +30,8 @@ _KNOWN = {
 # Of what a validation during pretraining gives, what others measure too.
 _PRETRAINING = ("perplexity", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
 
-_PREDICT = "python run.py predict --model . --input {} --output {}"
+# Who reads a card has the package, not a checkout.
+_PREDICT = "keras-bert predict --model . --input {} --output {}"
 
 
 def pretraining_card(config, path, steps, evaluation, command=None):
@@ -58,7 +59,7 @@ def pretraining_card(config, path, steps, evaluation, command=None):
         "en" if is_documentation else None,
         [held_out] if scores else [],
         "Measured by this run after its last step, on documents that it was not trained on.",
-        'python run.py fill --model . "… [MASK] …"',
+        'keras-bert fill --model . "… [MASK] …"',
     )
 
 
