@@ -1,80 +1,28 @@
 """Pretraining end to end on generated text: it learns, it can be stopped, and it says what is wrong."""
 
-import contextlib
-import functools
 import itertools
 import json
-import operator
 import os
 import shutil
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from corpus import write_corpus
+from pretraining import CLOCKED, MODEL, metrics, recipe, stopped_at
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.models.loading import load
-from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.run import pretrain
-from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
-
-MODEL = {
-    "vocab_size": 120,
-    "hidden_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 64,
-    "max_position_embeddings": 48,
-}
-CLOCKED = {"examples_per_second", "tokens_per_second", "data_wait_fraction", "flops_utilization"}
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
-
-
-def recipe(corpus, **overrides):
-    values = {
-        "model": MODEL,
-        "data": {"files": [corpus], "validation_share": 0.1},
-        "phases": [{"sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 5}],
-        "optimizer": {"learning_rate": 1e-2, "warmup_steps": 5},
-        "training": {
-            "steps": 12,
-            "log_every": 2,
-            "evaluate_every": 6,
-            "checkpoint_every": 3,
-            "evaluation_examples": 64,
-        },
-        "examples": ["The [MASK] sees the dog."],
-    }
-    return PretrainConfig.from_mapping(values, overrides)
-
-
-def metrics(run):
-    return [{k: v for k, v in line.items() if k not in CLOCKED} for line in read_metrics(run.metrics_file)]
-
-
-@contextlib.contextmanager
-def stopped_at(step, monkeypatch):
-    """The training in it is killed after a step, once its figures are written."""
-    record = Loop._record
-
-    def stop(loop, done, figures):
-        record(loop, done, figures)
-        if done == step:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Loop, "_record", stop)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +57,6 @@ def test_a_run_writes_what_it_promises(straight):
     assert sorted(os.listdir(run.checkpoints)) == ["step-000000006", "step-000000009", "step-000000012"]
     assert sorted(os.listdir(run.tensorboard)) == ["training", "validation"]
     assert json.load(open(run.results_file, encoding="utf-8")) == results
-    assert load(run.path).predict(["The [MASK] sees the dog."])[0].filled == results["examples"][0]["filled"]
 
 
 def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_path, monkeypatch):
@@ -172,9 +119,15 @@ def test_a_finished_run_says_so_and_more_steps_go_on(corpus, finished):
 
 
 def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
-    """The unigram's loss at the [MASK]ed positions depends on the questions alone."""
+    """The unigram's loss at the [MASK]ed positions depends on the questions alone.
+
+    The examples are those of the model that is written.
+    """
     run = RunFolder(str(tmp_path / "run"))
-    results = pretrain(recipe(corpus, **{"training.seed": 7, "training.steps": 2}), run, lambda line: None)
+    sentence = "The [MASK] sees the dog."
+    settings = {"training.seed": 7, "training.steps": 2, "examples": [sentence]}
+    results = pretrain(recipe(corpus, **settings), run, lambda line: None)
+    assert load(run.path).predict([sentence])[0].filled == results["examples"][0]["filled"]
     assert results["eval_mask_token_unigram_loss"] == straight[1]["eval_mask_token_unigram_loss"]
     assert results["eval_mlm_loss"] != straight[1]["eval_mlm_loss"]
 
@@ -294,58 +247,6 @@ def test_a_batch_that_does_not_divide_is_refused(corpus, tmp_path, monkeypatch, 
         pretrain(recipe(corpus, **{"phases.0.batch_size": 7}), RunFolder(str(tmp_path / "run")), lambda line: None)
 
 
-PACKED = {"objective.pair": "none", "training.steps": 6, "training.checkpoint_every": 2}
-
-
-@pytest.fixture(scope="module")
-def packed(corpus, tmp_path_factory):
-    """A function: (run folder, results, lines said) of the masked LM alone, by the source of its data."""
-
-    @functools.cache
-    def run_on(source):
-        run, said = RunFolder(str(tmp_path_factory.mktemp("packed") / source)), []
-        return run, pretrain(recipe(corpus, **PACKED, **{"data.source": source}), run, said.append), said
-
-    return run_on
-
-
-@pytest.mark.parametrize("source", ["files", "text"])
-def test_the_masked_lm_alone(packed, source):
-    """Packed rows from shards and from raw text: no figure of the next sentence, and the heads stay as they began."""
-    run, results, said = packed(source)
-    lines = metrics(run)
-    assert lines and not any("nsp" in name for line in lines for name in line)
-    assert all(line["loss"] == line["mlm_loss"] for line in lines if "loss" in line)
-    assert ("eval_mask_token_unigram_loss" in results) == (source == "files")
-    (described,) = [line for line in said if line.startswith("Training examples:")]
-    assert "% padding" in described and "next" not in described
-    trained = load(run.path).model
-    keras.utils.set_random_seed(1)
-    fresh = BertForPreTraining(trained.config)
-    for part in ("nsp_head", "encoder.pooler"):
-        kept, began = (operator.attrgetter(part)(model).get_weights() for model in (trained, fresh))
-        assert all(np.array_equal(one, other) for one, other in zip(kept, began, strict=True))
-    assert not np.array_equal(trained.mlm_head.get_weights()[0], fresh.mlm_head.get_weights()[0])
-
-
-def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corpus, packed, tmp_path, monkeypatch):
-    config = recipe(corpus, **PACKED, **{"data.source": "text"})
-    straight, expected, _ = packed("text")
-    stopped = RunFolder(str(tmp_path / "stopped"))
-    with stopped_at(4, monkeypatch):
-        pretrain(config, stopped, lambda line: None)
-    said = []
-    results = pretrain(config, stopped, said.append)
-    assert "Going on from step 2." in said
-    assert metrics(stopped) == metrics(straight)
-    assert {**results, "seconds": 0} == {**expected, "seconds": 0}
-
-
 def test_what_the_examples_are_is_said_once(told):
     (described,) = [line for line in told[2] if line.startswith("Training examples:")]
     assert "an epoch, at most 32 tokens, " in described and "with the next sentence" in described
-
-
-def test_raw_text_gives_no_pairs(corpus):
-    with pytest.raises(UserError, match="objective.pair: needs none where data.source is text"):
-        recipe(corpus, **{"data.source": "text"})

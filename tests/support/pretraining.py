@@ -1,0 +1,56 @@
+"""Small pretraining runs for tests: their recipe, their figures, and a kill at a chosen step."""
+
+import contextlib
+
+import pytest
+
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.training.loop import Loop
+from keras_bert.training.metrics_log import read_metrics
+
+MODEL = {
+    "vocab_size": 120,
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 48,
+}
+CLOCKED = {"examples_per_second", "tokens_per_second", "data_wait_fraction", "flops_utilization"}
+
+
+def recipe(corpus, **overrides):
+    values = {
+        "model": MODEL,
+        "data": {"files": [corpus], "validation_share": 0.1},
+        "phases": [{"sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 5}],
+        "optimizer": {"learning_rate": 1e-2, "warmup_steps": 5},
+        "training": {
+            "steps": 12,
+            "log_every": 2,
+            "evaluate_every": 6,
+            "checkpoint_every": 3,
+            "evaluation_examples": 64,
+        },
+        "examples": [],  # To fill one takes as long as all the steps.
+    }
+    return PretrainConfig.from_mapping(values, overrides)
+
+
+def metrics(run):
+    return [{k: v for k, v in line.items() if k not in CLOCKED} for line in read_metrics(run.metrics_file)]
+
+
+@contextlib.contextmanager
+def stopped_at(step, monkeypatch):
+    """The training in it is killed after a step, once its figures are written."""
+    record = Loop._record
+
+    def stop(loop, done, figures):
+        record(loop, done, figures)
+        if done == step:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Loop, "_record", stop)
+        yield
