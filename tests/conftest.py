@@ -4,12 +4,15 @@ No test imports PyTorch: importing triton, which comes with it on Linux, after T
 PyTorch and other implementations compute lies in tests/goldens; tools/goldens makes it and says how to add to it.
 """
 
+import collections
 import importlib.abc
 import importlib.util
 import os
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# XLA's own passes stay on; LLVM's take half of a compilation and what they make faster runs for milliseconds.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import goldens as golden_arrays
 import pytest
@@ -19,6 +22,15 @@ import tensorflow as tf
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
+
+
+def rewrite_graphs(on):
+    """Whether TensorFlow's Grappler rewrites each graph before its first run: a fifth of a small test's time."""
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": not on})
+
+
+# Commands that run in a process of their own have it on, as users do, and tests that ask for `rewritten_graphs`.
+rewrite_graphs(False)
 
 
 class NeverBesideTensorFlow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -55,6 +67,14 @@ def small_matrix_products():
         yield
 
 
+@pytest.fixture(scope="module")
+def rewritten_graphs():
+    """For tests of what rewriting could change."""
+    rewrite_graphs(True)
+    yield
+    rewrite_graphs(False)
+
+
 def pytest_addoption(parser):
     parser.addoption(
         "--goldens",
@@ -70,6 +90,9 @@ def goldens(request):
 
 
 def pytest_collection_modifyitems(config, items):
+    # The files that take longest come first, so that no worker is left alone with one at the end.
+    slow = collections.Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path])
     if not config.getoption("--goldens"):
         for item in items:
             if item.get_closest_marker("live"):

@@ -105,8 +105,8 @@ def test_pretrain_continue_fill_inspect_as_a_user(tmp_path, monkeypatch):
     assert other.exit_code == 2 and "optimizer.learning_rate: 0.001 there, 1.0 now" in other.stderr
     fresh = invoke(*arguments, "--steps", "1", "--fresh")
     assert fresh.exit_code == 0 and (tmp_path / "out-2" / "model" / "config.json").exists()
-    filled = run("fill", "--model", "out", "--top-k", "2", "The [MASK] sees the [MASK].", cwd=tmp_path)
-    assert filled.returncode == 0, filled.stderr
+    filled = invoke("fill", "--model", "out", "--top-k", "2", "The [MASK] sees the [MASK].")
+    assert filled.exit_code == 0, filled.stderr
     assert "[MASK] 1:" in filled.stdout and "[MASK] 2:" in filled.stdout and "→" in filled.stdout
     table = invoke("inspect", "out")
     assert "model.safetensors" in table.stdout and table.exit_code == 0

@@ -16,6 +16,7 @@ from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.prediction import answers
 
 SMALL = ["--set", "input.max_length=24", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
+UNCOMPILED = [*SMALL, "--set", "training.jit_compile=false"]  # To compile takes longer than the steps here.
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,7 @@ def test_predict_writes_no_answers_of_a_broken_model(trained, place, tmp_path):
 def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(long, place, tmp_path):
     run, served = tmp_path / "run", tmp_path / "served"
     result = give(
-        "finetune", "--task", "sst2", "--init", place / "bert", "--data-dir", place / "sst2", "--output", run, *SMALL,
+        "finetune", "--task", "sst2", "--init", place / "bert", "--data-dir", place / "sst2", "--output", run, *UNCOMPILED,
         "--set", "input.max_length=8", "--set", f"input.long={long}", "--epochs", "1",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -119,7 +120,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
     output = tmp_path / "glue"
     result = give(
         "finetune", "--task", "glue", "--init", place / "bert", "--data-dir", place / "glue", "--output", output,
-        *SMALL, "--set", "input.max_length=8", "--steps", "1",
+        *UNCOMPILED, "--set", "input.max_length=8", "--steps", "1",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     tasks = json.loads((output / "results.json").read_text(encoding="utf-8"))["tasks"]

@@ -17,6 +17,9 @@ from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.step import Step
 from keras_bert.training.step_loop import taking, trainer
 
+# A step that is inlined into a loop is rewritten together with it, and its sums added up in another order.
+pytestmark = pytest.mark.usefixtures("rewritten_graphs")
+
 STEPS = 7
 
 
