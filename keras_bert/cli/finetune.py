@@ -128,11 +128,16 @@ def _one(recipe, output, seeds, sweep):
     click.echo(f"{recipe.task} from {recipe.init} → {output}")
     runs = FinetuningRuns(recipe, click.echo, command=command_line())
     if sweep:
-        for line in sweep_lines(runs.sweep(output)):
+        found = runs.sweep(output)
+        if not runs.is_chief:
+            return
+        for line in sweep_lines(found):
             click.echo(line)
         click.echo(f"Written: {output}. Next: tensorboard --logdir {output}, page HPARAMS")
         return
     results = runs.seeds(output, seeds) if seeds else runs.one(output)
+    if not runs.is_chief:
+        return
     for line in results_lines(results):
         click.echo(line)
     click.echo(
@@ -144,8 +149,12 @@ def _one(recipe, output, seeds, sweep):
 def _glue(recipes, output, seeds):
     from keras_bert.tasks.finetuning_runs import FinetuningRuns
     from keras_bert.tasks.results_table import glue_lines
+    from keras_bert.training.processes import process_number
+    from keras_bert.training.strategy import make_strategy
 
-    results, missing, strategy = {}, {}, None
+    training = next(iter(recipes.values())).training
+    strategy = make_strategy(training.strategy, training.devices, training.tpu)
+    is_chief, results, missing = process_number(strategy) == 0, {}, {}
     for task, recipe in recipes.items():
         path = files.join(output, task)
         try:
@@ -153,9 +162,11 @@ def _glue(recipes, output, seeds):
         except UserError as error:
             missing[task] = str(error)
             continue
-        strategy = runs.strategy
-        click.echo(f"{task} from {recipe.init} → {path}")
+        if is_chief:
+            click.echo(f"{task} from {recipe.init} → {path}")
         results[task] = runs.seeds(path, seeds) if seeds else runs.one(path)
+    if results and not is_chief:
+        return
     for task, reason in missing.items():
         click.echo(f"Left out: {task}: {reason}")
     if not results:

@@ -24,16 +24,19 @@ from keras_bert.training.figures_table import Column
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.processes import (
+    agreement,
+    by_chief,
+    chief_says,
+    failing_together,
+    process_number,
+    require_same,
+    require_same_start,
+    settle,
+)
 from keras_bert.training.step import Step
 from keras_bert.training.step_loop import trainer
-from keras_bert.training.strategy import (
-    agreement,
-    check_divisible,
-    checkpoint_device,
-    describe,
-    wait_for_all,
-    worker_number,
-)
+from keras_bert.training.strategy import check_divisible, checkpoint_device, describe
 from keras_bert.training.surroundings import surroundings
 
 _MOST_WIDTHS = 8
@@ -66,21 +69,20 @@ class Finetuning:
         self.tokenizer = tokenizer
         self.strategy = strategy
         self.command = command
-        self.is_chief = worker_number(strategy) == 0
+        self.is_chief = process_number(strategy) == 0
         # The answers of the last validation, which are often the best one's: SQuAD's take minutes.
         self._validated = {}
         self.report = report if self.is_chief else lambda line: None
         check_divisible(config.training.batch_size, strategy, config.training.accumulation, "training.batch_size")
-        if self.is_chief:
-            run.settle(config)
-        wait_for_all(strategy)
+        settle(strategy, run, config)
 
     def finetune(self):
-        """Trains, going on from the newest checkpoint; returns the results, which are also written."""
-        finished = self.run.results()
-        if finished and finished["lasts"] == self._lasts():
-            self.report(f"{self.run.path} is finished: {finished['steps']:,} steps. --fresh starts over.")
-            return finished
+        """Trains, going on from the newest checkpoint; returns the results, which are also written.
+
+        None in a process that is not the chief.
+        """
+        if chief_says(self.strategy, self._found_finished):
+            return self.run.results() if self.is_chief else None
         began = time.perf_counter()
         self.build()
         done = self.restore()
@@ -88,6 +90,13 @@ class Finetuning:
             self.take_features()
         done = self.train(done)
         return self.write_results(done, began)
+
+    def _found_finished(self):
+        finished = self.run.results()
+        if not finished or finished["lasts"] != self._lasts():
+            return False
+        self.report(f"{self.run.path} is finished: {finished['steps']:,} steps. --fresh starts over.")
+        return True
 
     def _lasts(self):
         training = self.config.training
@@ -156,14 +165,17 @@ class Finetuning:
             more["frozen"] = self.model.encoder.weights
         self.checkpoints = Checkpoints(
             self.run.checkpoints, training.keep_checkpoints, training.keep_every, self.is_chief,
-            checkpoint_device(self.strategy), model=self.model, optimizer=self.optimizer, **more,
+            checkpoint_device(self.strategy), agreement(self.strategy), model=self.model, optimizer=self.optimizer,
+            **more,
         )  # fmt: skip
-        done = self.checkpoints.restore_newest(self.report)
-        if done:
-            self.report(f"Going on from step {done}.")
-        elif not self.config.from_scratch:
-            loaded = self.folder.load_into(self.model, new_parts=() if self._same_head() else HEADS)
-            self.report("\n".join([f"Beginning from the weights of {self.folder.name}.", *loaded.lines()]))
+        with failing_together(self.strategy):
+            done = self.checkpoints.restore_newest(self.report)
+            if done:
+                self.report(f"Going on from step {done}.")
+            elif not self.config.from_scratch:
+                loaded = self.folder.load_into(self.model, new_parts=() if self._same_head() else HEADS)
+                self.report("\n".join([f"Beginning from the weights of {self.folder.name}.", *loaded.lines()]))
+        require_same_start(self.strategy, self.run.path, self.config, done, self.model, self.optimizer)
         return done
 
     def _same_head(self):
@@ -229,11 +241,12 @@ class Finetuning:
     def write_results(self, done, began):
         """Writes the model folder and results.json of the best validation, and pictures beside them.
 
-        `began` is when the process did, by `time.perf_counter`. Returns the results.
+        `began` is when the process did, by `time.perf_counter`. Returns the results; None where the chief has them.
         """
         problem = self.problem
-        wait_for_all(self.strategy)  # All have the checkpoints of the one that writes them.
-        best_step = self.checkpoints.restore_best()
+        with failing_together(self.strategy):
+            best_step = self.checkpoints.restore_best()
+        require_same(self.strategy, self.run.path, best_checkpoint=best_step)
         results = {
             "task": self.config.task,
             "seed": self.config.training.seed,
@@ -262,15 +275,16 @@ class Finetuning:
                 results["splits"][split]["confusion"] = confusion.tolist()
                 confusions[split] = confusion
         results["seconds"] = round(time.perf_counter() - began, 1)
-        if not self.is_chief:
-            return results
+        return by_chief(self.strategy, lambda: self._write(results, confusions, done))
+
+    def _write(self, results, confusions, done):
         if extras.is_installed("matplotlib"):
             self._write_pictures(confusions, done)
         else:
             self.report("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
         write_model_folder(
             self.run.model, self.model, self.tokenizer.vocabulary, **vars(self.folder.tokenizer),
-            head=problem.head, task=problem.described(),
+            head=self.problem.head, task=self.problem.described(),
             card=finetuning_card(self.config, self.run.path, results, self.command),
         )  # fmt: skip
         self.run.write_results(results)

@@ -17,6 +17,7 @@ from keras_bert.tasks.frozen_features import require_one_process
 from keras_bert.tasks.model_cards import seeds_card
 from keras_bert.tasks.problems import open_problem
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.processes import by_chief, failing_together, process_number
 from keras_bert.training.strategy import make_strategy
 
 # Paper, appendix A.3.
@@ -43,23 +44,32 @@ class FinetuningRuns:
         # Written down as the very model that it is today.
         self.config = config = dataclasses.replace(config, init=self._folder.name)
         self.strategy = strategy or make_strategy(training.strategy, training.devices, training.tpu)
-        self._report, self._command = report, command
+        self.is_chief = process_number(self.strategy) == 0
+        self._report, self._command = report if self.is_chief else lambda line: None, command
+        with failing_together(self.strategy):
+            self._open()
+
+    def _open(self):
+        """What is wrong with the data is told here, before anything is written."""
+        config = self.config
         for line in self._folder.notes:
-            report(line)
+            self._report(line)
         self._folder.require_positions(config.input.max_length)
         if config.features.kind:
             feature_layers(config.features.kind, self._folder.config.num_hidden_layers)
             require_one_process()
         self._tokenizer = model_tokenizer(self._folder)
         self.problem = open_problem(config, self._tokenizer)
-        # What is wrong with the data is told before anything is written.
         for split in ("train", *self.problem.dev_splits):
             self.problem.rows(split)
         for line in self.problem.notes:
-            report(line)
+            self._report(line)
 
     def one(self, path, **changes):
-        """Runs once in the folder `path`, with other `training` settings and `learning_rate`; returns the results."""
+        """Runs once in the folder `path`, with other `training` settings and `learning_rate`.
+
+        Returns the results, as all methods here do in the chief; None in another process of the run.
+        """
         rate = changes.pop("learning_rate", self.config.optimizer.learning_rate)
         config = dataclasses.replace(
             self.config,
@@ -78,6 +88,9 @@ class FinetuningRuns:
         for seed in seeds:
             self._report(f"Seed {seed}:")
             found[seed] = self.one(files.join(path, f"seed-{seed}"), seed=seed)
+        return by_chief(self.strategy, lambda: self._write_seeds(path, found))
+
+    def _write_seeds(self, path, found):
         results = summary(found)
         best = files.join(path, f"seed-{results['best_seed']}", "model")
         with files.whole_folder(files.join(path, "model"), last=CONFIG) as aside:
@@ -92,23 +105,32 @@ class FinetuningRuns:
         Returns: `[({setting: value}, results)]`, the best first.
         """
         metric, split = self.problem.main_metric, self.problem.dev_splits[0]
-        with as_os_errors(path), tf.summary.create_file_writer(files.join(path, "tensorboard")).as_default():
-            hparams.hparams_config(
-                hparams=[hparams.HParam(name, hparams.Discrete(values)) for name, values in GRID.items()],
-                metrics=[hparams.Metric(f"score/{metric}", display_name=f"{split} {metric}")],
-            )
+        by_chief(self.strategy, lambda: self._write_grid(path))
         found = []
         for values in itertools.product(*GRID.values()):
             point = dict(zip(GRID, values))
             name = "-".join(f"{key}-{value:g}" for key, value in point.items())
             self._report(f"{name}:")
-            results = self.one(files.join(path, name), **point)
-            events = files.join(path, name, "tensorboard", "validation")
-            with as_os_errors(path), tf.summary.create_file_writer(events).as_default():
-                hparams.hparams(point, trial_id=name)
-                tf.summary.scalar(f"score/{metric}", results["splits"][split][metric], results["steps"])
-            found.append((point, results))
+            found.append((point, self.one(files.join(path, name), **point)))
+            by_chief(self.strategy, lambda: self._write_point(files.join(path, name), *found[-1]))
+        if not self.is_chief:
+            return None
         return sorted(found, key=lambda pair: -pair[1]["splits"][split][metric])
+
+    def _write_grid(self, path):
+        metric, split = self.problem.main_metric, self.problem.dev_splits[0]
+        with as_os_errors(path), tf.summary.create_file_writer(files.join(path, "tensorboard")).as_default():
+            hparams.hparams_config(
+                hparams=[hparams.HParam(name, hparams.Discrete(values)) for name, values in GRID.items()],
+                metrics=[hparams.Metric(f"score/{metric}", display_name=f"{split} {metric}")],
+            )
+
+    def _write_point(self, path, point, results):
+        metric, split = self.problem.main_metric, self.problem.dev_splits[0]
+        events = files.join(path, "tensorboard", "validation")
+        with as_os_errors(path), tf.summary.create_file_writer(events).as_default():
+            hparams.hparams(point, trial_id=path.rstrip("/").rpartition("/")[2])
+            tf.summary.scalar(f"score/{metric}", results["splits"][split][metric], results["steps"])
 
 
 def summary(results):

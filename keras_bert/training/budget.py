@@ -5,7 +5,7 @@ from time import monotonic
 import tensorflow as tf
 
 from keras_bert.config.training import phase_ends
-from keras_bert.training.strategy import agreement, process_count
+from keras_bert.training.processes import agreement, process_count
 
 
 def make_budget(minutes, steps, shares, strategy):
@@ -62,7 +62,7 @@ class TimeBudget(tf.Module):
     Args:
         minutes: of the whole run.
         shares: each phase's share of it, summing to 1.
-        agree: function (number) -> its sum over all processes (see `strategy.agreement`), and `processes` their number:
+        agree: function (number) -> its sum over all processes (see `processes.agreement`), and `processes` their number:
             all go by their mean time.
 
     Attributes:

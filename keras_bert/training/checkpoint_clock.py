@@ -8,7 +8,7 @@ class CheckpointClock:
 
     Args:
         minutes: after so many a checkpoint is due; 0 for never.
-        agree: function (number) -> its sum over all processes (see `strategy.agreement`), so that all save at the same
+        agree: function (number) -> its sum over all processes (see `processes.agreement`), so that all save at the same
             step when the clock of one says so.
     """
 

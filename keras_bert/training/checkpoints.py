@@ -32,15 +32,18 @@ class Checkpoints:
         is_writer: False for the workers whose copy is not kept; they write too, because TensorFlow wants all to.
         io_device: the device whose host reads and writes the files; None for the host of each variable. See
             `strategy.checkpoint_device`.
+        agree: function (number) -> its sum over all processes (see `processes.agreement`), so that none goes on, or
+            leaves, before all have written.
         **objects: what is saved (`model=…`, `optimizer=…`).
     """
 
-    def __init__(self, folder, keep, keep_every=0, is_writer=True, io_device=None, **objects):
+    def __init__(self, folder, keep, keep_every=0, is_writer=True, io_device=None, agree=float, **objects):
         self.folder = folder
         self.keep = keep
         self.keep_every = keep_every
         self.is_writer = is_writer
         self.unlogged = None
+        self._agree = agree
         self._checkpoint = tf.train.Checkpoint(**objects)
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
 
@@ -52,11 +55,21 @@ class Checkpoints:
             unlogged: plain numbers that the next line of the log needs, where it has begun before this step.
 
         Raises:
-            UserError: it cannot be written (a full disk, …); the older ones are untouched.
+            UserError: it cannot be written (a full disk, …), here or by another process; the older ones are untouched.
         """
+        failure = None
+        try:
+            self._write(step, score, unlogged)
+        except UserError as error:
+            failure = error
+        if self._agree(failure is not None):
+            raise failure or UserError(
+                f"The checkpoint of step {step} cannot be written by another process of the run."
+            )
+
+    def _write(self, step, score, unlogged):
         if not self.is_writer:
-            with tempfile.TemporaryDirectory() as scratch:
-                self._checkpoint.write(files.join(scratch, "checkpoint"), self._options)
+            self._write_for_the_writer(step)
             return
         name = f"step-{step:09d}"
         aside = files.join(self.folder, _ASIDE + name)
@@ -79,9 +92,25 @@ class Checkpoints:
             ) from error
         self._drop_old(step)
 
+    def _write_for_the_writer(self, step):
+        try:
+            with tempfile.TemporaryDirectory() as scratch, as_os_errors(scratch):
+                self._checkpoint.write(files.join(scratch, "checkpoint"), self._options)
+        except OSError as error:
+            raise UserError(
+                f"{tempfile.gettempdir()}: a process that writes no checkpoint of its own needs room for one here while "
+                f"step {step} is saved ({error.strerror or error}). Make room, or set TMPDIR."
+            ) from error
+
     def is_best(self, score):
-        """Whether a validation loss is below that of every checkpoint that has one."""
-        return score is not None and all(score < other for other in self._scores().values())
+        """Whether a validation loss is below that of every checkpoint that has one, as the writer of them finds.
+
+        Another process may look when this step's is there already.
+        """
+        if score is None:
+            return False
+        own = self.is_writer and all(score < other for other in self._scores().values())
+        return self._agree(own) > 0
 
     def _scores(self):
         """`{step: score}` of the checkpoints that have one."""

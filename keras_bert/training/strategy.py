@@ -1,4 +1,4 @@
-"""Which devices a run trains on, and what the processes of one run must agree on."""
+"""Which devices a run trains on."""
 
 import json
 import os
@@ -42,20 +42,10 @@ def describe(strategy):
     """One line: the kind of strategy and its devices."""
     replicas = strategy.num_replicas_in_sync
     names = ", ".join(device.split("device:")[-1] for device in strategy.extended.worker_devices)
-    if _is_multiworker(strategy):
-        place = f"process {_task_id(strategy)} of {len(tf_config_workers())}"
+    if is_multiworker(strategy):
+        place = f"process {strategy.cluster_resolver.task_id} of {len(tf_config_workers())}"
         return f"Training in {place} ({names}), {replicas} replicas in all."
     return f"Training by {type(strategy).__name__} on {names}, {replicas} replica(s)."
-
-
-def worker_number(strategy):
-    """This process's number among those of the run, from 0; number 0 writes the run's files."""
-    return _task_id(strategy) if _is_multiworker(strategy) else 0
-
-
-def process_count(strategy):
-    """How many processes the run has."""
-    return len(tf_config_workers()) if _is_multiworker(strategy) else 1
 
 
 def checkpoint_device(strategy: tf.distribute.Strategy) -> str | None:
@@ -68,24 +58,6 @@ def checkpoint_device(strategy: tf.distribute.Strategy) -> str | None:
         return None
     jobs = {tf.DeviceSpec.from_string(device).job for device in strategy.extended.worker_devices}
     return None if jobs <= {None, "localhost"} else "/job:localhost"
-
-
-def wait_for_all(strategy):
-    """Returns when every process of the run has called it."""
-    if _is_multiworker(strategy):
-        add_over_processes(strategy, 1.0)
-
-
-def agreement(strategy):
-    """Function (number) -> its sum over all processes of the run: `float` where there is one."""
-    return (lambda value: add_over_processes(strategy, value)) if _is_multiworker(strategy) else float
-
-
-def add_over_processes(strategy, value):
-    """The sum of a number over all processes of a `multiworker` strategy."""
-    per_replica = strategy.run(lambda: tf.constant(float(value), tf.float32))
-    local = strategy.num_replicas_in_sync / process_count(strategy)
-    return float(strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)) / local
 
 
 def check_divisible(batch_size, strategy, accumulation, key):
@@ -112,7 +84,7 @@ def tf_config_workers():
     except (ValueError, KeyError, TypeError):
         raise UserError(
             'TF_CONFIG: needs {"cluster": {"worker": [addresses]}, "task": {"type": "worker", "index": number}}. '
-            f"Received: {text[:200]}. `run.py launch` sets it on one machine."
+            f"Received: {text[:200]}. `{PROGRAM} launch` sets it on one machine."
         ) from None
     return workers
 
@@ -199,9 +171,6 @@ def _within(seconds, function):
     return outcome[0] if outcome else None
 
 
-def _is_multiworker(strategy):
+def is_multiworker(strategy: tf.distribute.Strategy) -> bool:
+    """Whether the run has several processes; see `training.processes`."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-
-
-def _task_id(strategy):
-    return strategy.cluster_resolver.task_id

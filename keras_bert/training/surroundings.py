@@ -6,9 +6,9 @@ import dataclasses
 from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
 from keras_bert.training.out_of_memory import explained_out_of_memory
+from keras_bert.training.processes import agreement, process_number
 from keras_bert.training.progress import Progress
 from keras_bert.training.stop_request import StopRequest
-from keras_bert.training.strategy import agreement, worker_number
 
 
 @dataclasses.dataclass
@@ -34,7 +34,7 @@ def surroundings(run, strategy, training, budget, first_step, batch, columns=())
         batch: function () -> (key of the batch size in the recipe, the batch size), for when memory runs out.
         columns: of the table that is shown; see `Progress`.
     """
-    is_chief, agree = worker_number(strategy) == 0, agreement(strategy)
+    is_chief, agree = process_number(strategy) == 0, agreement(strategy)
     log = MetricsLog(run, first_step) if is_chief else NoMetricsLog()
     progress = Progress(budget.share_done(first_step), is_chief, columns)
     try:

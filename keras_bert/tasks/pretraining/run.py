@@ -22,6 +22,16 @@ from keras_bert.training.loop import Loop
 from keras_bert.training.matmul_peak import matmul_peak
 from keras_bert.training.metrics import MetricSums, perplexity
 from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.processes import (
+    agreement,
+    by_chief,
+    chief_says,
+    failing_together,
+    process_count,
+    process_number,
+    require_same_start,
+    settle,
+)
 from keras_bert.training.step import Step
 from keras_bert.training.step_loop import trainer
 from keras_bert.training.strategy import (
@@ -29,9 +39,6 @@ from keras_bert.training.strategy import (
     checkpoint_device,
     describe,
     make_strategy,
-    process_count,
-    wait_for_all,
-    worker_number,
 )
 from keras_bert.training.surroundings import surroundings
 
@@ -58,13 +65,13 @@ def pretrain(config, run, report=print, command=None):
     """
     began = time.perf_counter()
     pretraining = Pretraining(config, run, report)
-    finished = pretraining.finished()
-    if finished:
-        return finished if pretraining.is_chief else None
+    if pretraining.is_finished():
+        return run.results() if pretraining.is_chief else None
     pretraining.build()
     first_step = pretraining.restore()
     done, evaluation = pretraining.train(first_step)
-    return pretraining.write_results(done, evaluation, began, command) if pretraining.is_chief else None
+    # The others wait for it: TensorFlow takes one that leaves for lost, and ends the chief in the midst of writing.
+    return by_chief(pretraining.strategy, lambda: pretraining.write_results(done, evaluation, began, command))
 
 
 class Pretraining:
@@ -86,36 +93,39 @@ class Pretraining:
         self.config = config
         self.run = run
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
-        self.worker = worker_number(self.strategy)
+        self.worker = process_number(self.strategy)
         self.is_chief = self.worker == 0
         self.report = report if self.is_chief else _say_nothing
         for index, phase in enumerate(config.phases):
             check_divisible(phase.batch_size, self.strategy, config.training.accumulation, f"phases.{index}.batch_size")
-        if self.is_chief:
-            run.settle(config)
-        wait_for_all(self.strategy)
+        settle(self.strategy, run, config)
 
-    def finished(self):
-        """The results of a run that is over already, or None."""
+    def is_finished(self):
+        """Whether the run is over already, as its chief sees it."""
+        return chief_says(self.strategy, self._found_finished)
+
+    def _found_finished(self):
         results, training = self.run.results(), self.config.training
         # What an older version of this program finished ran by steps.
         if not results or results.get("minutes", 0.0) != training.minutes:
-            return None
+            return False
         if not training.minutes and results["steps"] != training.steps:
-            return None
+            return False
         more = "--minutes" if training.minutes else "--steps"
         self.report(f"{self.run.path} is finished: {results['steps']} steps. {more} N goes on, --fresh starts over.")
-        return results
+        return True
 
     def build(self):
         """Makes the run's data where they are not there yet, and every part of the run."""
         config = self.config
         self.report(describe(self.strategy))
-        if not self.is_chief:  # The chief makes what is not there yet; the others then find it.
-            wait_for_all(self.strategy)
-        self.readers = open_readers(config, self.run.data, self.report, self.worker)
-        if self.is_chief:
-            wait_for_all(self.strategy)
+
+        def readers():
+            return open_readers(config, self.run.data, self.report, self.worker)
+
+        made = by_chief(self.strategy, readers)  # The others then find what was not there yet.
+        with failing_together(self.strategy):
+            self.readers = made or readers()
         self.tokenizer = self.readers.tokenizer
         vocabulary = self.tokenizer.vocabulary
         predicts_next = config.objective.pair == "nsp"
@@ -158,14 +168,17 @@ class Pretraining:
         clock = {"budget": self.budget} if training.minutes else {}
         self.checkpoints = Checkpoints(
             self.run.checkpoints, training.keep_checkpoints, training.keep_every, self.is_chief,
-            checkpoint_device(self.strategy), model=self.model, optimizer=self.optimizer, **clock,
+            checkpoint_device(self.strategy), agreement(self.strategy), model=self.model, optimizer=self.optimizer,
+            **clock,
         )  # fmt: skip
-        done = self.checkpoints.restore_newest(self.report)
-        if done:
-            self.report(f"Going on from step {done}.")
-        elif self.config.init:
-            loaded = open_model_folder(self.config.init).load_into(self.model)
-            self.report("\n".join([f"Going on from the weights of {self.config.init}.", *loaded.lines()]))
+        with failing_together(self.strategy):
+            done = self.checkpoints.restore_newest(self.report)
+            if done:
+                self.report(f"Going on from step {done}.")
+            elif self.config.init:
+                loaded = open_model_folder(self.config.init).load_into(self.model)
+                self.report("\n".join([f"Going on from the weights of {self.config.init}.", *loaded.lines()]))
+        require_same_start(self.strategy, self.run.path, self.config, done, self.model, self.optimizer)
         return done
 
     def evaluate(self, phase):
