@@ -10,7 +10,10 @@ import time
 
 import click
 
-GRACE_SECONDS = 20  # How long workers that are asked to stop may take to save.
+from keras_bert.training.stop_request import STOPPED_BY_SIGNAL
+
+GRACE_SECONDS = 20.0  # How long the others may take to stop once a worker has failed.
+_PAUSE = 0.1  # Seconds between two looks at the workers.
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -20,6 +23,9 @@ GRACE_SECONDS = 20  # How long workers that are asked to stop may take to save.
 def launch(context, workers, command):
     """Start several workers of one run on this machine, and stop all of them if one fails.
 
+    SIGTERM and Ctrl-C are passed on once: the workers save a checkpoint and stop, and so does this command, with status
+    75. A second signal ends them at once.
+
     Each worker gets its TF_CONFIG and a share of the GPUs in CUDA_VISIBLE_DEVICES. On several machines, set TF_CONFIG
     and start the command itself on each.
 
@@ -27,48 +33,82 @@ def launch(context, workers, command):
     Example:
       python run.py launch --workers 2 -- pretrain --config wiki_mini --data 'wiki/*'
     """
-    addresses = [f"127.0.0.1:{port}" for port in _free_ports(workers)]
-    processes = [
-        subprocess.Popen([sys.executable, os.path.abspath(sys.argv[0]), *command], env=_environment(addresses, index))
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(workers)]
+    started = [
+        # A session of its own: what the terminal sends to its group comes here alone, and is passed on once.
+        subprocess.Popen(
+            [sys.executable, os.path.abspath(sys.argv[0]), *command],
+            env=worker_environment(addresses, index),
+            start_new_session=True,
+        )
         for index in range(workers)
     ]
-
-    def pass_on(number, frame):
-        for process in processes:
-            process.send_signal(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, pass_on)
-    failed = first_to_fail(processes)
-    if failed is None:
-        context.exit(0)
-    status = processes[failed].returncode
-    click.echo(f"Worker {failed} ended with status {status}; all are stopped.", err=True)
-    context.exit(status if status > 0 else 128 - status)  # As a shell says that a signal ended it.
+    group = Workers(started)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda number, frame: group.stop(number))
+    failed = group.wait()
+    if failed is not None:
+        status = started[failed].returncode
+        click.echo(f"Worker {failed} ended with status {status}; all are stopped.", err=True)
+        context.exit(status if status > 0 else 128 - status)  # As a shell says that a signal ended it.
+    context.exit(STOPPED_BY_SIGNAL if any(process.returncode for process in started) else 0)
 
 
-def first_to_fail(processes):
-    """When all have ended, the index of the one that failed first, if any; it has the others stopped."""
-    failed = None
-    while True:
-        running = [process for process in processes if process.poll() is None]
-        if failed is None:
-            # One that failed of itself comes before one that a signal ended (< 0), should both be seen at once.
-            failures = [index for index, process in enumerate(processes) if process.returncode]
-            failed = max(failures, key=lambda index: processes[index].returncode, default=None)
-            if failed is not None:
-                patience = time.monotonic() + GRACE_SECONDS
+class Workers:
+    """The processes of one run, asked to stop together and waited for together.
+
+    Args:
+        processes: `subprocess.Popen` of each.
+        grace_seconds: how long those that are left may take to stop once one has failed.
+    """
+
+    def __init__(self, processes: list[subprocess.Popen], grace_seconds: float = GRACE_SECONDS):
+        self._processes = processes
+        self._grace_seconds = grace_seconds
+        self._asked_at = None
+
+    def stop(self, number: int) -> None:
+        """Passes a signal on: to save and stop, as its first one has it, and to leave at once, as a later one has it."""
+        self._asked_at = self._asked_at or time.monotonic()
+        for process in self._running():
+            process.send_signal(signal.SIGTERM if number == getattr(signal, "SIGHUP", None) else number)
+
+    def wait(self) -> int | None:
+        """When all have ended, the index of the one that failed first, if any.
+
+        To stop on request, with `STOPPED_BY_SIGNAL`, is no failure: the others are left to end their saving. After a
+        failure they are asked to stop, unless they have been, and killed when the grace is over.
+        """
+        failed = None
+        while running := self._running():
+            if failed is None:
+                failed = self._first_failure()
+                if failed is not None:
+                    if self._asked_at is None:
+                        self.stop(signal.SIGTERM)
+                    deadline = time.monotonic() + self._grace_seconds
+            elif time.monotonic() > deadline:
                 for process in running:
-                    process.terminate()
-        elif time.monotonic() > patience:
-            for process in running:
-                process.kill()
-        if not running:
-            return failed
-        time.sleep(0.1)
+                    process.kill()
+            time.sleep(_PAUSE)
+        return self._first_failure() if failed is None else failed
+
+    def _running(self):
+        return [process for process in self._processes if process.poll() is None]
+
+    def _first_failure(self):
+        # One that failed of itself comes before one that a signal ended (< 0), should both be seen at once.
+        failures = [
+            index
+            for index, process in enumerate(self._processes)
+            if process.returncode not in (None, 0, STOPPED_BY_SIGNAL)
+        ]
+        return max(failures, key=lambda index: self._processes[index].returncode, default=None)
 
 
-def _free_ports(count):
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine that nothing listens at."""
     sockets = [socket.socket() for _ in range(count)]
     for opened in sockets:
         opened.bind(("127.0.0.1", 0))
@@ -78,7 +118,8 @@ def _free_ports(count):
     return ports
 
 
-def _environment(addresses, index):
+def worker_environment(addresses: list[str], index: int) -> dict[str, str]:
+    """The environment of a worker: TF_CONFIG, and its share of the GPUs that are visible here."""
     task = {"type": "worker", "index": index}
     environment = {**os.environ, "TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": task})}
     gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]

@@ -6,23 +6,26 @@ import time
 
 # What a scheduler reads as "not done, start me again" (EX_TEMPFAIL of sysexits.h).
 STOPPED_BY_SIGNAL = 75
+# Schedulers, terminals and launchers signal a group of processes and each of them: that is one request.
+_SAME_REQUEST_SECONDS = 1.0
 
 
 class StopRequest:
     """Notes SIGTERM, Ctrl-C and the end of a time limit; the loop asks after every step.
 
-    A context manager; inside it a first signal is noted and a second one ends the process at once.
+    A context manager; inside it a first signal is noted, and one that comes more than a second later ends the process
+    at once.
 
     Args:
         max_minutes: minutes after which a stop is requested; 0 for no limit.
-        agree: function (number) -> its sum over all processes (see `strategy.agreement`), so that all stop after the
+        agree: function (number) -> its sum over all processes (see `processes.agreement`), so that all stop after the
             same step when one is asked to.
     """
 
     def __init__(self, max_minutes=0.0, agree=float):
         self._deadline = time.monotonic() + 60 * max_minutes if max_minutes else float("inf")
         self._agree = agree
-        self._signal = None
+        self._signal = self._asked_at = None
         self._previous = {}
 
     def __enter__(self):
@@ -35,9 +38,11 @@ class StopRequest:
             signal.signal(number, handler)
 
     def _note(self, number, frame):
-        if self._signal is not None:
+        now = time.monotonic()
+        if self._signal is None:
+            self._signal, self._asked_at = number, now
+        elif now > self._asked_at + _SAME_REQUEST_SECONDS:
             os._exit(128 + number)
-        self._signal = number
 
     def reason(self):
         """Why to stop, in words, or None. Every process of the run asks after every step."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from corpus import write_corpus
 
 from keras_bert.cli import main
-from keras_bert.cli.launch import first_to_fail
+from keras_bert.cli.launch import Workers, free_ports, worker_environment
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RECIPE = """
@@ -51,6 +52,33 @@ def test_two_workers_equal_one_process_on_the_same_global_batch(tmp_path, monkey
     assert (tmp_path / "two" / "model" / "model.safetensors").exists()
 
 
+@pytest.mark.slow
+def test_workers_with_a_folder_each_are_refused(tmp_path):
+    """On machines without a shared disk one would go on from a checkpoint that the other has not."""
+    write_corpus(tmp_path / "text.txt", count=120)
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    for name in ("0", "1"):
+        (tmp_path / name).mkdir()
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    command = [sys.executable, os.path.join(ROOT, "run.py"), "pretrain", "--config", "../recipe.yaml"]
+    started = [
+        subprocess.Popen(
+            [*command, "--data", "../text.txt", "--output", "run"],
+            env=worker_environment(addresses, index),
+            cwd=tmp_path / str(index),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )  # fmt: skip
+        for index in range(2)
+    ]
+    for process in started:
+        told = process.communicate(timeout=300)[0].strip().splitlines()[-1]
+        assert process.returncode == 2 and "Error: run: needs the same folder in every process of the run." in told, (
+            told
+        )
+
+
 def test_one_that_fails_stops_all(tmp_path):
     """Bad settings: both end with status 2, and so does the launcher, at once."""
     result = run("launch", "--workers", "2", "--", "pretrain", "--set", "training.stepz=1", cwd=tmp_path)
@@ -61,9 +89,39 @@ def test_one_that_fails_stops_all(tmp_path):
 @pytest.mark.parametrize("failing", [0, 1])
 def test_the_one_that_failed_is_named_not_those_stopped_for_it(failing):
     """Whichever place it has: a worker ended by the launcher's own signal is no reason."""
-    processes = [
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)" if index != failing else "exit(2)"])
-        for index in range(2)
-    ]
-    assert first_to_fail(processes) == failing
+    processes = [started("import time; time.sleep(600)" if index != failing else "exit(2)") for index in range(2)]
+    assert Workers(processes).wait() == failing
     assert [process.returncode for process in processes] == ([2, -15] if failing == 0 else [-15, 2])
+
+
+def started(program):
+    return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+
+
+SAVES = """
+import signal, sys, time
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+print("ready", flush=True)
+while not asked: time.sleep(0.01)
+time.sleep({seconds})
+sys.exit(75 if len(asked) == 1 else 9)
+"""
+
+
+def test_one_that_has_stopped_on_request_is_no_reason_to_ask_the_others_again():
+    """The chief is still saving: a second signal would end it in the midst of that."""
+    processes = [started(SAVES.format(seconds=seconds)) for seconds in (1.0, 0.0)]
+    for process in processes:
+        process.stdout.readline()
+    group = Workers(processes)
+    group.stop(signal.SIGTERM)
+    assert group.wait() is None
+    assert [process.returncode for process in processes] == [75, 75]
+
+
+def test_those_left_by_a_failure_are_asked_once_and_killed_when_the_grace_is_over():
+    failing, deaf = started("exit(3)"), started(SAVES.format(seconds=600))
+    deaf.stdout.readline()
+    assert Workers([failing, deaf], grace_seconds=0.5).wait() == 0
+    assert deaf.returncode == -signal.SIGKILL

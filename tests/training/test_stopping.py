@@ -136,13 +136,16 @@ def test_workers_save_at_the_same_step_when_the_clock_of_one_says_so():
     assert CheckpointClock(10.0, agree=lambda own: own + 1.0).is_due()
 
 
-def test_a_second_signal_leaves_at_once():
+def test_a_later_signal_leaves_at_once():
+    """One that comes with the first, as from a launcher beside the terminal, is the same request."""
     code = (
-        "import os, signal\n"
+        "import os, signal, time\n"
         "from keras_bert.training.stop_request import StopRequest\n"
         "with StopRequest():\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    print('noted', flush=True)\n"
+        "    time.sleep(1.1)\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    print('still here', flush=True)\n"
     )
