@@ -1,12 +1,17 @@
-"""A pretraining run killed again and again must give the numbers of one left alone, bit for bit.
+"""A pretraining run stopped again and again must give the numbers of one left alone, bit for bit.
 
     python tools/torture.py --kills 20
+    python tools/torture.py --kills 20 --signal TERM --workers 2 --slow-save 1.5
 
 Trains a tiny model (dropout on, two phases, a checkpoint every few steps) by `run.py pretrain`, once left alone and
-once killed with SIGKILL at random instants and started again with the same command until it is finished. Of ten kills
-three are aimed at a save and one each at the start-up, the vocabulary and shards, the building of the model, the
-validation, and the end of the run, where model/ is written; the others are anywhere in training. Then every line of
-metrics.jsonl, the weights, the last checkpoint and results.json are compared. Exit status 1 on any difference.
+once stopped at random instants and started again with the same command until it is finished. Of ten stops three are
+aimed at a save and one each at the start-up, the vocabulary and shards, the building of the model, the validation, and
+the end of the run, where model/ is written; the others are anywhere in training. Then every line of metrics.jsonl, the
+weights, the last checkpoint and results.json are compared. Exit status 1 on any difference.
+
+SIGKILL ends the process, or with --workers one of them, and `launch` must end the others. SIGTERM goes to the process
+or to `launch`, SIGINT to all of the group as from a terminal; after either, once training has begun, the run must say
+that it stopped with a checkpoint, have one of that step, and end with status 75.
 """
 
 import collections
@@ -21,11 +26,13 @@ import tempfile
 import time
 
 import click
+import psutil
 import yaml
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
+from keras_bert.training.stop_request import STOPPED_BY_SIGNAL  # noqa: E402
 from tools.compare_runs import compare, show  # noqa: E402
 
 # Five is no multiple of three, so that checkpoints fall between the lines of metrics.jsonl.
@@ -75,11 +82,13 @@ def write_text(path, documents=80, seed=0):
 class Run:
     """One run folder and the processes that train in it, one after the other."""
 
-    def __init__(self, folder, recipe, data, steps):
+    def __init__(self, folder, recipe, data, steps, workers=1, slow_save=0.0):
         self.folder, self.steps, self.starts = folder, steps, 0
+        self._workers, self._environment = workers, {**os.environ, "SECONDS_A_SAVE": str(slow_save)}
         self._command = [
-            sys.executable, os.path.join(ROOT, "run.py"), "pretrain", "--config", recipe, "--data", data,
-            "--steps", str(steps), "--output", folder,
+            sys.executable, os.path.join(ROOT, *(("tools", "slow_save.py") if slow_save else ("run.py",))),
+            *(("launch", "--workers", str(workers), "--") if workers > 1 else ()),
+            "pretrain", "--config", recipe, "--data", data, "--steps", str(steps), "--output", folder,
         ]  # fmt: skip
 
     def start(self):
@@ -87,12 +96,34 @@ class Run:
         self._left = self._traces()
         self._output_file = f"{self.folder}-{self.starts}.log"
         with open(self._output_file, "wb") as output:
-            self.process = subprocess.Popen(self._command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT)
+            self.process = subprocess.Popen(
+                self._command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=self._environment,
+                start_new_session=True,
+            )  # fmt: skip
 
-    def kill(self):
-        """Returns whether that is what it died of."""
-        self.process.kill()
-        return self.process.wait() == -signal.SIGKILL
+    def end(self, number):
+        """Ends it by a signal; returns whether that is what it ended by. Raises where it did not stop as it promises."""
+        if number == signal.SIGKILL:
+            workers = psutil.Process(self.process.pid).children() if self._workers > 1 else []
+            (random.choice(workers) if workers else self.process).kill()
+        elif number == signal.SIGINT:
+            os.killpg(self.process.pid, number)
+        else:
+            self.process.send_signal(number)
+        status = self.process.wait()
+        output = self._output()
+        stopped = re.search(r"Stopped by \w+ after step ([\d,]+), .* with a checkpoint", output)
+        if number == signal.SIGKILL or not status:
+            return status != 0
+        if stopped:
+            saved = os.path.join(
+                self.folder, "checkpoints", f"step-{int(stopped[1].replace(',', '')):09d}", "state.json"
+            )
+            if status == STOPPED_BY_SIGNAL and os.path.exists(saved):
+                return True
+        elif self.look()[0] in (START, DATA, BUILD, END, MODEL):
+            return True  # No training to save yet, or any more: it ends at once.
+        raise click.ClickException(f"Start {self.starts} ended with status {status} on signal {number}:\n{output}")
 
     def is_over(self):
         """Whether the process has ended by itself; raises where it failed."""
@@ -155,10 +186,10 @@ def leave_alone(run):
     return {stage: statistics.median(seconds) for stage, seconds in visits.items()}
 
 
-def kill_at(run, aim, after_step, delay):
-    """Kills the process `delay` seconds into the first fitting visit to a stage, or once that stage is passed.
+def stop_at(run, aim, after_step, delay, number):
+    """Ends the process `delay` seconds into the first fitting visit to a stage, or once that stage is passed.
 
-    Returns the stage that the kill hit, or None where the process came to its end before.
+    Returns the stage that the signal hit, or None where the process came to its end before.
     """
     while not run.is_over():
         stage, step = run.look()
@@ -166,7 +197,8 @@ def kill_at(run, aim, after_step, delay):
         if is_passed or (stage == aim and step >= after_step):
             time.sleep(delay)
             if is_passed or run.look()[0] == aim:
-                return run.look()[0] if run.kill() else None
+                hit = run.look()[0]
+                return hit if run.end(number) else None
         time.sleep(SECONDS_BETWEEN_LOOKS)
     return None
 
@@ -181,7 +213,10 @@ def plan_kills(kills, steps, generator):
     return [(aim, place if aim in (SAVE, TRAIN, VALIDATE) else 0, part) for place, aim, part in sorted(planned)]
 
 
-def torture(folder, kills, steps, seed, data=None, jit_compile=False, report=print):
+def torture(
+    folder, kills, steps, seed, data=None, jit_compile=False, report=print,
+    number=signal.SIGKILL, workers=1, slow_save=0.0,
+):  # fmt: skip
     """Does what the docstring of this file says.
 
     Args:
@@ -189,6 +224,9 @@ def torture(folder, kills, steps, seed, data=None, jit_compile=False, report=pri
         data: text; None for generated text.
         jit_compile: as in a recipe.
         report: takes one line of text at a time.
+        number: the signal.
+        workers: processes of each run.
+        slow_save: seconds that each checkpoint takes longer.
 
     Returns: ({stage: kills that hit it}, times started again, rows of `compare` for each killed run).
     """
@@ -198,7 +236,7 @@ def torture(folder, kills, steps, seed, data=None, jit_compile=False, report=pri
     if data is None:
         data = os.path.join(folder, "text.txt")
         write_text(data)
-    alone = Run(os.path.join(folder, "alone"), recipe_file, data, steps)
+    alone = Run(os.path.join(folder, "alone"), recipe_file, data, steps, workers, slow_save)
     seconds = leave_alone(alone)
     report("Left alone. Seconds of a stage: " + ", ".join(f"{name} {taken:.3g}" for name, taken in seconds.items()))
     planned = plan_kills(kills, steps, random.Random(seed))
@@ -208,18 +246,18 @@ def torture(folder, kills, steps, seed, data=None, jit_compile=False, report=pri
             raise click.ClickException(
                 f"{len(runs)} runs ended without a visit to {planned[0][0]!r} that could be hit."
             )
-        run = Run(os.path.join(folder, f"killed-{len(runs) + 1}"), recipe_file, data, steps)
+        run = Run(os.path.join(folder, f"killed-{len(runs) + 1}"), recipe_file, data, steps, workers, slow_save)
         runs.append(run)
         run.start()
         while planned:
             aim, after_step, part = planned[0]
             # Half, because a stage can be shorter than it was, and some come but once.
-            hit = kill_at(run, aim, after_step, 0.5 * part * seconds.get(aim, 0.0))
+            hit = stop_at(run, aim, after_step, 0.5 * part * seconds.get(aim, 0.0), number)
             if hit is None:
                 break  # The rest goes to another run.
             planned.pop(0)
             hits[hit] += 1
-            report(f"Killed: {hit}, after step {run.look()[1] or '-'}.")
+            report(f"Stopped: {hit}, after step {run.look()[1] or '-'}.")
             run.start()
         while not run.is_over():
             time.sleep(0.1)
@@ -234,14 +272,19 @@ def torture(folder, kills, steps, seed, data=None, jit_compile=False, report=pri
 @click.option("--data", metavar="GLOB", help="Text, as for pretrain. Default: generated.")
 @click.option("--keep", metavar="FOLDER", help="Work here and keep everything.")
 @click.option("--jit-compile", is_flag=True, help="Compile by XLA.")
-def main(kills, seed, steps, data, keep, jit_compile):
+@click.option("--signal", "name", default="KILL", show_default=True, type=click.Choice(["KILL", "TERM", "INT"]))
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(min=1), help="Processes of each run.")
+@click.option("--slow-save", default=0.0, metavar="SECONDS", help="Make each checkpoint take so much longer.")
+def main(kills, seed, steps, data, keep, jit_compile, name, workers, slow_save):
     with tempfile.TemporaryDirectory() as scratch:
         folder = os.path.abspath(keep or scratch)
         os.makedirs(folder, exist_ok=True)
         if os.listdir(folder):
             raise click.UsageError(f"{folder}: needs to be new or empty.")
-        hits, restarts, rows = torture(folder, kills, steps, seed, data, jit_compile, click.echo)
-    click.echo("\nkills by the stage they hit")
+        hits, restarts, rows = torture(
+            folder, kills, steps, seed, data, jit_compile, click.echo, getattr(signal, f"SIG{name}"), workers, slow_save
+        )
+    click.echo(f"\nSIG{name} by the stage that it hit")
     for stage in STAGES:
         click.echo(f"  {stage:34}{hits[stage]:5}")
     click.echo(f"  {'together':34}{hits.total():5}\nstarted again {restarts} times\n")
