@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -99,10 +100,11 @@ def started(program):
 
 
 SAVES = """
-import signal, sys, time
+import os, signal, sys, time
 asked = []
-signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
-print("ready", flush=True)
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda *_: asked.append(1))
+os.write(1, b"%d\\n" % os.getpgrp())
 while not asked: time.sleep(0.01)
 time.sleep({seconds})
 sys.exit(75 if len(asked) == 1 else 9)
@@ -118,6 +120,23 @@ def test_one_that_has_stopped_on_request_is_no_reason_to_ask_the_others_again():
     group.stop(signal.SIGTERM)
     assert group.wait() is None
     assert [process.returncode for process in processes] == [75, 75]
+
+
+def test_ctrl_c_reaches_each_worker_once(tmp_path):
+    """The terminal sends it to the whole group of the launcher; a worker asked twice leaves without a checkpoint."""
+    program = tmp_path / "program.py"
+    launching = "from keras_bert.cli.launch import launch\nlaunch(['--workers', '2', '--', 'worker'])"
+    program.write_text(
+        f"import sys\nif sys.argv[1:]:{textwrap.indent(SAVES.format(seconds=0.5), '    ')}\n{launching}\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, program], stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "PYTHONPATH": ROOT},
+    )  # fmt: skip
+    # Signals that follow at once are often seen as one, so that the groups tell more than the statuses.
+    assert process.pid not in [int(process.stdout.readline()) for _ in range(2)]
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) == 75
 
 
 def test_those_left_by_a_failure_are_asked_once_and_killed_when_the_grace_is_over():
