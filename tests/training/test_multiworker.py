@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from corpus import write_corpus
+from finetuning import write_sst2, write_tiny_bert
 
 from keras_bert.cli import main
 from keras_bert.cli.launch import Workers, free_ports, worker_environment
@@ -78,6 +79,23 @@ def test_workers_with_a_folder_each_are_refused(tmp_path):
         assert process.returncode == 2 and "Error: run: needs the same folder in every process of the run." in told, (
             told
         )
+
+
+@pytest.mark.soak
+def test_two_workers_fine_tune_for_two_seeds_and_find_them_finished(tmp_path):
+    """One writes; and none waits for another that has nothing left to do."""
+    write_tiny_bert(tmp_path / "bert")
+    write_sst2(tmp_path / "sst2")
+    finetune = (
+        "launch", "--workers", "2", "--", "finetune", "--task", "sst2", "--init", "bert", "--data-dir", "sst2",
+        "--set", "input.max_length=24", "--set", "training.batch_size=8", "--set", "training.jit_compile=false",
+        "--steps", "3", "--seeds", "1,2", "--output", "run",
+    )  # fmt: skip
+    first, again = run(*finetune, cwd=tmp_path), run(*finetune, cwd=tmp_path)
+    assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
+    assert "run/seed-2 is finished: 3 steps." in again.stdout
+    results = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
+    assert results["seeds"] == [1, 2] and not list(tmp_path.glob("run/**/*.partial"))
 
 
 def test_one_that_fails_stops_all(tmp_path):
