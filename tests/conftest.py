@@ -97,3 +97,73 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if item.get_closest_marker("live"):
                 item.add_marker(pytest.mark.skip(reason="live: runs in `make parity`"))
+
+
+_CHANGES = ("fsync", "mkdir", "remove", "rename", "replace", "rmdir", "unlink")
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing that the process would still do changes the disk."""
+
+
+@pytest.fixture
+def killed_at(monkeypatch):
+    """Function (number, action) that calls `action` and kills it at the so-manyth change of the disk.
+
+    Returns how many changes there were in all, or None where the action was killed.
+    """
+
+    def run(number, action):
+        made = []
+
+        def counted(original):
+            def call(*args, **options):
+                if len(made) == number:
+                    raise Killed
+                made.append(original)
+                return original(*args, **options)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for name in _CHANGES:
+                patch.setattr(os, name, counted(getattr(os, name)))
+            try:
+                action()
+            except Killed:
+                return None
+        return len(made)
+
+    return run
+
+
+@pytest.fixture
+def disk_calls(monkeypatch):
+    """List of what is done to the disk: ("fsync", path), ("rename", source, target), ("rmdir", path)."""
+    calls, sync, rename, replace = [], os.fsync, os.rename, os.replace
+
+    def synced(descriptor):
+        calls.append(("fsync", os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    def renamed(original):
+        def call(source, target, **options):
+            calls.append(("rename", os.fspath(source), os.fspath(target)))
+            original(source, target, **options)
+
+        return call
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "rename", renamed(rename))
+    monkeypatch.setattr(os, "replace", renamed(replace))
+    return calls
+
+
+@pytest.fixture(scope="session", autouse=True)
+def leases_at_once():
+    """A lease on a store waits a second for others that come at the same time; in tests none come by chance."""
+    from keras_bert import leases
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leases, "SETTLED_AFTER", 0.0)
+        yield

@@ -5,7 +5,6 @@ A file of features is a folder with `features.npy`, float32 [tokens, layers, hid
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import math
@@ -17,10 +16,10 @@ import numpy as np
 import tensorflow as tf
 from numpy.lib import format as npy
 
-from keras_bert import files
+from keras_bert import files, locks
 from keras_bert.errors import UserError
 
-_FEATURES, _MADE_OF, _LOCK = "features.npy", "made_of.json", ".lock"
+_FEATURES, _MADE_OF = "features.npy", "made_of.json"
 _FORMAT = 1
 _MAGIC = npy.magic(1, 0)
 _ITEM = np.dtype("<f4")
@@ -66,22 +65,9 @@ class FeatureRoom:
         self.path = path
         files.make_folder(path)
 
-    @contextlib.contextmanager
     def alone(self, report):
-        """No other process is in such a block for this folder; `report` takes a line where that must be waited for.
-
-        A store has no locks: of two runs that begin together each makes what both need.
-        """
-        if files.is_remote(self.path):
-            yield
-            return
-        with open(files.join(self.path, _LOCK), "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                report(f"Another run makes features in {self.path}; waiting for it.")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+        """A block in which no other process is for this folder; `report` takes a line where that must be waited for."""
+        return locks.taken(files.join(self.path, locks.NAME), report)
 
     def folder(self, name, made_of):
         """Where the file named so and made of that stands."""
@@ -139,8 +125,6 @@ class FeatureRoom:
                     with open(local, "wb") as stream:
                         stream.write(header)
                         yield _writer(stream, len(header), shape)
-                        stream.flush()
-                        os.fsync(stream.fileno())
                     digest = files.sha256(local)
                 said = {"format": _FORMAT, "made_of": made_of, "sha256": digest}
                 files.write_json(files.join(aside, _MADE_OF), said)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import resource
 import sys
 import tempfile
 import time
@@ -14,6 +13,11 @@ from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.metrics import each_step
 from keras_bert.training.step_loop import taking
 from keras_bert.training.strategy import checkpoint_device
+
+try:
+    import resource
+except ImportError:  # Windows.
+    resource = None
 
 _WARM_UP_SECONDS, _TIMED_SECONDS = 3.0, 6.0
 _LEAST_STEPS = 3
@@ -184,6 +188,8 @@ def _memory_in_use():
     """The most that was in use so far: of the first GPU, else of this process."""
     if tf.config.list_logical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    if resource is None:
+        return None
     # Linux counts kilobytes, macOS bytes.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
