@@ -9,6 +9,7 @@ be found whole there is told by one of its files, which comes last and goes firs
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -18,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from keras_bert import stores
+from keras_bert import disks, stores
 
 _COPIED_AT_ONCE = 1 << 22  # Bytes.
 _ASKED_AT_ONCE = 16  # Paths of a store, whose answer takes a trip over the network each.
@@ -129,7 +130,7 @@ def make_folder(path):
         stores.require_bucket(path)
         stores.call("makedirs", path)
     else:
-        os.makedirs(path, exist_ok=True)
+        disks.make_folder(path)
 
 
 def remove_folder(path):
@@ -138,7 +139,7 @@ def remove_folder(path):
         with contextlib.suppress(OSError):
             _remove_tree(path)
     else:
-        shutil.rmtree(path, ignore_errors=True)
+        disks.remove_tree(path)
 
 
 def remove_file(path):
@@ -150,6 +151,24 @@ def remove_file(path):
             os.unlink(path)
 
 
+def remove_whole(path, last):
+    """Removes a folder so that part of it, where that is left, does not look whole.
+
+    Args:
+        last: the file without which nobody takes the folder for whole.
+    """
+    if is_remote(path):
+        remove_file(join(path, last))
+        _remove_tree(path)
+    else:
+        disks.remove_whole(path)
+
+
+def standing(path):
+    """Where the folder `path` stands now: there, or, on a disk, where a kill left the old one while it was replaced."""
+    return path if is_remote(path) else disks.standing(path)
+
+
 def move_folder(source, target, last):
     """Gives a folder another name, in place of what has it.
 
@@ -157,17 +176,16 @@ def move_folder(source, target, last):
         source, target: paths in the same store, or on the same disk.
         last: the file in them without which nobody takes the folder for whole.
 
-    On a disk the folder is there at once. In a store its files move one by one, because there a folder is no more than
-    what their names have in common. `last` of the old folder is removed first and that of the new one comes last: who
-    looks meanwhile finds the old folder, an unfinished one or the new one, never a mixture of both that looks whole.
-    Ended on the way, part of the files stand under either name.
+    On a disk all of it is synced before, and the old folder goes after; `standing` finds the old or the new one at any
+    instant. In a store its files move one by one, because there a folder is no more than what their names have in
+    common. `last` of the old folder is removed first and that of the new one comes last: who looks meanwhile finds
+    the old folder, an unfinished one or the new one, never a mixture of both that looks whole. Ended on the way, part
+    of the files stand under either name.
     """
     if not is_remote(target):
-        remove_folder(target)
-        os.rename(source, target)
+        disks.replace_folder(source, target)
         return
-    remove_file(join(target, last))
-    _remove_tree(target)
+    remove_whole(target, last)
     first = len(join(source, ""))
     names = [path[first:] for path in files_below(source)]
     for folder in sorted({parent(join(target, name)) for name in names}):
@@ -273,7 +291,7 @@ def atomic_write(path, mode="w"):
         if is_remote(path):
             stores.call("rename", aside, path, overwrite=True)
         else:
-            os.replace(aside, path)
+            disks.rename_file(aside, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
             remove_file(aside)
@@ -296,6 +314,8 @@ def whole_folder(path, last):
 
     `last` names the file that tells the folder for whole; see `move_folder`, which says what is seen on the way.
     """
+    if is_file(path):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(path))
     aside = f"{os.fspath(path).rstrip('/')}.partial"
     remove_folder(aside)
     make_folder(aside)

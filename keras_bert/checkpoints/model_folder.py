@@ -189,7 +189,7 @@ def find_model_folder(path):
     if is_web_address(path):
         raise UserError(f"{path}: is the address of a page, not a folder.{hub_proposal(path)}")
     try:
-        for folder in (path, files.join(path, "model")):
+        for folder in map(files.standing, (path, files.join(path, "model"))):
             has_config = files.is_file(files.join(folder, CONFIG))
             # Some folders hold both kinds; the one that can be read is taken.
             if google.is_google_folder(folder) and not (has_config and huggingface.has_weights(folder)):
@@ -207,7 +207,7 @@ def find_model_folder(path):
 def newest_pretrained(folder):
     """The newest of the runs in `folder` that holds a model not yet fine-tuned on a task; None where there is none."""
     paths = [files.join(folder, name) for name in files.list_folder(folder)]
-    configs = {path: files.join(path, "model", CONFIG) for path in paths}
+    configs = {path: files.join(files.standing(files.join(path, "model")), CONFIG) for path in paths}
     found = [path for path in paths if files.is_file(configs[path])]
     pretrained = [path for path in found if FIELD not in settings.read_json(configs[path])]
     return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)

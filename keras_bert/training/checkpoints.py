@@ -1,5 +1,6 @@
 """Checkpoints that are whole or not there: written aside, summed, then moved to their place."""
 
+import contextlib
 import json
 import re
 import tempfile
@@ -44,6 +45,7 @@ class Checkpoints:
         self.is_writer = is_writer
         self.unlogged = None
         self._agree = agree
+        self._damaged = set()  # Steps found damaged, whose scores stand no more.
         self._checkpoint = tf.train.Checkpoint(**objects)
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
 
@@ -81,7 +83,7 @@ class Checkpoints:
             sums = {entry: files.sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
             with files.atomic_write(files.join(aside, _STATE)) as stream:
                 json.dump({"step": step, "score": score, "unlogged": unlogged, "sha256": sums}, stream, indent=2)
-            files.move_folder(aside, files.join(self.folder, name), last=_STATE)
+            files.move_folder(aside, files.join(self.folder, name), last=_STATE)  # Puts it on the disk first.
         except OSError as error:
             files.remove_folder(aside)
             older = self.steps()
@@ -90,6 +92,7 @@ class Checkpoints:
                 f"{self.folder}: the checkpoint of step {step} cannot be written ({error.strerror or error}). {kept} "
                 "Make room, then give the same command again."
             ) from error
+        self._damaged.discard(step)
         self._drop_old(step)
 
     def _write_for_the_writer(self, step):
@@ -112,27 +115,35 @@ class Checkpoints:
         own = self.is_writer and all(score < other for other in self._scores().values())
         return self._agree(own) > 0
 
+    def best(self):
+        """(step, score) of the checkpoint with the best score, the first of several; None where none has one."""
+        scores = self._scores()
+        best = min(scores, key=scores.get, default=None)
+        return None if best is None else (best, scores[best])
+
     def _scores(self):
-        """`{step: score}` of the checkpoints that have one."""
-        scores = {step: (_state(self._path(step)) or {}).get("score") for step in self.steps()}
+        """`{step: score}` of the checkpoints that have one and are not known to be damaged."""
+        steps = [step for step in self.steps() if step not in self._damaged]
+        scores = {step: (_state(self._path(step)) or {}).get("score") for step in steps}
         return {step: score for step, score in scores.items() if score is not None}
 
     def _remove_cut_short(self):
         """What kills left behind, which may be of steps that are not saved again."""
         for name in files.list_folder(self.folder):
-            if name.startswith(_ASIDE):
+            if name.startswith(_ASIDE) or name.endswith((".partial", ".replaced")):
                 files.remove_folder(files.join(self.folder, name))
 
     def _drop_old(self, newest):
         steps = self.steps()
-        kept = [step for step in steps if step <= newest]
+        kept = [step for step in steps if step <= newest and step not in self._damaged]
         scores = {step: score for step, score in self._scores().items() if step in kept}
         stay = {*kept[-self.keep :], min(scores, key=scores.get, default=None)}
         for step in steps:
             # Those behind the newest are damaged, for the run went on from one before them.
             is_for_good = self.keep_every and step % self.keep_every == 0 and step in kept
             if step not in stay and not is_for_good:
-                files.remove_folder(self._path(step))
+                with contextlib.suppress(OSError):
+                    files.remove_whole(self._path(step), last=_STATE)
 
     def _path(self, step):
         return files.join(self.folder, f"step-{step:09d}")
@@ -145,14 +156,16 @@ class Checkpoints:
     def restore_newest(self, report):
         """Restores the newest whole checkpoint and returns its step, or 0 where there is none.
 
-        A damaged one is named through `report(line)` and the one before it taken. Raises `UserError`
-        when there are checkpoints and none is whole.
+        A damaged one is named through `report(line)` and the one before it taken; so is the best by score, and the next
+        best then counts as the best. Raises `UserError` when there are checkpoints and none is whole.
         """
         steps = self.steps()
         for step in reversed(steps):
             damage = _damage(self._path(step))
             if not damage:
+                self._best_whole(report, {step})
                 return self._restore(step)
+            self._damaged.add(step)
             report(f"{damage} The checkpoint before it is taken.")
         if steps:
             raise UserError(
@@ -160,19 +173,25 @@ class Checkpoints:
             )
         return 0
 
-    def restore_best(self):
-        """Restores the checkpoint with the best score and returns its step; None where none has a score.
+    def restore_best(self, report):
+        """Restores the whole checkpoint with the best score and returns its step; None where none has a score.
 
-        Raises `UserError` when it is damaged.
+        Damaged ones are named through `report(line)`. Raises `UserError` when none that has a score is whole.
         """
-        scores = self._scores()
-        best = min(scores, key=scores.get, default=None)
-        if best is None:
-            return None
-        damage = _damage(self._path(best))
-        if damage:
-            raise UserError(f"{damage} It is the best of the run. Start over with --fresh, or copy it back.")
-        return self._restore(best)
+        best = self._best_whole(report)
+        if best is None and self._damaged:
+            raise UserError(f"{self.folder}: every checkpoint with a score is damaged. Start over with --fresh.")
+        return None if best is None else self._restore(best)
+
+    def _best_whole(self, report, whole=()):
+        """The step of the best checkpoint by score that is whole, None for none; those `whole` are known to be so."""
+        while best := self.best():
+            damage = None if best[0] in whole else _damage(self._path(best[0]))
+            if not damage:
+                return best[0]
+            self._damaged.add(best[0])
+            report(f"{damage} It was the best so far; its score does not count any more.")
+        return None
 
     def _restore(self, step):
         folder = self._path(step)

@@ -8,7 +8,7 @@ import pytest
 import safetensors.numpy
 from tiny import pretraining_batch, random_model
 
-from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
+from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder, write_model_folder
 from keras_bert.errors import UserError
 from keras_bert.models.loading import load
 from keras_bert.text.vocabulary import Vocabulary
@@ -48,6 +48,19 @@ def test_a_folder_is_replaced_whole(folder, model, vocabulary):
     assert not os.path.exists(os.path.join(folder, "stale"))
     assert not os.path.exists(f"{folder}.partial")
     assert open_model_folder(folder).lower_case is False
+
+
+def test_a_kill_while_a_model_is_replaced_leaves_one_that_opens(folder, model, vocabulary, killed_at):
+    """Of a run's folder too, and for the commands that look for the newest run."""
+    instant, is_over = 0, None
+    while not is_over:
+        is_over = killed_at(instant, lambda: write_model_folder(folder, model, vocabulary, lower_case=True))
+        for name in (folder, os.path.dirname(folder)):
+            opened = open_model_folder(name)
+            assert sum(map(np.size, opened.read("encoder").values())) == model.encoder.count_params()
+        assert newest_pretrained(os.path.dirname(os.path.dirname(folder))) == os.path.dirname(folder)
+        instant += 1
+    assert os.listdir(os.path.dirname(folder)) == ["model"]
 
 
 def rewrite_weights(folder, change):

@@ -128,18 +128,93 @@ def test_the_best_and_every_nth_stay(tmp_path):
     assert checkpoints.steps() == [2, 4, 8, 9]
 
 
-def test_the_best_is_restored_or_its_damage_told(tmp_path):
+def with_scores(tmp_path, scores, **options):
+    """Checkpoints of `{step: score}`, each of a model whose weights are its step."""
     model, optimizer = make()
-    checkpoints = Checkpoints(tmp_path, 1, model=model, optimizer=optimizer)
-    assert checkpoints.restore_best() is None
-    for step, score in ((1, 2.0), (2, 1.0), (3, 3.0)):
+    checkpoints = Checkpoints(tmp_path, 1, model=model, optimizer=optimizer, **options)
+    for step, score in scores.items():
         model.weights[0].assign(0 * model.weights[0] + step)
         checkpoints.save(step, score)
-    assert checkpoints.restore_best() == 2
+    return model, Checkpoints(tmp_path, 1, model=model, optimizer=optimizer, **options)
+
+
+def damage(tmp_path, step):
+    next((tmp_path / f"step-{step:09d}").glob("checkpoint.data*")).write_bytes(b"")
+
+
+def test_the_best_is_restored(tmp_path):
+    model, checkpoints = with_scores(tmp_path, {1: None})
+    assert checkpoints.restore_best(pytest.fail) is None
+    model, checkpoints = with_scores(tmp_path, {1: 2.0, 2: 1.0, 3: 3.0})
+    assert checkpoints.restore_best(pytest.fail) == 2
     assert float(model.weights[0].numpy().flat[0]) == 2.0
-    next((tmp_path / "step-000000002").glob("checkpoint.data*")).write_bytes(b"")
-    with pytest.raises(UserError, match="best of the run"):
-        checkpoints.restore_best()
+
+
+def test_a_damaged_best_is_told_on_going_on_and_the_next_best_kept(tmp_path):
+    """Told at the end alone, all training after it was in vain; and its score kept a worse one from being saved."""
+    model, checkpoints = with_scores(tmp_path, {1: 2.0, 2: 1.0, 3: 3.0})
+    damage(tmp_path, 2)
+    lines = []
+    assert checkpoints.restore_newest(lines.append) == 3
+    assert len(lines) == 1 and "step-000000002" in lines[0] and "its score does not count" in lines[0]
+    assert checkpoints.best() == (3, 3.0) and checkpoints.is_best(2.5)
+    checkpoints.save(4, 4.0)
+    assert checkpoints.steps() == [3, 4]  # 3 is the best now.
+    assert checkpoints.restore_best(pytest.fail) == 3
+
+
+def test_a_newest_that_is_damaged_does_not_count_as_the_best_either(tmp_path):
+    model, checkpoints = with_scores(tmp_path, {1: 2.0, 2: 1.0}, keep_every=1)
+    damage(tmp_path, 2)
+    assert checkpoints.restore_newest(lambda line: None) == 1
+    assert checkpoints.best() == (1, 2.0) and checkpoints.is_best(1.5)
+    checkpoints.save(2, 1.5)
+    assert checkpoints.best() == (2, 1.5)
+
+
+def test_a_best_damaged_while_the_run_went_on_gives_way_to_the_next(tmp_path):
+    model, checkpoints = with_scores(tmp_path, {1: 2.0, 2: 1.0, 3: 3.0})
+    assert checkpoints.restore_newest(pytest.fail) == 3
+    damage(tmp_path, 2)
+    lines = []
+    assert checkpoints.restore_best(lines.append) == 3 and len(lines) == 1
+    damage(tmp_path, 3)
+    with pytest.raises(UserError, match="every checkpoint with a score is damaged"):
+        checkpoints.restore_best(lines.append)
+
+
+def test_killed_at_any_instant_of_a_save_a_whole_one_is_there(tmp_path, killed_at):
+    """With one to keep: the old one must stay until the new one stands."""
+    model, optimizer = make()
+    for instant in range(1000):
+        folder = tmp_path / str(instant)
+        checkpoints = Checkpoints(str(folder), 1, model=model, optimizer=optimizer)
+        checkpoints.save(1)
+        is_over = killed_at(instant, lambda checkpoints=checkpoints: checkpoints.save(2))
+        restored = checkpoints.restore_newest(pytest.fail)
+        assert restored in (1, 2)
+        checkpoints.save(3)
+        assert os.listdir(folder) == ["step-000000003"]
+        if is_over:
+            break
+    assert is_over and restored == 2 and instant > 10
+
+
+def test_a_checkpoint_is_on_the_disk_before_it_counts_and_before_the_older_one_goes(tmp_path, disk_calls):
+    """A power cut could leave a name without its weights, and nothing older."""
+    model, optimizer = make()
+    checkpoints = Checkpoints(str(tmp_path / "checkpoints"), 1, model=model, optimizer=optimizer)
+    checkpoints.save(1)
+    disk_calls.clear()
+    checkpoints.save(2)
+    aside, folder = (str(tmp_path / "checkpoints" / name) for name in (".partial-step-000000002", "step-000000002"))
+    named = disk_calls.index(("rename", aside, folder))
+    for name in ("checkpoint.data-00000-of-00001", "checkpoint.index"):
+        assert ("fsync", f"{aside}/{name}") in disk_calls[:named], name
+    assert ("fsync", f"{aside}/state.json.partial") in disk_calls[:named] and ("fsync", aside) in disk_calls[:named]
+    old = str(tmp_path / "checkpoints" / "step-000000001")
+    dropped = disk_calls.index(("rename", old, f"{old}.partial"))
+    assert ("fsync", str(tmp_path / "checkpoints")) in disk_calls[named:dropped]
 
 
 def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
