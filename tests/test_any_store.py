@@ -88,7 +88,7 @@ def chain(root, stops):
 @pytest.fixture(scope="module")
 def plain_and_stored(tmp_path_factory):
     """What the commands wrote, on a disk without a stop and in a store with one."""
-    inputs = tmp_path_factory.mktemp("inputs")
+    inputs = tmp_path_factory.mktemp("inputs é [1]")  # A name that patterns and URLs could stumble over.
     (inputs / "text").mkdir()
     (inputs / "text" / "a.txt").write_text(TEXT, encoding="utf-8")
     (inputs / "recipe.yaml").write_text(yaml.safe_dump(RECIPE), encoding="utf-8")

@@ -290,6 +290,37 @@ def test_patterns(root):
         found("*.json")
 
 
+@every_place
+def test_a_path_that_exists_as_typed_is_that_path(root):
+    """`a[1].txt` is the name of many a download, and as a pattern it is `a1.txt`."""
+    for name in ("a[1].txt", "a1.txt", "*.md", "b.md", "year [1] é/c.txt"):
+        write(files.join(root, name))
+
+    def found(pattern):
+        return [path[len(root) + 1 :] for path in expand([files.join(root, pattern)])]
+
+    assert found("a[1].txt") == ["a[1].txt"] and found("a[12].txt") == ["a1.txt"]
+    assert found("*.md") == ["*.md"] and found("?.md") == ["*.md", "b.md"]
+    assert found("year [1] é") == found("year [1] é/*.txt") == found("**/c.txt") == ["year [1] é/c.txt"]
+    assert found("year*/?.txt") == ["year [1] é/c.txt"]
+
+
+@every_place
+def test_a_folder_is_expanded_with_a_slash_behind_it_too(root):
+    write(files.join(root, "wiki", "AA", "0"))
+    expected = [files.join(root, "wiki", "AA", "0")]
+    assert expand([files.join(root, "wiki")]) == expected
+    assert [os.path.normpath(path) for path in expand([files.join(root, "wiki", "")])] == [
+        *map(os.path.normpath, expected)
+    ]
+
+
+def test_a_listing_marks_folders_by_a_slash(monkeypatch):
+    """As object stores do; a second export took `1/` for no number."""
+    monkeypatch.setattr(stores, "call", lambda name, path, *_: ["1/", "models.config", "", "10/"])
+    assert files.list_folder("gs://bucket/served") == ["1", "10", "models.config"]
+
+
 def test_plain_paths_need_no_tensorflow(tmp_path):
     """Help and bad arguments are answered before TensorFlow could be imported."""
     program = (
@@ -299,3 +330,12 @@ def test_plain_paths_need_no_tensorflow(tmp_path):
         "assert 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "file")], check=True)
+
+
+def test_a_name_that_is_no_utf8_is_read(tmp_path):
+    """Old corpora have names in Latin-1; Python stands them for by half surrogate pairs, which TensorFlow refuses."""
+    with open(os.path.join(os.fsencode(tmp_path), b"caf\xe9.txt"), "wb") as stream:
+        stream.write(b"content")
+    [path] = expand([str(tmp_path)])
+    assert read(path) == b"content" and expand([path]) == [path]
+    assert files.size(path) == 7 and files.sha256(path)

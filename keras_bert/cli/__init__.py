@@ -25,7 +25,11 @@ from keras_bert.errors import RunStopped, UserError
 from keras_bert.program import PROGRAM
 
 # What the system refuses and the user can mend.
-_USERS_ERRNO = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS}
+_USERS_ERRNO = {
+    errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS,
+    # A file where a folder is needed, or the other way round; a name that no file can have.
+    errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP,
+}  # fmt: skip
 
 
 class BadInput(click.ClickException):

@@ -4,9 +4,9 @@ import click
 
 from keras_bert.checkpoints.conversion import FORMATS, convert_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option
+from keras_bert.cli.options import casing_option, folder_to_write
 from keras_bert.errors import UserError
-from keras_bert.files import is_file, list_folder
+from keras_bert.files import list_folder
 from keras_bert.program import PROGRAM
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -15,7 +15,7 @@ from keras_bert.text.vocabulary import Vocabulary
 @click.option("--to", type=click.Choice(FORMATS), required=True, help="Format to write.")
 @casing_option
 @click.argument("model", metavar="MODEL")
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", metavar="DIR", callback=folder_to_write)
 def convert(to, lower_case, model, directory):
     """Convert a model to Google's or Hugging Face's format, without loss.
 
@@ -27,7 +27,7 @@ def convert(to, lower_case, model, directory):
     Example:
       python run.py convert --to google runs/demo demo_in_tf1
     """
-    if is_file(directory) or list_folder(directory):
+    if list_folder(directory):
         raise UserError(f"{directory}: needs a new or empty folder. Received: one that is not. Give another DIR.")
     folder = open_model_folder(model, lower_case)
     for line in folder.notes:

@@ -3,7 +3,7 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, model_option
+from keras_bert.cli.options import casing_option, file_to_write, model_option
 from keras_bert.config.pooling import POOLINGS, check_embedding
 from keras_bert.errors import UserError
 from keras_bert.files import exists, is_remote
@@ -19,7 +19,7 @@ from keras_bert.quiet import import_tensorflow
     metavar="FILE|-",
     help="Texts, one per line; may be .gz, .bz2 or .xz. - reads standard input.",
 )
-@click.option("--output", required=True, metavar="FILE.npz", help="Array file to write.")
+@click.option("--output", required=True, metavar="FILE.npz", callback=file_to_write, help="Array file to write.")
 @click.option("--pooling", type=click.Choice(POOLINGS), default="mean", show_default=True, help="See above.")
 @click.option(
     "--max-length",

@@ -4,7 +4,7 @@ import click
 
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import model_option, table_options, table_settings
+from keras_bert.cli.options import file_to_write, model_option, table_options, table_settings
 from keras_bert.data.noise import noise as noise_of
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
@@ -21,7 +21,7 @@ from keras_bert.quiet import import_tensorflow
     metavar="typo=SHARE|nospace",
     help="Score the split with these errors added as well. Repeatable.",
 )
-@click.option("--output", metavar="FILE", help="Write the scores as JSON.")
+@click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
 @table_options
 @click.pass_context
 def evaluate(context, model, split, noises, output, **data):

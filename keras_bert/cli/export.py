@@ -3,10 +3,8 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, model_option
+from keras_bert.cli.options import casing_option, folder_to_write, model_option
 from keras_bert.config.reading import ReadingConfig
-from keras_bert.errors import UserError
-from keras_bert.files import is_file
 from keras_bert.quiet import import_tensorflow
 
 
@@ -16,6 +14,7 @@ from keras_bert.quiet import import_tensorflow
     "--output",
     required=True,
     metavar="DIR",
+    callback=folder_to_write,
     help="Model folder for TensorFlow Serving. The next version is written into it.",
 )
 @click.option(
@@ -58,8 +57,6 @@ def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lowe
     """
     folder = open_model_folder(model, lower_case)
     ReadingConfig.from_fields(folder.other_fields, folder.config.max_position_embeddings, f"{folder.path}/config.json")
-    if is_file(output):
-        raise UserError(f"{output}: needs a folder. Received: a file. Give another DIR.")
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.export.saved_model import write_version
     from keras_bert.export.serving_function import serving_function

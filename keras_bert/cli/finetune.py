@@ -9,6 +9,7 @@ from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_fo
 from keras_bert.cli.options import (
     casing_option,
     chosen_init,
+    folder_to_write,
     given,
     run_options,
     run_settings,
@@ -45,7 +46,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 @click.option(
     "--kind", type=click.Choice(list(_KINDS)), help="What a label is: one class, several classes, or a number."
 )
-@click.option("--output", metavar="RUN", help="Run folder. Default: runs/TASK.")
+@click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/TASK.")
 @click.option("--seeds", metavar="1,2,3", help="Train one run per seed and report median, mean, deviation and best.")
 @click.option("--epochs", type=click.FloatRange(min=0, min_open=True), help="Passes over the training examples.")
 @click.option("--freeze", is_flag=True, help="Train only the head; the encoder stays frozen.")

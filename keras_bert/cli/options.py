@@ -4,6 +4,23 @@ import click
 
 from keras_bert import settings
 from keras_bert.config.training import STRATEGIES
+from keras_bert.errors import UserError
+from keras_bert.files import is_file, is_folder
+
+
+def folder_to_write(context, parameter, path):
+    """Callback of a parameter: a file where a folder is to be written is refused before anything is computed."""
+    if path and is_file(path):
+        raise UserError(f"{path}: needs a folder. Received: a file. Give another path.")
+    return path
+
+
+def file_to_write(context, parameter, path):
+    """Callback of a parameter: a folder where a file is to be written is refused before anything is computed."""
+    if path and is_folder(path):
+        raise UserError(f"{path}: needs a file to write. Received: a folder. Name a file in it.")
+    return path
+
 
 casing_option = click.option(
     "--uncased/--cased",

@@ -3,7 +3,7 @@
 import click
 
 from keras_bert.checkpoints.model_folder import vocabulary_path
-from keras_bert.cli.options import text_option
+from keras_bert.cli.options import folder_to_write, text_option
 from keras_bert.config.pretraining import DataConfig
 from keras_bert.program import PROGRAM
 
@@ -14,7 +14,11 @@ _DEFAULTS = DataConfig()
 @text_option
 @click.option("--vocab", required=True, metavar="FILE", help="Vocabulary file, or hf:NAME for a model's on the hub.")
 @click.option(
-    "--output", required=True, metavar="DIR", help="New folder for the shards, to be given to `pretrain --data`."
+    "--output",
+    required=True,
+    metavar="DIR",
+    callback=folder_to_write,
+    help="New folder for the shards, to be given to `pretrain --data`.",
 )
 @click.option("--cased", is_flag=True, help="Keep case and accents. Must match how the vocabulary was learned.")
 @click.option(

@@ -6,7 +6,7 @@ import click
 
 from keras_bert import settings
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, chosen_init, given, run_options, run_settings
+from keras_bert.cli.options import casing_option, chosen_init, folder_to_write, given, run_options, run_settings
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
@@ -30,7 +30,7 @@ from keras_bert.quiet import import_tensorflow
     help="Continue from the weights of this model, a folder or hf:NAME, with its vocabulary or an extended one.",
 )
 @casing_option
-@click.option("--output", metavar="RUN", help="Run folder. Default: runs/RECIPE.")
+@click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/RECIPE.")
 @run_options
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of weights, masks, pairs, order and dropout.")
 @click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
@@ -92,10 +92,11 @@ def _estimate(recipe, run):
     from keras_bert.tasks.pretraining.estimate import estimate
     from keras_bert.tasks.pretraining.run import Pretraining
 
-    pretraining = Pretraining(recipe, run, click.echo)
-    pretraining.build()
-    for line in estimate(pretraining).lines():
-        click.echo(line)
+    with run:
+        pretraining = Pretraining(recipe, run, click.echo)
+        pretraining.build()
+        for line in estimate(pretraining).lines():
+            click.echo(line)
     click.echo(f"Written: the run's data, {run.data}. Next: the same command without --estimate.")
 
 

@@ -44,7 +44,7 @@ class RawLines:
             paths = [os.fspath(path) for path in expand(names)]
             for path in paths:
                 _check_is_plain_text(path)
-            self._paths = tf.constant(paths)
+            self._paths = tf.constant([os.fsencode(path) for path in paths])  # Names may be no UTF-8.
             self._compressions = tf.constant(["GZIP" if path.endswith(".gz") else "" for path in paths])
             self.sources = len(paths)
 

@@ -72,6 +72,33 @@ def test_bad_input_is_one_line_and_status_2(arguments, message, tmp_path, monkey
     assert len(errors) == 1 and message in errors[0]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pretrain --output", "finetune --task sst2 --output", "finetune --task glue --output",
+        "prepare --input in.txt --vocab in.txt --output", "export --model in.txt --output",
+        "convert --to google in.txt",
+    ],
+)  # fmt: skip
+def test_a_file_where_a_folder_is_to_be_written_is_told_before_anything_is_done(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("text")
+    (tmp_path / "out").write_text("mine")
+    result = invoke(*command.split(), "out")
+    assert (result.exit_code, result.output.splitlines()[-1]) == (
+        2, "Error: out: needs a folder. Received: a file. Give another path."
+    )  # fmt: skip
+    assert (tmp_path / "out").read_text() == "mine" and sorted(os.listdir(tmp_path)) == ["in.txt", "out"]
+    below = invoke(*command.split(), "out/below")
+    assert below.exit_code == 2 and "Traceback" not in below.output, below.output
+
+
+@pytest.mark.parametrize("command", ["evaluate --model in.txt --output", "embed --model in.txt --input - --output"])
+def test_a_folder_where_a_file_is_to_be_written_is_told_before_anything_is_done(command, tmp_path):
+    result = invoke(*command.split(), str(tmp_path))
+    assert result.exit_code == 2 and f"{tmp_path}: needs a file to write. Received: a folder." in result.output
+
+
 def test_tpu_without_a_config_takes_its_recipe_and_no_tpu_is_one_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text("Some text.\n", encoding="utf-8")

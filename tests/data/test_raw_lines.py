@@ -1,6 +1,7 @@
 """Lines of raw text: documents, sides, order, and what is refused."""
 
 import gzip
+import os
 
 import numpy as np
 import pytest
@@ -128,3 +129,12 @@ def test_a_tfds_corpus_gives_a_document_an_example(corpus):
 def test_a_corpus_beside_files_is_refused(corpus, tmp_path):
     with pytest.raises(UserError, match="one corpus of TensorFlow Datasets or files"):
         RawLines([corpus, str(tmp_path)], 0.1)
+
+
+def test_a_file_whose_name_is_no_utf8_in_a_folder_whose_name_is_a_pattern(tmp_path):
+    """TensorFlow takes names as bytes alone where they are no UTF-8."""
+    folder = tmp_path / "é [1]"
+    folder.mkdir()
+    with open(os.path.join(os.fsencode(folder), b"caf\xe9 *.txt"), "wb") as stream:
+        stream.write(b"one\ntwo\n")
+    assert _read(RawLines([str(folder)], 0.0), False) == [["one", "two"]]
