@@ -12,7 +12,19 @@ from keras_bert.data.shards import ShardWriter
 from keras_bert.data.tokenizer_processes import all_cores, map_in_processes
 from keras_bert.data.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
-from keras_bert.files import exists, is_file, is_remote, join, list_folder, make_folder, move_folder, remove_folder
+from keras_bert.files import (
+    exists,
+    is_file,
+    is_folder,
+    is_remote,
+    join,
+    list_folder,
+    make_folder,
+    move_folder,
+    remove_file,
+    remove_folder,
+)
+from keras_bert.locks import NAME, require_own, take_folder
 from keras_bert.terminal_bar import terminal_bar
 
 VOCABULARY_FILE = "vocab.txt"
@@ -87,13 +99,9 @@ def prepare(
 
     Raises:
         UserError: the folder holds something, no document has a token, an unfinished work was begun with other
-            arguments or is damaged, or a worker died.
+            arguments or is damaged, another process prepares the same folder, or a worker died.
     """
     folder = os.fspath(folder).rstrip("/")
-    in_place = is_remote(folder)
-    partial = folder if in_place else f"{folder}.partial"
-    if not (in_place and UnfinishedWork.is_in(folder)):
-        _check_is_empty(folder)
     settings = {
         "vocabulary": vocabulary.fingerprint,
         "lower_case": bool(lower_case),
@@ -102,25 +110,51 @@ def prepare(
         "word_marks": word_marks,
         "inputs": inputs,
     }
+    tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks)
+    report = report or (lambda line: None)
+    # Beside the folder, which takes its name at the end; a store's has it from the beginning and may be a bucket.
+    lock = take_folder(folder, join(folder, NAME) if is_remote(folder) else f"{folder}{NAME}", report)
+    try:
+        return _prepare(documents, tokenizer, folder, settings, workers, report, lambda: require_own(lock, folder))
+    finally:
+        lock.release()
+
+
+def _prepare(documents, tokenizer, folder, settings, workers, report, check):
+    # A kill between the new name and the end of the work leaves its record in the finished folder.
+    in_place = is_remote(folder) or UnfinishedWork.is_in(folder)
+    partial = folder if in_place else f"{folder}.partial"
+    if not (in_place and UnfinishedWork.is_in(folder)):
+        _check_is_empty(folder)
     work = UnfinishedWork(partial, settings)
-    if work.shards() and report:
+    if work.shards():
         report(f"Going on in {partial}: {work.shards():,} shards are finished.")
-    elif not work.shards():
-        remove_folder(partial)
+    else:
+        _clear(partial)
         if in_place:
             work.save()  # Else a folder whose first shard was cut short would be taken for someone else's.
-    tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks)
     try:
-        prepared = _Preparation(work, tokenizer, partial, shard_megabytes).run(documents, validation_share, workers)
-        vocabulary.to_file(join(partial, VOCABULARY_FILE))
+        preparation = _Preparation(work, tokenizer, partial, settings["shard_megabytes"], check)
+        prepared = preparation.run(documents, settings["validation_share"], workers)
+        tokenizer.vocabulary.to_file(join(partial, VOCABULARY_FILE))
     except BaseException:
         if not work.shards():
-            remove_folder(partial)
+            _clear(partial)
         raise
     if not in_place:
         move_folder(partial, folder, last=VOCABULARY_FILE)
     UnfinishedWork.remove(folder)
     return prepared
+
+
+def _clear(folder):
+    """Removes what is in a folder, but for its lock, and then the folder where it is empty."""
+    for name in list_folder(folder):
+        if name != NAME:
+            path = join(folder, name)
+            remove_folder(path) if is_folder(path) else remove_file(path)
+    if not list_folder(folder):
+        remove_folder(folder)
 
 
 def is_prepared(path):
@@ -131,7 +165,7 @@ def is_prepared(path):
 def _check_is_empty(folder):
     if is_file(folder):
         raise UserError(f"{folder}: needs a folder. Received: a file. Give another path.")
-    names = list_folder(folder)
+    names = [name for name in list_folder(folder) if name != NAME]
     if names:
         raise UserError(
             f"{folder}: needs a folder that is new or empty. Received: one that holds {names[0]}. "
@@ -142,11 +176,12 @@ def _check_is_empty(folder):
 class _Preparation:
     """One run over the documents, from the finished shards of `work` on."""
 
-    def __init__(self, work, tokenizer, folder, shard_megabytes):
+    def __init__(self, work, tokenizer, folder, shard_megabytes, check):
         self._work = work
         self._tokenizer = tokenizer
         self._folder = folder
         self._shard_megabytes = shard_megabytes
+        self._check = check
         # What is written or waits in the writers; `work` holds the same counts of finished shards alone.
         self._counts = {side: _side_counts(work.sides[side]) for side in SIDES}
 
@@ -203,6 +238,7 @@ class _Preparation:
         if finished:
             _add(counts, tokenized.part(0, finished))
             self._work.sides[side] = {"meta": writer.meta, **counts}
+            self._check()
             self._work.save()
         _add(counts, tokenized.part(finished, len(tokenized)))
 

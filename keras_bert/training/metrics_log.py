@@ -36,6 +36,7 @@ class MetricsLog:
     """
 
     def __init__(self, run, step):
+        self._run = run
         self._path = run.metrics_file
         lines = [line for line in read_metrics(run.metrics_file) if line["step"] <= step]
         with files.atomic_write(self._path) as stream:
@@ -70,7 +71,11 @@ class MetricsLog:
             tf.summary.text(name, tf.constant(rows))
 
     def flush(self):
-        """Puts every line into the file: before a checkpoint, because steps before one are never logged again."""
+        """Puts every line into the file: before a checkpoint, because steps before one are never logged again.
+
+        Raises `UserError` where the run's folder is another process's by now; see `RunFolder.require_own`.
+        """
+        self._run.require_own()
         self._stream.flush()
         self._flushed = time.monotonic()
 

@@ -94,9 +94,9 @@ def chief_says(strategy: tf.distribute.Strategy, question: Callable[[], bool]) -
     return agreement(strategy)(float(bool(by_chief(strategy, question)))) > 0
 
 
-def settle(strategy, run, config):
+def settle(strategy, run, config, report):
     """Has the chief settle a `RunFolder`, and refuses processes that do not find it: it must be one folder for all."""
-    by_chief(strategy, lambda: run.settle(config))
+    by_chief(strategy, lambda: run.settle(config, report))
     if process_count(strategy) > 1:
         require_same(strategy, run.path, folder=_content(run.config_file))
 

@@ -2,7 +2,7 @@
 
 import json
 
-from keras_bert import files, settings
+from keras_bert import files, locks, settings
 from keras_bert.errors import UserError
 
 # What changes how a run is carried out, but not what comes out of it.
@@ -25,7 +25,9 @@ DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size", "init")
 
 
 class RunFolder:
-    """Names every place in a run's folder and keeps two different runs from sharing one.
+    """Names every place in a run's folder and keeps two different runs, or two starts of one, from sharing it.
+
+    A context manager: the folder's lock, which `settle` and `hold` take, is given back at the end of the block.
 
     Attributes: `path`, `config_file`, `metrics_file`, `tensorboard`, `checkpoints`, `data`, `model`,
     `results_file`.
@@ -40,6 +42,38 @@ class RunFolder:
         self.data = files.join(path, "data")
         self.model = files.join(path, "model")
         self.results_file = files.join(path, "results.json")
+        self._lock = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.release()
+
+    def hold(self, report=print):
+        """Takes the folder for this process alone, until `release`.
+
+        `report` takes a line of text where it takes a while to find out whether another process is still at work.
+
+        Raises:
+            UserError: another process has it, or the path is that of a file.
+        """
+        if self._lock is not None:
+            return
+        if files.is_file(self.path):
+            raise UserError(f"{self.path}: needs a folder. Received: a file. Give another --output.")
+        self._lock = locks.take_folder(self.path, files.join(self.path, locks.NAME), report)
+
+    def release(self):
+        """Gives the lock back."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def require_own(self):
+        """Raises `UserError` where another process has taken the folder over; see `locks.require_own`."""
+        if self._lock is not None:
+            locks.require_own(self._lock, self.path)
 
     @classmethod
     def fresh(cls, path):
@@ -50,19 +84,32 @@ class RunFolder:
             candidate = f"{path}-{number}"
         return cls(candidate)
 
-    def settle(self, config):
-        """Writes the resolved settings, or checks them against those of the run that is going on here.
+    def settle(self, config, report=print):
+        """Takes the folder, and writes the resolved settings or checks them against those of the run in it.
 
-        Raises `UserError` showing every difference, once there is a checkpoint. More steps or minutes, other
-        devices, another time limit and other times for checkpoints are taken.
+        `report` is as for `hold`. Raises `UserError` as `hold`, and showing every difference, once there is a
+        checkpoint. More steps or minutes, other devices, another time limit and other times for checkpoints are taken.
         """
+        self.hold(report)
+        try:
+            self._settle(config)
+        except BaseException:
+            self.release()
+            raise
+
+    def has_begun(self):
+        """Whether anything was learned here: there is a checkpoint, or the results of a run that is over."""
+        names = files.list_folder(self.checkpoints)
+        return any(name.startswith("step-") for name in names) or files.exists(self.results_file)
+
+    def _settle(self, config):
         if not files.exists(self.config_file):
             # A kill while the settings were written leaves them under another name.
-            if any(not name.endswith(".partial") for name in files.list_folder(self.path)):
+            others = set(files.list_folder(self.path)) - {locks.NAME}
+            if any(not name.endswith(".partial") for name in others):
                 raise UserError(
                     f"{self.path}: is not empty and not a run of this program. Give another --output, or --fresh."
                 )
-            files.make_folder(self.path)
         else:
             # What an older version of this program did not write has its default.
             old = settings.to_mapping(type(config).from_mapping(settings.read_yaml(self.config_file)))
@@ -72,7 +119,7 @@ class RunFolder:
                 for key, before, after in different
                 if key not in MAY_DIFFER and not (key in MAY_GROW and before and before < after)
             ]
-            if not files.list_folder(self.checkpoints):
+            if not self.has_begun():
                 # A start that failed before anything was learned binds nobody.
                 if any(key.startswith(DATA_SETTINGS) for key, _, _ in different):
                     files.remove_folder(self.data)
@@ -89,9 +136,9 @@ class RunFolder:
         """What the finished run wrote, or None while it is not finished."""
         if not files.exists(self.results_file):
             return None
-        with files.open_file(self.results_file) as stream:
-            return json.loads(stream.read())
+        return settings.read_json(self.results_file)
 
     def write_results(self, results):
+        self.require_own()
         with files.atomic_write(self.results_file) as stream:
             stream.write(json.dumps(results, indent=2, ensure_ascii=False) + "\n")

@@ -132,9 +132,53 @@ def test_killed_in_a_store_before_the_first_shard_is_whole(straight, monkeypatch
     """Nothing is tidied up then, and the next start must not take the folder for someone else's."""
     folder = "ram://prepare-again-killed"
     with monkeypatch.context() as patch:
-        patch.setattr("keras_bert.data.prepare.remove_folder", lambda path: None)
+        patch.setattr("keras_bert.data.prepare._clear", lambda path: None)
         stop_after(folder, 5)
     with open_file(f"{folder}/train/00000.tokens", "wb") as stream:
         stream.write(b"half a file")
     prepare(DOCUMENTS, folder, 0.3, **{**OPTIONS, "shard_megabytes": 0.002})
     assert is_prepared(folder) and "state.json" not in list_folder(folder)
+
+
+@pytest.mark.parametrize("store", [False, True])
+def test_a_second_prepare_of_the_same_folder_is_refused_and_leaves_it_alone(tmp_path, straight, store):
+    """It removed the first one's half-written shards."""
+    folder = "ram://prepare-again-twice" if store else str(tmp_path / "out")
+    refused = []
+
+    def documents():
+        for number, document in enumerate(DOCUMENTS):
+            if number == 100:
+                with pytest.raises(UserError, match=f"{folder}: in use by process .*or give another --output"):
+                    prepare(DOCUMENTS, folder, 0.3, **OPTIONS)
+                refused.append(number)
+            yield document
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("keras_bert.leases.RENEWED_EVERY", 0.1)
+        patch.setattr("keras_bert.leases._LOOKS_EVERY", 0.05)
+        report = prepare(documents(), folder, 0.3, **OPTIONS)
+    assert refused and (stored_contents(folder), report) == straight
+    assert store or [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_of_shards_is_not_written_by_who_lost_it(monkeypatch):
+    """A process that stood still while another took its lease over must not go on in the same folder."""
+    folder = "ram://prepare-again-lost"
+    monkeypatch.setattr("keras_bert.leases.Lease.lost_to", "process 7 on elsewhere")
+    with pytest.raises(UserError, match=f"{folder}: taken over by process 7"):
+        prepare(DOCUMENTS, folder, 0.3, **OPTIONS)
+
+
+def test_killed_at_any_change_of_the_disk_the_result_is_the_same(tmp_path, killed_at):
+    """Killed after the folder had its name and before the record was gone, it was taken for someone else's."""
+
+    def work(name):
+        (tmp_path / name).mkdir(exist_ok=True)
+        return lambda: prepare(DOCUMENTS[:60], tmp_path / name / "out", 0.3, **OPTIONS)
+
+    count = killed_at(10**6, work("straight"))
+    for instant in [*range(0, count - 8, 40), *range(count - 8, count)]:
+        assert killed_at(instant, work(str(instant))) is None
+        work(str(instant))()
+        assert contents(tmp_path / str(instant)) == contents(tmp_path / "straight"), instant

@@ -89,5 +89,56 @@ def test_a_kill_while_the_settings_are_written_binds_nobody(tmp_path):
     os.makedirs(run.path)
     with open(f"{run.config_file}.partial", "w", encoding="utf-8") as stream:
         stream.write("name: pret")
-    run.settle(recipe())
+    with run:
+        run.settle(recipe())
     assert os.listdir(run.path) == ["config.yaml"]
+
+
+def test_a_run_is_one_processs_alone(tmp_path):
+    """Two would destroy each other's half-written files."""
+    first, second = (RunFolder(str(tmp_path / "run")) for _ in range(2))
+    first.settle(recipe())
+    with pytest.raises(UserError, match=rf"run: in use by process {os.getpid()} on .*or give another --output"):
+        second.settle(recipe())
+    first.settle(recipe())  # It is its own.
+    first.release()
+    with second:
+        second.settle(recipe())
+    assert os.listdir(tmp_path / "run") == ["config.yaml"]
+    first.settle(recipe())
+
+
+def test_what_cannot_be_settled_is_given_back(tmp_path):
+    run = started(tmp_path / "run")
+    run.release()
+    with pytest.raises(UserError, match="other settings"):
+        run.settle(recipe(**{"optimizer.learning_rate": 0.5}))
+    RunFolder(run.path).settle(recipe())
+
+
+def test_a_run_taken_over_writes_nothing_more(tmp_path):
+    run = RunFolder(str(tmp_path / "run"))
+    run.settle(recipe())
+    log = MetricsLog(run, 0)
+    log.flush()
+    run._lock.lost_to = "process 7 on elsewhere"
+    for write in (log.flush, lambda: run.write_results({})):
+        with pytest.raises(UserError, match="taken over by process 7 on elsewhere"):
+            write()
+    assert run.results() is None
+    log.close()
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(UserError, match="needs a folder. Received: a file"):
+        RunFolder(str(tmp_path / "run")).settle(recipe())
+
+
+def test_results_bind_without_checkpoints_too(tmp_path):
+    """Whoever removes the checkpoints of a finished run to make room must not be shown its results as another's."""
+    run = RunFolder(str(tmp_path / "run"))
+    run.settle(recipe())
+    run.write_results({"steps": 10})
+    with pytest.raises(UserError, match="other settings"):
+        run.settle(recipe(**{"optimizer.learning_rate": 0.5}))

@@ -64,14 +64,15 @@ def pretrain(config, run, report=print, command=None):
         UserError: for whatever in the recipe, the data or the folder cannot be used.
     """
     began = time.perf_counter()
-    pretraining = Pretraining(config, run, report)
-    if pretraining.is_finished():
-        return run.results() if pretraining.is_chief else None
-    pretraining.build()
-    first_step = pretraining.restore()
-    done, evaluation = pretraining.train(first_step)
-    # The others wait for it: TensorFlow takes one that leaves for lost, and ends the chief in the midst of writing.
-    return by_chief(pretraining.strategy, lambda: pretraining.write_results(done, evaluation, began, command))
+    with run:
+        pretraining = Pretraining(config, run, report)
+        if pretraining.is_finished():
+            return run.results() if pretraining.is_chief else None
+        pretraining.build()
+        first_step = pretraining.restore()
+        done, evaluation = pretraining.train(first_step)
+        # The others wait: TensorFlow takes one that leaves for lost, and ends the chief in the midst of writing.
+        return by_chief(pretraining.strategy, lambda: pretraining.write_results(done, evaluation, began, command))
 
 
 class Pretraining:
@@ -98,7 +99,7 @@ class Pretraining:
         self.report = report if self.is_chief else _say_nothing
         for index, phase in enumerate(config.phases):
             check_divisible(phase.batch_size, self.strategy, config.training.accumulation, f"phases.{index}.batch_size")
-        settle(self.strategy, run, config)
+        settle(self.strategy, run, config, self.report)
 
     def is_finished(self):
         """Whether the run is over already, as its chief sees it."""
