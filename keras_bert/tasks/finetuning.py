@@ -14,6 +14,7 @@ from keras_bert.checkpoints.names import HEADS
 from keras_bert.data.length_batches import LengthBatches, choose_widths
 from keras_bert.errors import UserError
 from keras_bert.tasks.evaluation import Evaluator
+from keras_bert.tasks.finetuning_data import require_same_data
 from keras_bert.tasks.frozen_features import FrozenFeatures
 from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.phased_batches import PhasedBatches
@@ -74,7 +75,8 @@ class Finetuning:
         self._validated = {}
         self.report = report if self.is_chief else lambda line: None
         check_divisible(config.training.batch_size, strategy, config.training.accumulation, "training.batch_size")
-        settle(strategy, run, config)
+        settle(strategy, run, config, self.report)
+        by_chief(strategy, lambda: require_same_data(run, problem))
 
     def finetune(self):
         """Trains, going on from the newest checkpoint; returns the results, which are also written.
@@ -234,9 +236,16 @@ class Finetuning:
         return agreement(self.strategy)(own) > 0
 
     def _validations_since_best(self):
+        """How many validations followed the best whose checkpoint stands; the newest may not be saved yet."""
+        best = self.checkpoints.best()
+        if best is None:
+            return 0
+        step, score = best
         key = f"eval_{self.problem.main_metric}"
-        seen = [line[key] for line in read_metrics(self.run.metrics_file) if key in line]
-        return len(seen) - 1 - seen.index(max(seen))
+        lines = read_metrics(self.run.metrics_file)
+        later = [line[key] for line in lines if key in line and line["step"] > step]
+        is_better = later and later[-1] is not None and -later[-1] < score
+        return 0 if is_better else len(later)
 
     def write_results(self, done, began):
         """Writes the model folder and results.json of the best validation, and pictures beside them.
@@ -245,7 +254,7 @@ class Finetuning:
         """
         problem = self.problem
         with failing_together(self.strategy):
-            best_step = self.checkpoints.restore_best()
+            best_step = self.checkpoints.restore_best(self.report)
         require_same(self.strategy, self.run.path, best_checkpoint=best_step)
         results = {
             "task": self.config.task,

@@ -76,27 +76,28 @@ class FinetuningRuns:
             training=dataclasses.replace(self.config.training, **changes),
             optimizer=dataclasses.replace(self.config.optimizer, learning_rate=rate),
         )
-        run = Finetuning(
-            config, RunFolder(path), self.problem, self._folder, self._tokenizer, self.strategy, self._report,
-            self._command,
-        )  # fmt: skip
-        return run.finetune()
+        with RunFolder(path) as run:
+            return Finetuning(
+                config, run, self.problem, self._folder, self._tokenizer, self.strategy, self._report, self._command
+            ).finetune()
 
     def seeds(self, path, seeds):
         """One run for each seed, in `path`/seed-N; the best one's model is `path`/model. Returns the `summary`."""
         found = {}
-        for seed in seeds:
-            self._report(f"Seed {seed}:")
-            found[seed] = self.one(files.join(path, f"seed-{seed}"), seed=seed)
-        return by_chief(self.strategy, lambda: self._write_seeds(path, found))
+        with RunFolder(path) as run:
+            by_chief(self.strategy, lambda: run.hold(self._report))
+            for seed in seeds:
+                self._report(f"Seed {seed}:")
+                found[seed] = self.one(files.join(path, f"seed-{seed}"), seed=seed)
+            return by_chief(self.strategy, lambda: self._write_seeds(run, found))
 
-    def _write_seeds(self, path, found):
+    def _write_seeds(self, run, found):
         results = summary(found)
-        best = files.join(path, f"seed-{results['best_seed']}", "model")
-        with files.whole_folder(files.join(path, "model"), last=CONFIG) as aside:
+        best = files.standing(files.join(run.path, f"seed-{results['best_seed']}", "model"))
+        with files.whole_folder(run.model, last=CONFIG) as aside:
             files.copy_folder(best, aside)
-            describe_folder(aside, seeds_card(self.config, path, results, self._command))
-        RunFolder(path).write_results(results)
+            describe_folder(aside, seeds_card(self.config, run.path, results, self._command))
+        run.write_results(results)
         return results
 
     def sweep(self, path):

@@ -3,7 +3,8 @@
 A problem is a plain object of one of four classes. All have
 
 - `head`: what config.json says of the head; `make_model(bert_config, dtype)`; `objective`;
-- `dev_splits`; `rows(split)`, the split's `TokenRows`; `by_token`, the model's outputs that are [batch, seq, …];
+- `dev_splits`; `rows(split)`, the split's `TokenRows`; `origin(split)`, the file or data set that they are of;
+- `by_token`, the model's outputs that are [batch, seq, …];
 - `answers(split, outputs)`: what the model's outputs for the rows say to each example, and
   `served_answers(split, function)`, the same from its `ServingFunction`. They go into
   `evaluate(split, answers)`, the scores; `tune(split, answers)`, which sets what is chosen on the dev examples;

@@ -22,7 +22,8 @@ class Loop:
         surroundings: the run's `Surroundings`: log, progress, requests to stop, the clock of checkpoints.
         derive: function `(step, figures) -> {name: number}`, more figures that follow from the logged ones.
         score: function `(validation figures) -> number`, lower is better: that of a checkpoint.
-        is_enough: function `() -> bool`, asked after every validation, whether the run ends before its budget.
+        is_enough: function `() -> bool`, asked at the start and after every validation, whether the run ends before
+            its budget.
 
     Attributes:
         done: steps done so far.
@@ -57,7 +58,8 @@ class Loop:
         batches = self.batches(first_step)
         sums = MetricSums(self.step.objective.terms, self.checkpoints.unlogged)
         throughput, evaluation = Throughput(), None
-        is_over = self.budget.phase(done) is None
+        # A run that was enough may have been killed before its results were written.
+        is_over = self.budget.phase(done) is None or self.is_enough()
         while not is_over:
             with throughput.waiting():
                 batch = next(batches)

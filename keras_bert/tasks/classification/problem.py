@@ -90,6 +90,10 @@ class SequenceProblem(NamedSplits):
         """The `Examples` of a split."""
         return self._read(split)[0]
 
+    def origin(self, split):
+        """The file or data set that a split is read from."""
+        return self.examples(split).origin
+
     def rows(self, split):
         """`TokenRows` of a split, labels in their `extra` where it has them.
 

@@ -99,6 +99,10 @@ class MultipleChoiceProblem(NamedSplits):
         """A new `BertForMultipleChoice`."""
         return BertForMultipleChoice(bert_config, dtype=dtype)
 
+    def origin(self, split):
+        """The file or data set that a split is read from."""
+        return self.examples(split).origin
+
     def rows(self, split):
         """The `TokenRows` of a split, one a choice in groups, with `labels`: 0 for all where they are hidden."""
         return self._layout(split)

@@ -111,6 +111,10 @@ class QuestionAnsweringProblem(NamedSplits):
     def main_metric(self):
         return self.metric_names[0]
 
+    def origin(self, split):
+        """The file or data set that a split is read from."""
+        return self._split(split)[0].origin
+
     def rows(self, split):
         """The `TokenRows` of a split's windows; see `QuestionWindows` for what `extra` holds."""
         return self._split(split)[1].rows

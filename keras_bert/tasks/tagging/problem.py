@@ -84,6 +84,10 @@ class TaggingProblem(NamedSplits):
         """A new `BertForTokenClassification` for these labels, or `BertFeatureTagger`."""
         return model_with_head(bert_config, self.head, dtype=dtype)
 
+    def origin(self, split):
+        """The file that a split is read from."""
+        return self._words(split).origin
+
     def rows(self, split):
         """The `TokenRows` of a split, with `labels` of its tokens: -1 where a token bears none."""
         return self._layout(split).rows
