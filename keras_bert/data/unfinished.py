@@ -69,7 +69,7 @@ class UnfinishedWork:
             if made_with.get(key) != wanted[key]:
                 raise UserError(
                     f"{self._folder}: holds shards of an unfinished prepare with another {key}. "
-                    f"Received: {_difference(made_with.get(key), wanted[key])}. {remedy}, or give what it began with."
+                    f"Received: {difference(made_with.get(key), wanted[key])}. {remedy}, or give what it began with."
                 )
         for side, progress in self.sides.items():
             folder = join(self._folder, side)
@@ -81,7 +81,7 @@ class UnfinishedWork:
                     raise UserError(f"{str(error).rsplit('. ', 1)[0]}. {remedy}.") from None
 
 
-def _difference(before, now):
+def difference(before, now):
     """The first of two lists' entries that differ, or the two values."""
     if isinstance(before, list) and isinstance(now, list):
         for old, new in zip(before, now):

@@ -14,11 +14,11 @@ from keras_bert.checkpoints.names import HEADS
 from keras_bert.data.length_batches import LengthBatches, choose_widths
 from keras_bert.errors import UserError
 from keras_bert.tasks.evaluation import Evaluator
-from keras_bert.tasks.finetuning_data import require_same_data
 from keras_bert.tasks.frozen_features import FrozenFeatures
 from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pictures import confusion_picture, loss_picture, write_pictures
+from keras_bert.tasks.run_data import require_same_data
 from keras_bert.training.budget import make_budget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.figures_table import Column

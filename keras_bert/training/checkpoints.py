@@ -11,7 +11,7 @@ from keras_bert import files
 from keras_bert.errors import UserError
 from keras_bert.stores import as_os_errors
 
-_NAME = re.compile(r"step-(\d{9})$")
+_NAME = re.compile(r"step-(\d{9,})$")
 _STATE = "state.json"
 _ASIDE = ".partial-"
 
@@ -46,6 +46,8 @@ class Checkpoints:
         self.unlogged = None
         self._agree = agree
         self._damaged = set()  # Steps found damaged, whose scores stand no more.
+        # {step: score}, so that a store that does not answer for a moment does not make the best one look like none.
+        self._known_scores = {}
         self._checkpoint = tf.train.Checkpoint(**objects)
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
 
@@ -93,6 +95,7 @@ class Checkpoints:
                 "Make room, then give the same command again."
             ) from error
         self._damaged.discard(step)
+        self._known_scores[step] = score
         self._drop_old(step)
 
     def _write_for_the_writer(self, step):
@@ -124,8 +127,10 @@ class Checkpoints:
     def _scores(self):
         """`{step: score}` of the checkpoints that have one and are not known to be damaged."""
         steps = [step for step in self.steps() if step not in self._damaged]
-        scores = {step: (_state(self._path(step)) or {}).get("score") for step in steps}
-        return {step: score for step, score in scores.items() if score is not None}
+        for step in steps:
+            if step not in self._known_scores:
+                self._known_scores[step] = (_state(self._path(step)) or {}).get("score")
+        return {step: self._known_scores[step] for step in steps if self._known_scores[step] is not None}
 
     def _remove_cut_short(self):
         """What kills left behind, which may be of steps that are not saved again."""
@@ -203,23 +208,34 @@ class Checkpoints:
 
 
 def _state(folder):
-    """What state.json says, or None where it cannot be read."""
+    """What state.json says, or None where there is none that can be read."""
     try:
         with files.open_file(files.join(folder, _STATE)) as stream:
-            return json.loads(stream.read())
-    except (OSError, ValueError):
+            state = json.loads(stream.read())
+    except (FileNotFoundError, ValueError):
         return None
+    except OSError:
+        if files.is_remote(folder):  # No answer from a store is no damage.
+            raise
+        return None
+    return state if isinstance(state, dict) else None
 
 
 def _damage(folder):
     """What is wrong with a checkpoint folder, in one sentence; None when it is whole."""
     state = _state(folder)
-    if not isinstance(state, dict) or not state.get("sha256"):
+    if state is None or not isinstance(state.get("sha256"), dict) or not state["sha256"]:
         return f"{folder}: has no readable {_STATE}."
     for name, digest in state["sha256"].items():
         path = files.join(folder, name)
         if not files.exists(path):
             return f"{path}: is missing."
-        if files.sha256(path) != digest:
+        try:
+            is_whole = files.sha256(path) == digest
+        except OSError as error:
+            if files.is_remote(path):
+                raise
+            return f"{path}: cannot be read ({error.strerror or error})."
+        if not is_whole:
             return f"{path}: is damaged (its SHA-256 is not the one written with it)."
     return None

@@ -1,6 +1,7 @@
 """The folder of one run: its settings, figures, checkpoints and result."""
 
 import json
+import os
 
 from keras_bert import files, locks, settings
 from keras_bert.errors import UserError
@@ -78,6 +79,7 @@ class RunFolder:
     @classmethod
     def fresh(cls, path):
         """`path` if nothing is there yet, else the first of path-2, path-3, … that is free."""
+        path = os.fspath(path).rstrip("/") or "/"
         candidate, number = path, 1
         while files.exists(candidate):
             number += 1

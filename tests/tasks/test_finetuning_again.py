@@ -9,8 +9,8 @@ from finetuning import finetune_config, write_reviews, write_tiny_bert
 
 from keras_bert import files
 from keras_bert.errors import RunStopped, UserError
-from keras_bert.tasks.finetuning_data import require_same_data
 from keras_bert.tasks.finetuning_runs import FinetuningRuns
+from keras_bert.tasks.run_data import require_same_data
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.stop_request import StopRequest

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert import files
 from keras_bert.errors import UserError
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.optimizer import AdamW
@@ -234,3 +235,48 @@ def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
         checkpoints.save(2)
     assert os.listdir(tmp_path) == ["step-000000001"]
     assert checkpoints.restore_newest(pytest.fail) == 1
+
+
+def test_a_store_that_does_not_answer_is_no_damage(monkeypatch):
+    """The newest checkpoint counted as damaged, and the best as none, which was dropped then."""
+    folder = "ram://checkpoints-no-answer"
+    model, checkpoints = with_scores(folder, {1: 1.0, 2: 2.0})
+    open_file = files.open_file
+
+    def no_answer(path, *args, **options):
+        if path.endswith("state.json") and "step-000000003" not in path:
+            raise OSError(110, "Connection timed out", path)
+        return open_file(path, *args, **options)
+
+    monkeypatch.setattr(files, "open_file", no_answer)
+    with pytest.raises(OSError, match="timed out"):
+        checkpoints.restore_newest(pytest.fail)
+    monkeypatch.undo()
+    assert checkpoints.restore_newest(pytest.fail) == 2
+    monkeypatch.setattr(files, "open_file", no_answer)
+    assert not checkpoints.is_best(3.0)
+    checkpoints.save(3, 3.0)
+    assert checkpoints.steps() == [1, 3]
+
+
+def test_a_file_that_the_disk_cannot_read_is_damaged(tmp_path, monkeypatch):
+    model, checkpoints = with_scores(tmp_path, {1: 1.0, 2: 2.0})
+    sha256 = files.sha256
+
+    def unreadable(path):
+        if "step-000000002" in path:
+            raise OSError(5, "Input/output error", path)
+        return sha256(path)
+
+    monkeypatch.setattr(files, "sha256", unreadable)
+    lines = []
+    assert checkpoints.restore_newest(lines.append) == 1
+    assert "cannot be read (Input/output error)" in lines[0]
+
+
+@pytest.mark.parametrize("content", ["[1]", "3", '{"sha256": [1]}', '{"sha256": {}}'])
+def test_a_state_that_is_none_is_told(tmp_path, content):
+    model, checkpoints = with_scores(tmp_path, {1: 1.0, 2: None}, keep_every=1)
+    (tmp_path / "step-000000002" / "state.json").write_text(content)
+    lines = []
+    assert checkpoints.restore_newest(lines.append) == 1 and "has no readable state.json" in lines[0]

@@ -142,3 +142,9 @@ def test_results_bind_without_checkpoints_too(tmp_path):
     run.write_results({"steps": 10})
     with pytest.raises(UserError, match="other settings"):
         run.settle(recipe(**{"optimizer.learning_rate": 0.5}))
+
+
+def test_fresh_takes_a_name_beside_a_path_with_a_slash_behind_it(tmp_path):
+    """`runs/x/` gave `runs/x/-2`, inside the old run."""
+    (tmp_path / "run").mkdir()
+    assert RunFolder.fresh(f"{tmp_path}/run/").path == f"{tmp_path}/run-2"

@@ -15,6 +15,7 @@ from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.readers import open_readers
 from keras_bert.tasks.pretraining.views import PretrainingViews
+from keras_bert.tasks.run_data import require_same_text
 from keras_bert.training.budget import make_budget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.figures_table import Column
@@ -100,6 +101,8 @@ class Pretraining:
         for index, phase in enumerate(config.phases):
             check_divisible(phase.batch_size, self.strategy, config.training.accumulation, f"phases.{index}.batch_size")
         settle(self.strategy, run, config, self.report)
+        if config.data.source == "text":
+            by_chief(self.strategy, lambda: require_same_text(run, config.data.files))
 
     def is_finished(self):
         """Whether the run is over already, as its chief sees it."""

@@ -1,8 +1,10 @@
-"""Whether the examples of a fine-tuning run are those that it began with: `data.json` in the run's folder."""
+"""Whether a run reads what it began with: `data.json` in its folder."""
 
 import functools
 
 from keras_bert import files, settings
+from keras_bert.data.corpus import Corpus
+from keras_bert.data.unfinished import difference
 from keras_bert.errors import UserError
 
 FILE = "data.json"
@@ -20,18 +22,38 @@ def require_same_data(run, problem):
     Raises:
         UserError: names the files that are others than when the run learned from them.
     """
-    path = files.join(run.path, FILE)
-    # A start that failed before anything was learned binds nobody.
-    before = settings.read_json(path) if run.has_begun() and files.exists(path) else {}
+    before = _before(run)
     now = {split: _fingerprint(problem, split, before.get(split)) for split in ("train", *problem.dev_splits)}
     changed = [_change(split, before[split], now[split]) for split in now if split in before]
-    if any(changed):
+    _keep(run, before, now, "; ".join(filter(None, changed)))
+
+
+def require_same_text(run, entries):
+    """As `require_same_data`, for text that is read as it is, which may fill a disk: by the names and sizes alone.
+
+    Args:
+        run: the `RunFolder`, settled.
+        entries: as for `Corpus`.
+    """
+    before, now = _before(run), {"text": Corpus(entries).fingerprint()}
+    is_other = "text" in before and before != now
+    _keep(run, before, now, is_other and difference(before["text"], now["text"]))
+
+
+def _before(run):
+    path = files.join(run.path, FILE)
+    # A start that failed before anything was learned binds nobody.
+    return settings.read_json(path) if run.has_begun() and files.exists(path) else {}
+
+
+def _keep(run, before, now, changed):
+    if changed:
         raise UserError(
-            f"{run.path}: holds a run on other data ({'; '.join(filter(None, changed))}). Put back what it began "
-            "with to go on, --fresh to start over in a new folder, or give another --output."
+            f"{run.path}: holds a run on other data ({changed}). Put back what it began with to go on, --fresh to "
+            "start over in a new folder, or give another --output."
         )
     if now != before:
-        files.write_json(path, now)
+        files.write_json(files.join(run.path, FILE), now)
 
 
 def _fingerprint(problem, split, before):
