@@ -157,8 +157,10 @@ def _holder(descriptor):
 
 
 def _unlock(descriptor, path, owner):
-    # Removed while it is locked, so that nobody's lock but this one loses its name.
-    with contextlib.suppress(OSError):
-        if owner == os.getpid() and _is_at(descriptor, path):
-            os.unlink(path)
-    os.close(descriptor)
+    try:
+        # Removed while it is locked, so that nobody's lock but this one loses its name.
+        with contextlib.suppress(OSError):
+            if owner == os.getpid() and _is_at(descriptor, path):
+                os.unlink(path)
+    finally:
+        os.close(descriptor)

@@ -50,17 +50,22 @@ def test_a_folder_is_replaced_whole(folder, model, vocabulary):
     assert open_model_folder(folder).lower_case is False
 
 
-def test_a_kill_while_a_model_is_replaced_leaves_one_that_opens(folder, model, vocabulary, killed_at):
-    """Of a run's folder too, and for the commands that look for the newest run."""
+def test_a_kill_while_a_model_is_replaced_leaves_one_that_opens(tmp_path, model, vocabulary, killed_at):
+    """By the run's folder too, and for the commands that look for the newest run."""
+    run = str(tmp_path / "run")
+    folder = os.path.join(run, "model")
+    write_model_folder(folder, model, vocabulary, lower_case=True)
+    tensors = open_model_folder(folder).tensor_shapes()
     instant, is_over = 0, None
     while not is_over:
         is_over = killed_at(instant, lambda: write_model_folder(folder, model, vocabulary, lower_case=True))
-        for name in (folder, os.path.dirname(folder)):
+        for name in (folder, run):
             opened = open_model_folder(name)
-            assert sum(map(np.size, opened.read("encoder").values())) == model.encoder.count_params()
-        assert newest_pretrained(os.path.dirname(os.path.dirname(folder))) == os.path.dirname(folder)
+            assert opened.tensor_shapes() == tensors, instant
+            assert Vocabulary.from_file(opened.vocabulary_file).tokens == vocabulary.tokens
+        assert newest_pretrained(str(tmp_path)) == run
         instant += 1
-    assert os.listdir(os.path.dirname(folder)) == ["model"]
+    assert os.listdir(run) == ["model"]
 
 
 def rewrite_weights(folder, change):

@@ -178,7 +178,9 @@ def test_killed_at_any_change_of_the_disk_the_result_is_the_same(tmp_path, kille
         return lambda: prepare(DOCUMENTS[:60], tmp_path / name / "out", 0.3, **OPTIONS)
 
     count = killed_at(10**6, work("straight"))
-    for instant in [*range(0, count - 8, 40), *range(count - 8, count)]:
+    for instant in (count // 2, *range(count - 6, count)):
         assert killed_at(instant, work(str(instant))) is None
-        work(str(instant))()
-        assert contents(tmp_path / str(instant)) == contents(tmp_path / "straight"), instant
+        out = tmp_path / str(instant) / "out"
+        if not is_prepared(out) or (out / "state.json").exists():  # Else the work was done, but for the lock.
+            work(str(instant))()
+        assert contents(out) == contents(tmp_path / "straight" / "out"), instant
