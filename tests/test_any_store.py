@@ -139,11 +139,14 @@ def test_a_store_holds_all_that_a_disk_does(plain_and_stored):
     assert not os.path.exists("ram:")  # What the builtin makes of such a path.
 
 
-def test_vectors_and_exports_of_a_store_are_those_of_a_disk(plain_and_stored):
+def test_vectors_and_exports_of_a_store_are_those_of_a_disk(plain_and_stored, tmp_path):
     plain, stored = (files.join(folder, "vectors.npz") for folder in plain_and_stored)
     stored = np.load(tf.io.gfile.GFile(stored, "rb"))  # As the command says.
     np.testing.assert_array_equal(np.load(plain)["embeddings"], stored["embeddings"])
-    plain, stored = (tf.saved_model.load(files.join(folder, "served", "1")) for folder in plain_and_stored)
+    # TensorFlow itself loads nothing from a folder whose name looks like a pattern.
+    files.copy_folder(files.join(plain_and_stored[0], "served", "1"), str(tmp_path / "served"))
+    places = (str(tmp_path / "served"), files.join(plain_and_stored[1], "served", "1"))
+    plain, stored = map(tf.saved_model.load, places)
     texts = tf.constant(["good w3", "bad"])
     plain, stored = (model.signatures["serving_default"](text=texts) for model in (plain, stored))
     for name, values in plain.items():

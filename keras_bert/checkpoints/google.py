@@ -1,10 +1,13 @@
 """Google's folder: bert_config.json, vocab.txt and a TF1 checkpoint (bert_model.ckpt.*)."""
 
+import contextlib
 import dataclasses
 import re
+import weakref
 
 from keras_bert import files
 from keras_bert.checkpoints.names import PARTS
+from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
 from keras_bert.config.heads import TASK_HEADS
@@ -27,7 +30,9 @@ class GoogleTensors(StoredTensors):
 
     def __init__(self, folder):
         prefix = find_checkpoint(folder)
-        self._reader = _open(prefix)
+        self._places = contextlib.ExitStack()  # The reader opens the data when they are asked for.
+        self._reader = _open(self._places.enter_context(readable_prefix(prefix)), prefix)
+        weakref.finalize(self, self._places.close)
         self._shapes = {
             name: shape
             for name, shape in self._reader.get_variable_to_shape_map().items()
@@ -92,7 +97,7 @@ def checkpoint_files(names, folder):
     return [f"{chosen}.index", *parts]
 
 
-def _open(prefix):
+def _open(prefix, shown):
     import_tensorflow()
     import tensorflow as tf
 
@@ -100,7 +105,7 @@ def _open(prefix):
         return tf.compat.v1.train.NewCheckpointReader(prefix)
     except Exception as error:
         raise UserError(
-            f"{prefix}.index: is not a whole checkpoint ({_first_line(error)}). Fetch or write it again."
+            f"{shown}.index: is not a whole checkpoint ({_first_line(error)}). Fetch or write it again."
         ) from None
 
 

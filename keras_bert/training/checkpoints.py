@@ -8,6 +8,7 @@ import tempfile
 import tensorflow as tf
 
 from keras_bert import files
+from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.errors import UserError
 from keras_bert.stores import as_os_errors
 
@@ -201,8 +202,9 @@ class Checkpoints:
     def _restore(self, step):
         folder = self._path(step)
         with as_os_errors(folder):
-            status = self._checkpoint.read(files.join(folder, "checkpoint"), self._options)
-        status.assert_existing_objects_matched()
+            with readable_prefix(files.join(folder, "checkpoint")) as prefix:
+                status = self._checkpoint.read(prefix, self._options)
+                status.assert_existing_objects_matched()
         self.unlogged = _state(folder).get("unlogged")
         return step
 

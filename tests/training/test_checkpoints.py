@@ -280,3 +280,11 @@ def test_a_state_that_is_none_is_told(tmp_path, content):
     (tmp_path / "step-000000002" / "state.json").write_text(content)
     lines = []
     assert checkpoints.restore_newest(lines.append) == 1 and "has no readable state.json" in lines[0]
+
+
+@pytest.mark.parametrize("name", ["run [1]", "a*b?", "back\\slash é"])
+def test_a_folder_whose_name_looks_like_a_pattern(tmp_path, name):
+    """TensorFlow writes there, and then finds no file that matches: the run was lost."""
+    model, checkpoints = with_scores(tmp_path / name, {1: 1.0, 2: 2.0})
+    assert checkpoints.restore_best(pytest.fail) == 1
+    assert float(model.weights[0].numpy().flat[0]) == 1.0
