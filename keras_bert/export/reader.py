@@ -107,7 +107,8 @@ def token_signature(reader, answer):
 def filled(strings):
     """`(is_there [batch, n] bool, counts [batch] int32)` of strings `[batch, n]` with "" behind each row's last."""
     number = tf.range(1, tf.shape(strings)[1] + 1)
-    counts = tf.reduce_max(tf.where(tf.not_equal(strings, ""), number, 0), axis=1)
+    # The maximum of no columns at all is the least number that there is.
+    counts = tf.maximum(tf.reduce_max(tf.where(tf.not_equal(strings, ""), number, 0), axis=1), 0)
     return number <= counts[:, tf.newaxis], counts
 
 

@@ -1,5 +1,7 @@
 """What the signatures answer, beside the models' own functions."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -164,6 +166,27 @@ def test_nothing_is_answered_with_nothing(served, kind):
     for signature in set(function.signatures) - {"tokens"}:
         answers = function.answer(signature, *columns_of(function, [], signature))
         assert all(len(output) == 0 for output in answers.values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_requests_of_no_rows_words_choices_or_tokens_are_answered(served, kind):
+    """REST's [[]] is one of them, and an error would fail all requests that the server put into the same batch."""
+    _, function = served(kind)
+    answers = {}
+    for signature, specs in function.inputs.items():
+        for shape in itertools.product((0, 2), repeat=max(len(spec.shape) for spec in specs)):
+            nothing = (np.full(shape[: len(spec.shape)], b"" if spec.dtype == tf.string else 0) for spec in specs)
+            answers[signature, shape] = function.answer(signature, *nothing)
+            for name, output in answers[signature, shape].items():
+                assert len(output) == shape[0], (signature, shape, name)
+    if kind == "choice":
+        for asked in (("serving_default", (2, 0)), ("tokens", (2, 0, 2)), ("tokens", (2, 0, 0))):
+            assert answers[asked]["choice"].tolist() == [0, 0]
+            assert answers[asked]["logits"].shape == answers[asked]["probabilities"].shape == (2, 0)
+    if kind in ("tagging", "features"):
+        given = answers["words", (2, 0)]
+        assert given["num_words"].tolist() == [0, 0]
+        assert all(given[name].shape == (2, 0) for name in ("labels", "scores", "starts", "ends"))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
