@@ -1,12 +1,15 @@
 """Finding out whether all processes of a run are there, before TensorFlow waits for them without end."""
 
 import contextlib
+import errno
+import re
 import socket
 import time
 
 from keras_bert.errors import UserError
 
 _PAUSE = 0.2  # Seconds between two looks.
+_ADDRESS = re.compile(r"(?:\[(?P<ipv6>[^\[\]]+)\]|(?P<host>[^:\[\]]+)):(?P<port>[0-9]+)")
 
 
 def wait_for_workers(addresses, index, seconds):
@@ -16,7 +19,7 @@ def wait_for_workers(addresses, index, seconds):
     here, and TensorFlow opens it again at once, so those that look later find it too.
 
     Args:
-        addresses: `host:port` of every worker, as TF_CONFIG names them.
+        addresses: `host:port` of every worker, as TF_CONFIG names them; `[host]:port` of an IPv6 address.
         index: this process's among them.
         seconds: how long to look.
 
@@ -39,7 +42,7 @@ def wait_for_workers(addresses, index, seconds):
 @contextlib.contextmanager
 def _listening(address):
     try:
-        server = socket.create_server(("", _host_and_port(address)[1]), backlog=128)
+        server = _server(_host_and_port(address)[1])
     except (OSError, OverflowError) as error:
         raise UserError(
             f"training.strategy multiworker: this process's address in TF_CONFIG, {address}, cannot be listened at "
@@ -47,6 +50,17 @@ def _listening(address):
         ) from None
     with server:
         yield
+
+
+def _server(port):
+    """Listens at a port for IPv4 and IPv6, whichever the others know this host by; for IPv4 alone without the latter."""
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("", port), family=socket.AF_INET6, backlog=128, dualstack_ipv6=True)
+        except OSError as error:
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):  # IPv6 is built in, and turned off.
+                raise
+    return socket.create_server(("", port), backlog=128)
 
 
 def _answers(address):
@@ -58,7 +72,10 @@ def _answers(address):
 
 
 def _host_and_port(address):
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise UserError(f"TF_CONFIG: needs addresses of the form host:port. Received: {address!r}.")
-    return host, int(port)
+    """The two of `host:port` or, of IPv6, `[host]:port`. Raises `UserError` for anything else."""
+    found = _ADDRESS.fullmatch(address)
+    if not found:
+        raise UserError(
+            f"TF_CONFIG: needs addresses of the form host:port, or [host]:port for IPv6. Received: {address!r}."
+        )
+    return found["ipv6"] or found["host"], int(found["port"])

@@ -41,5 +41,22 @@ def test_a_port_that_is_taken_and_an_address_without_one_are_refused(addresses):
     with socket.create_server(("", int(addresses[0].rpartition(":")[2]))):
         with pytest.raises(UserError, match=f"{addresses[0]}, cannot be listened at .*Free the port"):
             wait_for_workers(addresses, 0, 1)
-    with pytest.raises(UserError, match="form host:port. Received: 'localhost'"):
+    with pytest.raises(UserError, match="form host:port.* Received: 'localhost'"):
         wait_for_workers(["localhost", addresses[1]], 0, 1)
+    with pytest.raises(UserError, match=r"\[host\]:port for IPv6. Received: '::1:2222'"):
+        wait_for_workers([addresses[0], "::1:2222"], 0, 1)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+def test_workers_known_by_ipv6_addresses_find_each_other(addresses):
+    """In brackets, as TF_CONFIG has them; and one may be known by IPv4 all the same."""
+    ports = [address.rpartition(":")[2] for address in addresses[:2]]
+    named = [f"[::1]:{ports[0]}", f"127.0.0.1:{ports[1]}"]
+
+    def worker(index):
+        wait_for_workers(named, index, 10)
+        with socket.create_server(("", int(ports[index])), family=socket.AF_INET6, dualstack_ipv6=True):
+            time.sleep(2)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        list(threads.map(worker, range(2)))
