@@ -1,9 +1,14 @@
 """Batches of examples of like length, in a few static shapes: what fine-tuning reads."""
 
 import dataclasses
+import functools
+import itertools
 
 import numpy as np
 import tensorflow as tf
+
+# For rows that are gone through once: more would take longer to trace than they save.
+FEW_SHAPES = 4
 
 
 @dataclasses.dataclass
@@ -11,7 +16,7 @@ class TokenRows:
     """Rows of ids, special tokens included, as flat arrays.
 
     Attributes:
-        ids: int32 [tokens], all rows one after the other.
+        ids: int32 or uint16 [tokens], all rows one after the other.
         starts: int64 [rows + 1], where each row begins in `ids`.
         second_starts: int32 [rows], the position in its row where the second segment begins; its length for none.
         extra: `{name: array [examples, ...]}` that a batch holds too: labels, weights, numbers of examples.
@@ -36,6 +41,12 @@ class TokenRows:
         lengths = np.diff(self.starts)
         return lengths if self.group_starts is None else np.maximum.reduceat(lengths, self.group_starts[:-1])
 
+    @property
+    def group_sizes(self):
+        """int64 [examples]: the rows of each."""
+        one = np.broadcast_to(np.int64(1), len(self))  # Of ten million rows, without ten million ones.
+        return one if self.group_starts is None else np.diff(self.group_starts)
+
     def __len__(self):
         return len(self.second_starts if self.group_starts is None else self.group_starts[1:])
 
@@ -48,7 +59,8 @@ def choose_widths(lengths, most=8, multiple=2):
         most: how many widths there may be: each is compiled once.
         multiple: of which every width is one.
     """
-    rounded, counts = np.unique(-(-np.asarray(lengths) // multiple) * multiple, return_counts=True)
+    counts = np.bincount(-(-np.asarray(lengths) // multiple))
+    rounded, counts = np.flatnonzero(counts) * multiple, counts[counts > 0]
     # cost[k, j]: tokens, padding included, of all rows up to the j-th length in k widths of which the j-th is the last.
     below = np.concatenate([[0], np.cumsum(counts)])
     most = min(most, len(rounded))
@@ -69,11 +81,34 @@ def choose_widths(lengths, most=8, multiple=2):
     return chosen[::-1]
 
 
+def choose_shapes(rows, most=8):
+    """`(widths, group_sizes)`, ascending: the static shapes that leave the least padding, at most so many in all.
+
+    Args:
+        rows: `TokenRows`.
+        most: the most pairs of a width and a group size: each is compiled once.
+    """
+    lengths, sizes = rows.lengths, rows.group_sizes
+    choices = []
+    for most_sizes in range(1, min(most, len(np.unique(sizes))) + 1):
+        group_sizes = choose_widths(sizes, most_sizes, multiple=1)
+        widths = choose_widths(lengths, most // most_sizes)
+        tokens = np.dot(
+            np.take(widths, np.searchsorted(widths, lengths)),
+            np.take(group_sizes, np.searchsorted(group_sizes, sizes)),
+        )
+        choices.append((tokens, widths, group_sizes))
+    _, widths, group_sizes = min(choices, key=lambda choice: choice[0])
+    return widths, group_sizes
+
+
 class LengthBatches:
     """`batch = f(epoch, number)` over `TokenRows`, each batch of rows of like length.
 
-    Every epoch has its own order, a function of the seed and the epoch. A width's last rows that do not fill a batch
-    go to the next width, so that an epoch has one batch that is not full, and that is filled with rows of weight 0.
+    Examples of several rows are together with those of about as many, too, so that one of fifty choices does not make
+    all others as costly. Every epoch has its own order, a function of the seed and the epoch. A width's last rows that
+    do not fill a batch go to the next width, and those of a group size to the next, so that an epoch has one batch that
+    is not full, and that is filled with rows of weight 0.
 
     Args:
         rows: the `TokenRows`.
@@ -82,27 +117,35 @@ class LengthBatches:
         pad_id: the id of [PAD].
         widths: sequence lengths as `choose_widths` gives them; one alone pads every row to it.
         shuffle: False keeps the rows' order within a width (for evaluation).
+        group_sizes: of examples of several rows, how many rows a batch has room for in each; see `choose_shapes`. Those
+            of the largest example alone where None.
 
     Attributes:
         batches_per_epoch, examples_per_epoch, padding_share: of one epoch.
-        widths: as given.
+        widths: the sequence lengths of batches; with several group sizes each as (group size, length).
     """
 
-    def __init__(self, rows, batch_size, seed, pad_id, widths, shuffle=True):
-        if max(rows.lengths) > widths[-1]:
-            raise ValueError(f"widths: need one of {max(rows.lengths)} or more. Received: {widths}.")
+    def __init__(self, rows, batch_size, seed, pad_id, widths, shuffle=True, group_sizes=None):
         self._rows = rows
         self._batch_size = batch_size
         self._seed = seed
         self._pad_id = pad_id
-        self.widths = tuple(int(width) for width in widths)
         self._widths = np.asarray(widths)
+        self._group_sizes = np.asarray([rows.group_sizes.max()] if group_sizes is None else group_sizes)
+        for name, needed, given in (
+            ("widths", rows.lengths.max(), self._widths),
+            ("group_sizes", rows.group_sizes.max(), self._group_sizes),
+        ):
+            if needed > given[-1]:
+                raise ValueError(f"{name}: need one of {needed} or more. Received: {given.tolist()}.")
         self._shuffle = shuffle
-        self._most_rows = 1 if rows.group_starts is None else int(np.diff(rows.group_starts).max())
-        plan, batch_widths = self._plan(0)
+        self.widths = tuple(self._widths.tolist())
+        if len(self._group_sizes) > 1:
+            self.widths = tuple(itertools.product(self._group_sizes.tolist(), self.widths))
+        plan, batch_widths, batch_sizes = self._plan(0)
         self.batches_per_epoch = len(plan)
         self.examples_per_epoch = len(rows)
-        self.padding_share = 1.0 - len(rows.ids) / (batch_widths.sum() * batch_size * self._most_rows)
+        self.padding_share = 1.0 - len(rows.ids) / (np.dot(batch_widths, batch_sizes) * batch_size)
 
     def remove_epoch(self, epoch):
         """Nothing is kept of an epoch."""
@@ -113,21 +156,19 @@ class LengthBatches:
 
         A batch has the encoder's three inputs, [batch, width] int32, what the rows hold besides, `example_weights`
         [batch] float32, and `row_numbers` [batch] int32, the numbers of the examples, -1 where one only fills the
-        batch. Of examples of several rows the inputs are [batch, rows of the largest example, width], and the mask is 0
-        throughout a row that an example has not.
+        batch. Of examples of several rows the inputs are [batch, group size, width], and the mask is 0 throughout a row
+        that an example has not.
         """
-        plan, widths = self._plan(epoch)
-        ids, starts = tf.constant(self._rows.ids), tf.constant(self._rows.starts)
-        seconds = tf.constant(self._rows.second_starts)
-        extra = {name: tf.constant(values) for name, values in self._rows.extra.items()}
-        token_extra = {name: tf.constant(values) for name, values in self._rows.token_extra.items()}
+        plan, widths, sizes = self._plan(epoch)
+        ids, starts, seconds, extra, token_extra = self._constants
         token_files = self._rows.token_files
         rows_of = self._rows_of_examples()
 
-        def assemble(numbers, width):
-            example = tf.maximum(numbers, 0)
+        def assemble(numbers, width, size):
+            # What fills a batch looks like its first example, whose label is among its choices.
+            example = tf.where(numbers >= 0, numbers, numbers[0])
             weights = tf.cast(numbers >= 0, tf.float32)
-            row, is_there, is_real = rows_of(example, numbers >= 0)
+            row, is_there, is_real = rows_of(example, numbers >= 0, size)
             begins = tf.gather(starts, row)
             lengths = tf.cast(tf.gather(starts, row + 1) - begins, tf.int32)
             column = tf.range(width)
@@ -145,28 +186,39 @@ class LengthBatches:
                 **batch,
                 **of_tokens,
                 **from_files,
-                "input_word_ids": tf.where(mask, tf.gather(ids, place), self._pad_id),
+                "input_word_ids": tf.where(mask, tf.cast(tf.gather(ids, place), tf.int32), self._pad_id),
                 "input_mask": tf.cast(mask, tf.int32),
                 "input_type_ids": tf.cast(second, tf.int32),
                 "example_weights": weights * batch.get("example_weights", 1.0),
                 "row_numbers": tf.cast(numbers, tf.int32),
             }
 
-        batches = tf.data.Dataset.from_tensor_slices((plan[first_batch:], widths[first_batch:].astype("int32")))
+        batches = tf.data.Dataset.from_tensor_slices(
+            (plan[first_batch:], widths[first_batch:].astype("int32"), sizes[first_batch:])
+        )
         return batches.map(assemble, num_parallel_calls=2, deterministic=True).prefetch(4)
 
-    def _rows_of_examples(self):
-        """Function (example, is_real), each [batch], -> (its rows, whether they exist, whether they are real).
+    @functools.cached_property
+    def _constants(self):
+        """The rows in TensorFlow's memory, once for all epochs: two are there at a time, the next one being prepared."""
+        rows = self._rows
+        return tf.nest.map_structure(
+            tf.constant, (rows.ids, rows.starts, rows.second_starts, dict(rows.extra), dict(rows.token_extra))
+        )
 
-        Each is [batch], or [batch, rows of the largest example] of examples of several rows.
+    def _rows_of_examples(self):
+        """Function (example [batch], is_real [batch], size) -> (its rows, whether they exist, whether they are real).
+
+        Each is [batch], or [batch, size] of examples of several rows.
         """
         if self._rows.group_starts is None:
-            return lambda example, is_real: (example, tf.ones_like(is_real), is_real)
+            return lambda example, is_real, size: (example, tf.ones_like(is_real), is_real)
         group_starts = tf.constant(self._rows.group_starts)
+        one_size = int(self._group_sizes[0]) if len(self._group_sizes) == 1 else None
 
-        def rows_of(example, is_real):
+        def rows_of(example, is_real, size):
             first = tf.gather(group_starts, example)[:, None]
-            row = first + tf.range(self._most_rows, dtype=tf.int64)
+            row = first + tf.range(one_size or size, dtype=tf.int64)  # A Python number keeps the shape static.
             is_there = row < tf.gather(group_starts, example + 1)[:, None]
             return tf.where(is_there, row, first), is_there, tf.broadcast_to(is_real[:, None], tf.shape(row))
 
@@ -177,40 +229,44 @@ class LengthBatches:
         return self.epoch(0)
 
     def _plan(self, epoch):
-        """(row numbers [batches, batch_size] int64, -1 where there is none; width of each batch [batches])."""
+        """(numbers of examples [batches, batch_size], -1 for none; width, group size of each batch), all int64."""
         random = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
         order = random.permutation(len(self._rows)) if self._shuffle else np.arange(len(self._rows))
-        bucket = np.searchsorted(self._widths, self._rows.lengths[order])
-        plan, widths, left = [], [], np.zeros(0, int)
-        for number, width in enumerate(self._widths):
+        lengths, sizes = self._rows.lengths, self._rows.group_sizes
+        bucket = np.searchsorted(self._widths, lengths).astype(np.int16)
+        if len(self._group_sizes) > 1:
+            bucket += np.searchsorted(self._group_sizes, sizes).astype(np.int16) * np.int16(len(self._widths))
+        bucket = bucket[order]
+        plan, shapes, left, smaller = [], [], order[:0], order[:0]
+        for number, (size, width) in enumerate(itertools.product(self._group_sizes, self._widths)):
             members = np.concatenate([left, order[bucket == number]])
+            if width == self._widths[-1]:  # Where what is left of the size before finds room, too.
+                members = np.concatenate([smaller, members])
             full = len(members) // self._batch_size * self._batch_size
             left = members[full:]
             plan.append(members[:full].reshape(-1, self._batch_size))
-            widths += [width] * len(plan[-1])
-        if len(left):
-            plan.append(np.pad(left, (0, self._batch_size - len(left)), constant_values=-1)[None])
-            widths.append(self._widths[np.searchsorted(self._widths, self._rows.lengths[left].max())])
-        plan, widths = np.concatenate(plan).astype("int64"), np.array(widths)
+            shapes += [(width, size)] * len(plan[-1])
+            if width == self._widths[-1]:
+                left, smaller = order[:0], left
+        if len(smaller):
+            plan.append(np.pad(smaller, (0, self._batch_size - len(smaller)), constant_values=-1)[None])
+            width = self._widths[np.searchsorted(self._widths, lengths[smaller].max())]
+            shapes.append((width, self._group_sizes[np.searchsorted(self._group_sizes, sizes[smaller].max())]))
+        plan, shapes = np.concatenate(plan).astype("int64"), np.array(shapes, np.int64)
         if self._shuffle:
             batches = random.permutation(len(plan))
-            plan, widths = plan[batches], widths[batches]
-        return plan, widths
-
-
-def few_widths(lengths):
-    """`choose_widths` for rows that are gone through once, for which more would take longer to trace than they save."""
-    return choose_widths(lengths, most=4)
+            plan, shapes = plan[batches], shapes[batches]
+        return plan, *shapes.T
 
 
 def every_row_once(rows, batch_size, pad_id, widths=None):
     """A `tf.data.Dataset` of batches with every row of `TokenRows` once, unshuffled, as `LengthBatches` gives them.
 
     Args:
-        widths: see `choose_widths`; `few_widths` of the rows where None.
+        widths: see `choose_widths`; `FEW_SHAPES` of `choose_shapes` where None.
     """
-    widths = few_widths(rows.lengths) if widths is None else widths
-    return LengthBatches(rows, batch_size, 0, pad_id, widths, shuffle=False).all_batches()
+    widths, group_sizes = choose_shapes(rows, FEW_SHAPES) if widths is None else (widths, None)
+    return LengthBatches(rows, batch_size, 0, pad_id, widths, shuffle=False, group_sizes=group_sizes).all_batches()
 
 
 def _zero_outside(values, mask):

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_bert.checkpoints.names import ENCODER, model_parts
 from keras_bert.data.feature_files import FeatureRoom, feature_bytes, megabytes
-from keras_bert.data.length_batches import every_row_once, few_widths
+from keras_bert.data.length_batches import FEW_SHAPES, choose_widths, every_row_once
 from keras_bert.errors import UserError
 from keras_bert.terminal_bar import terminal_bar
 from keras_bert.training.strategy import tf_config_workers
@@ -54,7 +54,7 @@ class FrozenFeatures:
                 )
                 self._room.require_space(size)
             lengths = [of_split.lengths for of_split in missing.values()]
-            widths = few_widths(np.concatenate(lengths)) if missing else []
+            widths = choose_widths(np.concatenate(lengths), FEW_SHAPES) if missing else []
             for split, of_split in missing.items():
                 self._compute(split, of_split, widths)
                 self._found(split, of_split)

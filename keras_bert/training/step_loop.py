@@ -23,29 +23,30 @@ class LoopBatches(NamedTuple):
     shapes: tuple
 
 
-def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int]) -> tuple:
+def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | tuple[int, int]]) -> tuple:
     """`(((name, shape), …), …)`: the static shapes of the batches of a data set, one for each width.
 
     Args:
         element_spec: `{name: tf.TensorSpec}` of a global batch; what is unknown in it is the width.
-        widths: the sequence lengths that batches have.
+        widths: the sequence lengths that batches have; (rows of an example, length) where the rows are unknown, too.
     """
 
     def shape(spec, width):
-        return tuple(width if size is None else size for size in spec.shape)
+        unknown = iter(width if isinstance(width, tuple) else (width,))
+        return tuple(next(unknown) if size is None else size for size in spec.shape)
 
     return tuple(tuple((name, shape(spec, width)) for name, spec in element_spec.items()) for width in widths)
 
 
 def taking(
-    iterator: Iterator, dataset: tf.data.Dataset, widths: Iterable[int], steps_per_loop: int
+    iterator: Iterator, dataset: tf.data.Dataset, widths: Iterable[int | tuple[int, int]], steps_per_loop: int
 ) -> Callable[[int], Any]:
     """Function (count) -> what trains so many steps: a batch of the iterator, or `LoopBatches` where loops are of more.
 
     Args:
         iterator: of a distributed data set.
         dataset: that data set, before it was distributed.
-        widths: the sequence lengths that its batches have.
+        widths: see `batch_shapes`.
         steps_per_loop: the most steps of one call.
     """
     if steps_per_loop == 1:
@@ -116,9 +117,9 @@ class StepLoop:
         *others, last = shapes
         if not others:
             return function(value, last)
-        # The axis of the tokens is the last one whatever else there is (choices, …).
-        width = tf.shape(self._strategy.experimental_local_results(batch["input_word_ids"])[0])[-1]
-        are_it = [tf.equal(width, dict(shape)["input_word_ids"][-1]) for shape in others]
+        # Without the first axis, of which each replica has a part.
+        found = tf.shape(self._strategy.experimental_local_results(batch["input_word_ids"])[0])[1:]
+        are_it = [tf.reduce_all(tf.equal(found, dict(shape)["input_word_ids"][1:])) for shape in others]
         for shape, is_it in zip(shapes, [*are_it, ~tf.reduce_any(are_it)]):
             # A loop of one turn or none: in a `tf.cond` a reduction over replicas does not get its keys.
             _, value = tf.while_loop(

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from keras_bert.data.length_batches import LengthBatches, TokenRows, choose_widths
+from keras_bert.data.length_batches import LengthBatches, TokenRows, choose_shapes, choose_widths
 
 
 def make_rows(count=100, seed=0, longest=60):
@@ -129,3 +129,40 @@ def test_an_example_of_several_rows_stays_together():
     assert sorted(seen) == list(range(len(rows))) and batches.examples_per_epoch == len(rows)
     computed = sum(batch["input_mask"].size for batch in as_numpy(batches.epoch(0)))
     assert batches.padding_share == pytest.approx(1 - len(rows.ids) / computed)
+
+
+def test_one_example_of_many_rows_does_not_make_all_others_as_costly():
+    """Every example comes once and whole in a batch that has room for little more, and one batch alone is not full."""
+    counts = np.random.default_rng(4).integers(2, 5, 100)
+    counts[17] = 50
+    rows = make_rows(counts.sum())
+    rows.group_starts, rows.extra = np.concatenate([[0], np.cumsum(counts)]), {"example": np.arange(100)}
+    widths, group_sizes = choose_shapes(rows, 8)
+    assert len(widths) * len(group_sizes) <= 8 and 2 <= len(group_sizes) and group_sizes[-1] == 50
+    batches = make_batches(rows, widths=widths, group_sizes=group_sizes)
+    seen, not_full, computed = [], 0, 0
+    for batch in as_numpy(batches.epoch(1)):
+        ids, mask = batch["input_word_ids"], batch["input_mask"]
+        assert (ids.shape[1:]) in batches.widths
+        is_real = batch["example_weights"] > 0
+        not_full += not is_real.all()
+        computed += mask.size
+        for example, of_example, is_there in zip(batch["example"][is_real], ids[is_real], mask[is_real]):
+            first, end = rows.group_starts[example : example + 2]
+            assert of_example[is_there > 0].tolist() == rows.ids[rows.starts[first] : rows.starts[end]].tolist()
+            seen.append(example)
+        assert batch["example"][~is_real].tolist() == [batch["example"][0]] * int((~is_real).sum())
+    assert sorted(seen) == list(range(100)) and not_full == 1
+    assert batches.padding_share == pytest.approx(1 - len(rows.ids) / computed)
+    together = make_batches(rows, widths=choose_widths(rows.lengths))
+    assert 1 - together.padding_share < (1 - batches.padding_share) / 3
+
+
+def test_with_one_group_size_the_order_is_that_of_rows_alone():
+    """So that runs of before go on with the batches that they would have had."""
+    rows = make_rows(203)
+    widths, group_sizes = choose_shapes(rows, 5)
+    assert (widths, group_sizes) == (choose_widths(rows.lengths, 5), [1])
+    ours, theirs = make_batches(rows, widths=widths, group_sizes=group_sizes), make_batches(rows, widths=widths)
+    for one, other in zip(as_numpy(ours.epoch(1)), as_numpy(theirs.epoch(1)), strict=True):
+        assert one["row"].tolist() == other["row"].tolist()
