@@ -10,7 +10,7 @@ _HASHES = 2**64
 
 def is_validation(text, share):
     """Whether a document is held out: a pure function of its text, true for `share` of all texts."""
-    return _hash(text) < share * _HASHES
+    return text_hash(text) < share * _HASHES
 
 
 def split_documents(documents, share, dropped=None):
@@ -31,11 +31,11 @@ def split_documents(documents, share, dropped=None):
     """
     if not 0.0 < share < 1.0:
         raise ValueError(f"share: needs a share between 0 and 1. Received: {share!r}.")
-    seen = _HashSet()
+    seen = HashSet()
     held = None  # (distance to the other side, document, side) while all documents were of one side.
     is_one_sided = True
     for document in documents:
-        value = _hash(document)
+        value = text_hash(document)
         if not seen.add(value):
             if dropped is not None:
                 dropped[DUPLICATE] += 1
@@ -63,12 +63,12 @@ def training_documents(documents, share):
     return (document for document, held_out in split_documents(documents, share) if not held_out)
 
 
-def _hash(text):
+def text_hash(text):
     """64 bits of the text's BLAKE2 hash."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
 
 
-class _HashSet:
+class HashSet:
     """A set of 64-bit hashes by open addressing: at most 32 bytes each, the old table while it grows included.
 
     Python's own set takes some 80. Two different documents of six million meet with a chance of one in a million.

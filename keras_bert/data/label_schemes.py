@@ -5,6 +5,7 @@ or E after O, after another type, after E or S, or at a sentence's start; so lab
 meaning too.
 """
 
+import collections
 import dataclasses
 
 import numpy as np
@@ -85,15 +86,29 @@ class Entities:
 
     def scheme(self, otherwise="bio"):
         """The scheme of `SCHEMES` that fewest labels break; `otherwise` where the labels do not tell."""
-        if ((self.prefix == _E) | (self.prefix == _S)).any():
-            return "bioes"
-        bio, iob1 = len(self.breaks("bio")), len(self.breaks("iob1"))
-        return otherwise if bio == iob1 else "bio" if bio < iob1 else "iob1"
+        return told_scheme(self.told(), otherwise)
+
+    def told(self):
+        """What the labels tell of their scheme, counts that can be added up over parts of a file; see `told_scheme`."""
+        of_bioes = (self.prefix == _E) | (self.prefix == _S)
+        return collections.Counter(
+            bioes=int(of_bioes.sum()), bio=len(self.breaks("bio")), iob1=len(self.breaks("iob1"))
+        )
 
     def _before(self):
         """(prefix, type) of the word before, of O at a sentence's start."""
         prefix = np.where(self.at_start, _O, np.roll(self.prefix, 1))
         return prefix, np.where(self.at_start, -1, np.roll(self.type, 1))
+
+
+def told_scheme(told, otherwise="bio"):
+    """The scheme of `SCHEMES` that fewest labels break, by what `Entities.told`; `otherwise` where that is not clear.
+
+    Labels that only BIOES has make it that.
+    """
+    if told["bioes"]:
+        return "bioes"
+    return otherwise if told["bio"] == told["iob1"] else "bio" if told["bio"] < told["iob1"] else "iob1"
 
 
 def read_entities(labels, starts):

@@ -4,7 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from keras_bert.data.text_lines import Unreadable, read_text
+from keras_bert.data.json_blocks import JsonBlocks
+from keras_bert.data.text_lines import Unreadable, read_blocks
 from keras_bert.errors import UserError
 
 _SHOWN = 60
@@ -58,8 +59,22 @@ def read_squad(path):
         UserError: in one line: the file cannot be read or is no JSON (with line and column), a field is missing or
             of another kind (with the question's id or the place), two questions have one id, there is no question.
     """
+    passages, questions = [], []
+    for passage, of_passage in squad_passages(path):
+        questions += (question._replace(passage=len(passages)) for question in of_passage)
+        passages.append(passage)
+    check_questions(questions, path)
+    return QuestionSet(passages, questions, str(path))
+
+
+def squad_passages(path):
+    """Iterates over (passage, list of its `Question`s, whose `passage` is 0) as they come; "-" is what comes in.
+
+    Of a file of any size a passage is in memory at a time. Raises `UserError` as `read_squad`, at the place where
+    something is wrong.
+    """
     try:
-        content = json.loads(read_text(path))
+        yield from _passages(JsonBlocks(read_blocks(path)))
     except Unreadable as problem:
         where = f"{path} line {problem.line}" if problem.line else path
         raise UserError(f"{where}: needs JSON in UTF-8 text. Received: {problem}.") from None
@@ -69,17 +84,40 @@ def read_squad(path):
         ) from None
     except RecursionError:
         raise UserError(f"{path}: needs JSON of SQuAD's format. Received: lists too deep to be read.") from None
-    passages, questions = [], []
-    try:
-        for article, article_place in _items(content, "data", ""):
-            for paragraph, place in _items(article, "paragraphs", article_place):
-                passages.append(checked_text(_field(paragraph, "context", str, place), f"{place}.context"))
-                for question, question_place in _items(paragraph, "qas", place):
-                    questions.append(_question(question, question_place, len(passages) - 1))
     except BadField as problem:
         raise UserError(f"{path}: {problem}.") from None
-    check_questions(questions, path)
-    return QuestionSet(passages, questions, str(path))
+
+
+def _passages(content):
+    for article in _entered(content, "data", ""):
+        for place in _entered(content, "paragraphs", article):
+            paragraph = _object(content.value(), place)
+            passage = checked_text(_field(paragraph, "context", str, place), f"{place}.context")
+            yield passage, [_question(question, at, 0) for question, at in _items(paragraph, "qas", place)]
+    content.end()
+
+
+def _entered(content, name, place):
+    """Iterates over the places of the items in a list that the next object, of this place, has under a name.
+
+    Each item must be read before the next is asked for.
+    """
+    if content.kind() != "{":
+        found = content.value()
+        if place:
+            _object(found, place)
+        _field(found, name, list, place)
+    names = []
+    for member in content.members():
+        names.append(member)
+        if member != name:
+            content.value()
+        elif content.kind() != "[":
+            _field({name: content.value()}, name, list, place)
+        else:
+            yield from (f"{place}.{name}[{number}]".lstrip(".") for number in content.items())
+    if name not in names:
+        _field(dict.fromkeys(names), name, list, place)
 
 
 class BadField(Exception):
@@ -93,8 +131,13 @@ def check_questions(questions, origin):
     seen = set()
     for question in questions:
         if question.id in seen:
-            raise UserError(f"{origin}: needs an id of its own for every question. Received: {question.id!r} twice.")
+            raise UserError(second_of_id(origin, question.id))
         seen.add(question.id)
+
+
+def second_of_id(origin, name):
+    """What is said of a second question of one id."""
+    return f"{origin}: needs an id of its own for every question. Received: {name!r} twice."
 
 
 def checked_text(text, place):
@@ -130,10 +173,14 @@ def _question(values, place, passage):
 def _items(values, name, place):
     """(item, its place) of each object in a list of objects."""
     for number, item in enumerate(_field(values, name, list, place)):
-        item_place = f"{place}.{name}[{number}]".lstrip(".")
-        if not isinstance(item, dict):
-            raise BadField(f"{item_place}: needs an object. Received: {_shown(item)}")
-        yield item, item_place
+        item_place = f"{place}.{name}[{number}]"
+        yield _object(item, item_place), item_place
+
+
+def _object(item, place):
+    if not isinstance(item, dict):
+        raise BadField(f"{place}: needs an object. Received: {_shown(item)}")
+    return item
 
 
 def _field(values, name, kind, place):

@@ -7,7 +7,7 @@ import os
 from itertools import chain
 from typing import NamedTuple
 
-from keras_bert.data.text_lines import Unreadable, read_lines
+from keras_bert.data.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
 
 FORMATS = ("csv", "tsv", "raw_tsv", "jsonl")
@@ -19,6 +19,7 @@ _FORMAT_OF_ENDING = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
+_LIKE = {"raw_tsv": ("raw_tsv", "tsv")}  # The formats of files that are called alike.
 _COMPRESSED = (".gz", ".bz2", ".xz")
 _SHOWN_COLUMNS = 20
 _SHOWN_CHARACTERS = 40
@@ -40,9 +41,7 @@ def table_format(path):
     `.tsv` is taken as the raw kind, as GLUE and most corpora are: a quote is a character like any other. A TSV whose
     cells are quoted as in CSV must be called "tsv" by name.
     """
-    stem, ending = os.path.splitext(os.fspath(path).lower())
-    if ending in _COMPRESSED:
-        ending = os.path.splitext(stem)[1]
+    ending = plain_ending(path)
     if ending not in _FORMAT_OF_ENDING:
         raise UserError(
             f"{path}: needs a name that ends in {', '.join(_FORMAT_OF_ENDING)} (and .gz, .bz2 or .xz). "
@@ -51,11 +50,28 @@ def table_format(path):
     return _FORMAT_OF_ENDING[ending]
 
 
+def plain_ending(path):
+    """The ending of a file's name in lower case, without that of a compression: ".csv" of reviews.csv.gz."""
+    stem, ending = os.path.splitext(os.fspath(path).lower())
+    return os.path.splitext(stem)[1] if ending in _COMPRESSED else ending
+
+
+def known_format(path, format):
+    """The format of a file that comes after others of `format`: that one too, unless the file's name tells another.
+
+    Args:
+        path: the file.
+        format: one of `FORMATS`, or None where all are judged by their names.
+    """
+    told = _FORMAT_OF_ENDING.get(plain_ending(path)) if plain_ending(path) != ".txt" else None
+    return format if told is None or format in _LIKE.get(told, (told,)) else told
+
+
 def read_table(path, wanted, optional=(), *, format=None, columns=None, ragged=None):
     """Iterates over the rows of a table.
 
     Args:
-        path: the file, local or remote; .gz, .bz2 and .xz are judged by content.
+        path: the file, local or remote; .gz, .bz2 and .xz are judged by content. "-" is what comes in.
         wanted: names of the columns to hand out.
         optional: names of columns to hand out where they are there, None where not.
         format: one of `FORMATS`; judged by the file's name if None.
@@ -102,7 +118,7 @@ def read_table(path, wanted, optional=(), *, format=None, columns=None, ragged=N
 
 def _lines(path):
     try:
-        yield from read_lines(path)
+        yield from read_standard_input() if path == "-" else read_lines(path)
     except Unreadable as problem:
         where = f"{path} line {problem.line}" if problem.line else path
         raise UserError(f"{where}: needs a table in UTF-8 text. Received: {problem}.") from None

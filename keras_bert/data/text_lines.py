@@ -1,4 +1,4 @@
-"""The lines of text files, compressed or not, read block by block, and files as one text."""
+"""The lines of text files, compressed or not, read block by block."""
 
 import bz2
 import codecs
@@ -38,39 +38,58 @@ def read_lines(path):
     return _decoded_lines(_chunks(path))
 
 
-def read_text(path, encoding="utf-8-sig"):
-    """The whole content of a UTF-8 file, decompressed like that of `read_lines`; `path` "-" is what comes in.
+def read_blocks(path, encoding="utf-8-sig"):
+    """Iterates over the text of a UTF-8 file block by block, decompressed like that of `read_lines`.
 
-    Raises `Unreadable`.
+    Line ends are as they are. `path` "-" is what comes in.
+
+    Raises:
+        Unreadable: as `read_lines`.
     """
-    content = sys.stdin.buffer.read() if path == "-" else b"".join(_chunks(path))
-    if b"\0" in content:
-        raise Unreadable(_BINARY)
-    try:
-        return content.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise Unreadable(_not_utf8(error), content.count(b"\n", 0, error.start) + 1) from None
+    decoder = codecs.getincrementaldecoder(encoding)()
+    line_ends = io.IncrementalNewlineDecoder(None, translate=True)  # Of one kind, to be counted.
+    complete = 0
+    for chunk in chain(_standard_input() if path == "-" else _chunks(path), [b""]):
+        if b"\0" in chunk:
+            raise Unreadable(_BINARY)
+        try:
+            text = decoder.decode(chunk, final=not chunk)
+        except UnicodeDecodeError as error:
+            raise Unreadable(_not_utf8(error), _line_of(error, complete)) from None
+        complete += line_ends.decode(text).count("\n")
+        if text:
+            yield text
 
 
 def read_whole_lines(path):
-    """A list of the lines of a UTF-8 file as they are: with their ends, and a byte order mark if it has one.
+    """Iterates over the lines of a UTF-8 file as they are: with their ends, and a byte order mark if it has one.
 
     Lines are numbered as those of `read_lines`. `path` "-" is what comes in.
 
     Raises:
         UserError: the file is missing, damaged, binary or not UTF-8.
     """
+    pending = ""
     try:
-        # With newline="" the stream ends lines at "\n", "\r\n" and "\r", and changes none of them.
-        return list(io.StringIO(read_text(path, "utf-8"), newline=""))
+        for text in read_blocks(path, "utf-8"):
+            # With newline="" the stream ends lines at "\n", "\r\n" and "\r", and changes none of them. What comes
+            # last may go on: "\r" may be followed by "\n".
+            *lines, pending = io.StringIO(pending + text, newline="")
+            yield from lines
     except Unreadable as problem:
         where = path if problem.line is None else f"{path} line {problem.line}"
         raise UserError(f"{where}: needs UTF-8 text. Received: {problem}. Convert the file.") from None
+    if pending:
+        yield pending
 
 
 def read_standard_input():
     """Iterates over the lines of what comes in, as they come, like `read_lines`; it is not decompressed."""
-    return _decoded_lines(iter(lambda: sys.stdin.buffer.read1(_CHUNK_BYTES), b""))
+    return _decoded_lines(_standard_input())
+
+
+def _standard_input():
+    return iter(lambda: sys.stdin.buffer.read1(_CHUNK_BYTES), b"")
 
 
 def _decoded_lines(chunks):
@@ -82,8 +101,7 @@ def _decoded_lines(chunks):
         try:
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
-            line = complete + len((error.object[: error.start] + b".").splitlines())
-            raise Unreadable(_not_utf8(error), line) from None
+            raise Unreadable(_not_utf8(error), _line_of(error, complete)) from None
         *lines, pending = (pending + text).split("\n")
         yield from lines
         complete += len(lines)
@@ -92,6 +110,11 @@ def _decoded_lines(chunks):
             pending = ""
     if pending:
         yield pending
+
+
+def _line_of(error, complete):
+    """The line of the byte that cannot be decoded, behind so many complete ones."""
+    return complete + len((error.object[: error.start] + b".").splitlines())
 
 
 def _not_utf8(error):

@@ -3,8 +3,7 @@
 import difflib
 import re
 
-from keras_bert.data.tagged_words import Sentences
-from keras_bert.data.text_lines import read_whole_lines
+from keras_bert.data.tagged_words import TaggedReader
 from keras_bert.errors import UserError
 
 DOCUMENT = "-DOCSTART-"  # Between documents, in the columns of a word.
@@ -12,8 +11,8 @@ _NAMES = re.compile(r"#\s*global\.columns\s*=\s*(.*)")  # CoNLL-U Plus.
 _BLANKS = re.compile(r"[ \t]+")
 
 
-def read_columns(path, word=0, label=-1, columns=None):
-    """The `TaggedWords` of a file in columns.
+class ColumnsReader(TaggedReader):
+    """Reads a file in columns.
 
     Where the first line with cells has a tab, tabs part the cells, which may hold spaces; else spaces do.
 
@@ -23,85 +22,104 @@ def read_columns(path, word=0, label=-1, columns=None):
         columns: the columns' names. Where a column is asked for by name and these are not given, they stand in the
             first line, plain or as CoNLL-U Plus writes them (`# global.columns = ID FORM …`); in a file that begins
             with the latter, lines that begin with # between sentences are comments.
+        labels_needed: whether a file without the labels' column, or with an empty cell in it, is refused; else those
+            words are without.
 
     Raises:
-        UserError: the file cannot be read or has no words, a line has more or fewer cells than the first, a cell that
-            is needed is empty, or there is no such column; with the line.
+        UserError: of `whole` and `windows`: the file cannot be read or has no words, a line has more or fewer cells
+            than the first, a cell that is needed is empty, or there is no such column; with the line.
     """
-    source = read_whole_lines(path)
-    sentences, place = Sentences(), None
-    split, with_comments, width = None, False, None
-    in_sentence, names_line = False, 0
-    for number, line in enumerate(source, 1):
+
+    def __init__(self, path, word=0, label=-1, columns=None, labels_needed=True):
+        super().__init__(path)
+        self._word, self._label, self._columns, self._labels_needed = word, label, columns, labels_needed
+        self._has_named = any(isinstance(column, str) for column in (word, label))
+        self._split = self._place = self._width = None
+        self._with_comments = self._in_sentence = False
+        self.names_line, self.separator = 0, " "
+
+    def _read(self, line, number, sentences):
         text = (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n")
         if not text.strip():
-            in_sentence = False
+            self._in_sentence = False
             sentences.end()
-            continue
-        named = _NAMES.match(text) if place is None else None
+            return
+        named = _NAMES.match(text) if self._place is None else None
         if named:
-            columns, with_comments, names_line = _BLANKS.split(named[1].strip()), True, number
-            continue
-        if with_comments and not in_sentence and text.startswith("#"):
-            continue
-        split = split or (_by_tabs if "\t" in text else _by_blanks)
-        cells = split(text)
-        if place is None and columns is None and any(isinstance(column, str) for column in (word, label)):
-            columns, names_line = cells, number
-            continue
+            self._columns, self._with_comments, self.names_line = _BLANKS.split(named[1].strip()), True, number
+            return
+        if self._with_comments and not self._in_sentence and text.startswith("#"):
+            return
+        self._split = self._split or (_by_tabs if "\t" in text else _by_blanks)
+        cells = self._split(text)
+        if self._place is None and self._columns is None and self._has_named:
+            self._columns, self.names_line = cells, number
+            return
         if cells[0].startswith(DOCUMENT):
-            in_sentence = False
+            self._in_sentence = False
             sentences.end()
-            continue
-        where = f"{path} line {number}"
-        if place is None:
-            width = len(columns or cells)
-            place = [_place(where, column, columns, width) for column in (word, label) if column is not None]
-            if len(set(place)) < 1 + (label is not None):
-                raise UserError(f"{where}: needs a column for the words and one for the labels. Received: {text!r}.")
-        if len(cells) != width:
+            return
+        where = f"{self.path} line {number}"
+        if self._place is None:
+            self._width, self.separator = len(self._columns or cells), "\t" if "\t" in text else " "
+            self._place = self._places(where, text)
+        if len(cells) != self._width:
+            told = "the names say" if self._columns else "the lines before it have"
             raise UserError(
-                f"{where}: needs {width} cells, as {'the names say' if columns else 'the lines before it have'}. "
+                f"{where}: needs {self._width} cells, as {told}. "
                 f"Received: {len(cells)} in {text[:80]!r}. "
-                f"{'Tabs' if split is _by_tabs else 'Spaces'} part them; a blank line ends a sentence."
+                f"{'Tabs' if self._split is _by_tabs else 'Spaces'} part them; a blank line ends a sentence."
             )
-        values = [cells[column] for column in place]
-        if not all(values):
-            raise UserError(
-                f"{where}: needs a word{' and its label' if label is not None else ''}. Received: {text!r}."
-            )
-        sentences.add(values[0], values[1] if label is not None else None, number)
-        in_sentence = True
-    if not sentences.words:
-        raise UserError(f"{path}: needs words in columns, one a line. Received: none.")
-    return sentences.tagged(path, source, label is not None, names_line=names_line)
+        word, *label = (cells[column] for column in self._place)
+        if not word or self._labels_needed and not all(label):
+            raise UserError(f"{where}: needs a word{' and its label' if label else ''}. Received: {text!r}.")
+        sentences.add(word, label[0] or None if label else None, number)
+        self._in_sentence = True
 
+    def _places(self, where, text):
+        """[the words' column] or [the words', the labels']."""
+        word = _place(where, self._word, self._columns, self._width)
+        if self._label is None:
+            return [word]
+        try:
+            label = _place(where, self._label, self._columns, self._width)
+        except UserError:
+            if self._labels_needed:
+                raise
+            return [word]
+        if label != word:
+            return [word, label]
+        if self._labels_needed:
+            raise UserError(f"{where}: needs a column for the words and one for the labels. Received: {text!r}.")
+        return [word]
 
-def write_columns(tagged, labels, path):
-    """Writes the file again with a column more at the end, the predicted label of each word.
+    def _check(self, words):
+        if not words:
+            raise UserError(f"{self.path}: needs words in columns, one a line. Received: none.")
 
-    The lines between documents get an O, so that every line has as many cells, as conlleval wants it, and the names of
-    columns one more, PREDICTED.
+    def labelled(self, tagged, labels):
+        """The lines of a window again with a column more at the end, the predicted label of each word.
 
-    Args:
-        tagged: the `TaggedWords`.
-        labels: list of str, one a word.
-        path: the new file.
-    """
-    separator = "\t" if "\t" in tagged.source[tagged.lines[0] - 1] else " "
+        The lines between documents get an O, so that every line has as many cells, as conlleval wants it, and the names
+        of columns one more, PREDICTED.
 
-    def change(text, number, word):
-        if word is not None:
-            cell = labels[word]
-        elif number == tagged.names_line:
-            cell = "PREDICTED"
-        elif text.removeprefix("\ufeff").startswith(DOCUMENT):
-            cell = "O"
-        else:
-            return text
-        return f"{text.rstrip(' ')}{' ' if text.startswith('#') and word is None else separator}{cell}"
+        Args:
+            tagged: the `TaggedWords` of one of `windows`.
+            labels: list of str, one a word.
+        """
 
-    tagged.write(path, change)
+        def change(text, number, word):
+            if word is not None:
+                cell = labels[word]
+            elif number == self.names_line:
+                cell = "PREDICTED"
+            elif text.removeprefix("\ufeff").startswith(DOCUMENT):
+                cell = "O"
+            else:
+                return text
+            return f"{text.rstrip(' ')}{' ' if text.startswith('#') and word is None else self.separator}{cell}"
+
+        return tagged.changed(change)
 
 
 def _by_tabs(text):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_bert.data.conllu import read_conllu, write_conllu
+from keras_bert.data.conllu import ConlluReader
 from keras_bert.errors import UserError
 
 
@@ -28,6 +28,23 @@ TREEBANK = "\n".join(
 )
 
 
+def read_conllu(path):
+    return ConlluReader(path).whole()
+
+
+def notes_of(path):
+    reader = ConlluReader(path)
+    reader.whole()
+    return reader.notes()
+
+
+def relabelled(path, labels, output):
+    """Writes the file again with these labels."""
+    with open(output, "w", encoding="utf-8", newline="") as stream:
+        for tagged in ConlluReader(path).windows():
+            stream.writelines(tagged.reader.labelled(tagged, labels))
+
+
 def written(path, content):
     path.write_bytes(content.encode("utf-8"))
     return str(path)
@@ -38,16 +55,18 @@ def test_words_without_multiword_tokens_and_empty_nodes(tmp_path):
     assert tagged.words == ["do", "n't", "go", "#"]
     assert tagged.labels == ["AUX", "PART", "VERB", "SYM"]
     assert tagged.starts.tolist() == [0, 3, 4] and tagged.lines.tolist() == [4, 5, 7, 10]
-    assert tagged.notes == (f"{tmp_path}/a: passed over 1 multiword tokens, whose words are read, and 1 empty nodes.",)
+    assert notes_of(f"{tmp_path}/a") == [
+        f"{tmp_path}/a: passed over 1 multiword tokens, whose words are read, and 1 empty nodes."
+    ]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_only_upos_changes_on_writing(tmp_path, end):
     content = TREEBANK.replace("\n", end)
-    tagged = read_conllu(written(tmp_path / "a", content))
-    write_conllu(tagged, tagged.labels, str(tmp_path / "b"))
+    path = written(tmp_path / "a", content)
+    relabelled(path, read_conllu(path).labels, tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == content.encode()
-    write_conllu(tagged, ["P1", "P2", "P3", "P4"], str(tmp_path / "c"))
+    relabelled(path, ["P1", "P2", "P3", "P4"], tmp_path / "c")
     expected = content.replace("\tAUX", "\tP1").replace("\tPART", "\tP2").replace("\tSYM", "\tP4")
     expected = expected.replace("go\t_\tVERB", "go\t_\tP3")
     assert (tmp_path / "c").read_bytes() == expected.encode()
@@ -56,9 +75,9 @@ def test_only_upos_changes_on_writing(tmp_path, end):
 def test_words_without_upos_are_counted_and_none_at_all_is_no_labels(tmp_path):
     some = read_conllu(written(tmp_path / "a", TREEBANK.replace("PART", "_")))
     assert some.labels == ["AUX", None, "VERB", "SYM"]
-    assert "1 words without a UPOS (the first: line 5)" in some.notes[-1]
+    assert "1 words without a UPOS (the first: line 5)" in notes_of(f"{tmp_path}/a")[-1]
     none = read_conllu(written(tmp_path / "b", "\n".join([line(1, "a", "_"), line(2, "b", "_")])))
-    assert none.words == ["a", "b"] and none.labels is None and none.notes == ()
+    assert none.words == ["a", "b"] and none.labels is None and notes_of(f"{tmp_path}/b") == []
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,26 @@ import gzip
 
 import pytest
 
-from keras_bert.data.word_columns import read_columns, write_columns
+from keras_bert.data.word_columns import ColumnsReader
 from keras_bert.errors import UserError
 
 CONLL = (
     "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\n \nPeter NNP I-NP I-PER\n\n"
     "-DOCSTART- -X- O O\n\nThe DT I-NP O\n"
 )
+
+
+def read_columns(path, **options):
+    return ColumnsReader(path, **options).whole()
+
+
+def relabelled(path, labels, output, **options):
+    """Writes the file again with these labels."""
+    left = list(labels)
+    with open(output, "w", encoding="utf-8", newline="") as stream:
+        for tagged in ColumnsReader(path, **options).windows():
+            stream.writelines(tagged.reader.labelled(tagged, left[: len(tagged.words)]))
+            del left[: len(tagged.words)]
 
 
 def written(path, content):
@@ -39,7 +52,7 @@ def test_names_in_the_first_line(tmp_path, names):
     path = written(tmp_path / "a", f"{names}\nX\tone\nY\ttwo\n")
     tagged = read_columns(path, word="word", label="tag")
     assert tagged.words == ["one", "two"] and tagged.labels == ["X", "Y"]
-    write_columns(tagged, ["P", "Q"], str(tmp_path / "b"))
+    relabelled(path, ["P", "Q"], tmp_path / "b", word="word", label="tag")
     blank = " " if names.startswith("#") else "\t"
     assert (tmp_path / "b").read_text() == f"{names}{blank}PREDICTED\nX\tone\tP\nY\ttwo\tQ\n"
 
@@ -62,13 +75,12 @@ def test_compressed_with_a_byte_order_mark_and_other_line_ends(tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(content))
     tagged = read_columns(str(tmp_path / "a.gz"))
     assert tagged.words == ["a", "b", "c"] and tagged.starts.tolist() == [0, 2, 3]
-    write_columns(tagged, ["1", "2", "3"], str(tmp_path / "b"))
+    relabelled(str(tmp_path / "a.gz"), ["1", "2", "3"], tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == "\ufeffa  X 1\r\nb Y 2\r\n\r\nc Z 3".encode()
 
 
 def test_predictions_are_the_last_column_of_every_line_with_cells(tmp_path):
-    tagged = read_columns(written(tmp_path / "a", CONLL))
-    write_columns(tagged, ["A", "B", "C", "D"], str(tmp_path / "b"))
+    relabelled(written(tmp_path / "a", CONLL), ["A", "B", "C", "D"], tmp_path / "b")
     assert (tmp_path / "b").read_text() == (
         "-DOCSTART- -X- O O O\n\nEU NNP I-NP I-ORG A\nrejects VBZ I-VP O B\n\n \nPeter NNP I-NP I-PER C\n\n"
         "-DOCSTART- -X- O O O\n\nThe DT I-NP O D\n"
@@ -101,3 +113,26 @@ def test_other_encodings_and_missing_files_are_named(tmp_path):
         read_columns(str(tmp_path / "a"))
     with pytest.raises(UserError, match="missing: needs UTF-8 text. Received: cannot be read"):
         read_columns(str(tmp_path / "missing"))
+
+
+def test_windows_of_any_size_are_the_file(tmp_path, monkeypatch):
+    """Names of columns, comments and blanks that stand before a window still count in it."""
+    plus = "# global.columns = w l\n" + "".join(f"# text {n}\nw{n} X\n# Y\n\n" for n in range(50)) + "-DOCSTART- O\n"
+    path = written(tmp_path / "a", plus)
+    whole = read_columns(path)
+    relabelled(path, whole.labels, tmp_path / "b")
+    for characters in (1, 40, 10**6):
+        monkeypatch.setattr("keras_bert.data.tagged_words._CHARACTERS_AT_ONCE", characters)
+        found = list(ColumnsReader(path).windows())
+        assert (len(found) > 1) == (characters < 10**6)
+        assert [word for tagged in found for word in tagged.words] == whole.words
+        assert [line for tagged in found for line in tagged.lines.tolist()] == whole.lines.tolist()
+        assert sum(tagged.sentences for tagged in found) == whole.sentences == 50
+        relabelled(path, whole.labels, tmp_path / "c")
+        assert (tmp_path / "c").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize("content", ["a\nb\n\nc\n", "a X\nb X\n\nc X\n", "a\tX\nb\t\n\nc\tX\n"])
+def test_labels_are_not_needed_where_they_are_to_be_predicted(tmp_path, content):
+    reader = ColumnsReader(written(tmp_path / "a", content), labels_needed=False)
+    assert [word for tagged in reader.windows() for word in tagged.words] == ["a", "b", "c"]
