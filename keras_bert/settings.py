@@ -35,7 +35,7 @@ def read_json(path):
     text = _read_text(path, "JSON")
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: is not valid JSON ({error}). Fetch or write it again.") from None
     if not isinstance(values, dict):
         raise UserError(f"{path}: needs a JSON object. Received: {type(values).__name__}.")

@@ -137,3 +137,10 @@ def test_another_kind_of_model_is_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "roberta", "vocab_size": 5}')
     with pytest.raises(UserError, match="'roberta' is not supported"):
         BertConfig.from_file(tmp_path / "config.json")
+
+
+def test_json_too_deep_to_be_read_is_refused_like_any_other_that_is_broken(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"a": ' + "[" * 100_000, encoding="utf-8")
+    with pytest.raises(UserError, match="config.json: is not valid JSON"):
+        settings.read_json(path)
