@@ -4,6 +4,7 @@ import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, model_option
+from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 
 
@@ -22,6 +23,9 @@ def fill(context, model, top_k, lower_case, texts):
     Example:
       python run.py fill --model runs/demo "Return [MASK] if the two values are [MASK]."
     """
+    for text in texts:
+        if text.encode("utf-8", "replace").decode("utf-8") != text:
+            raise UserError(f"TEXT: needs UTF-8. Received: {text!r}. Is the terminal set to another encoding?")
     folder = open_model_folder(model)  # What is missing is told before TensorFlow is imported.
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.models.loading import load

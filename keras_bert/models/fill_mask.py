@@ -66,9 +66,10 @@ def _fill(model, vocabulary, text, ids, top_k):
     positions = np.flatnonzero(inputs["input_word_ids"][0] == vocabulary.mask_id).astype("int32")
     inputs["masked_lm_positions"] = positions[None]
     candidates = best_pieces(model(inputs)["mlm_logits"][0], vocabulary, top_k)
-    filled = text
-    for best in candidates:
-        filled = _replace_mask(filled, best[0][0])
+    # From part to part: the best piece may be [MASK] itself.
+    filled, *parts = text.split(MASK)
+    for best, part in zip(candidates, parts, strict=True):
+        filled = _with_piece(filled, best[0][0]) + part
     return Filling(text, candidates, filled)
 
 
@@ -80,7 +81,6 @@ def best_pieces(logits, vocabulary, top_k):
     ]
 
 
-def _replace_mask(text, piece):
-    """Puts `piece` in place of the first [MASK]; a "##" piece joins the word before it."""
-    before, _, after = text.partition(MASK)
-    return before.rstrip() + piece[2:] + after if piece.startswith("##") else before + piece + after
+def _with_piece(before, piece):
+    """A text with a piece behind it; a "##" piece joins the word before it."""
+    return before.rstrip() + piece[2:] if piece.startswith("##") else before + piece

@@ -51,3 +51,10 @@ def test_mask_at_the_ends_and_alone(parts):
 def test_texts_that_cannot_be_filled_are_refused(parts, text, message):
     with pytest.raises(UserError, match=message):
         fill_masks(*parts, [text])
+
+
+def test_a_mask_that_is_filled_with_a_mask_leaves_the_next_where_it_is(parts, monkeypatch):
+    best = [[("[MASK]", 0.5)], [("##s", 0.5)], [("cat", 0.5)]]
+    monkeypatch.setattr("keras_bert.models.fill_mask.best_pieces", lambda logits, vocabulary, top_k: best)
+    (filling,) = fill_masks(*parts, ["the [MASK] mat [MASK] on [MASK]."], top_k=1)
+    assert filling.filled == "the [MASK] mats on cat."
