@@ -29,8 +29,9 @@ num_batch_threads {{ value: 4 }}
 
 
 def model_name(output):
-    """What Serving calls the model in a folder: the folder's own name."""
-    return os.path.basename(os.path.normpath(os.fspath(output)))
+    """What Serving calls the model in a folder: the folder's own name, also of "." and the like."""
+    output = os.fspath(output)
+    return os.path.basename(os.path.normpath(output if is_remote(output) else os.path.abspath(output)))
 
 
 def write_serving_files(output):
@@ -45,4 +46,9 @@ def write_serving_files(output):
         path = join(output, file)
         if not exists(path):
             with atomic_write(path) as stream:
-                stream.write(content.format(name=name, base=base, file=file))
+                stream.write(content.format(name=_escaped(name), base=_escaped(base), file=file))
+
+
+def _escaped(text):
+    """A text as it stands between quotes in protobuf's text format."""
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -21,6 +21,7 @@ import keras_bert
 from keras_bert.cli import main
 from keras_bert.export.network import WidenedWeight
 from keras_bert.export.saved_model import next_version, write_version
+from keras_bert.export.serving_files import write_serving_files
 from keras_bert.export.serving_function import serving_function
 
 HERE = pathlib.Path(__file__).parent
@@ -281,6 +282,16 @@ def test_the_command_writes_the_next_version(tmp_path):
     assert sorted(path.name for path in output.iterdir()) == ["1", "2", "batching.config", "models.config"]
     assert 'name: "score"' in (output / "models.config").read_text()
     assert (output / "batching.config").read_text() == "mine"
+
+
+def test_the_servers_files_are_whole_whatever_the_folder_is_called(tmp_path, monkeypatch):
+    """A quote ended the name in the server's config, and `.` has no name of its own."""
+    folder = tmp_path / 'the "best" \u4e2d [1]'
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    write_serving_files(".")
+    config = (folder / "models.config").read_text(encoding="utf-8")
+    assert '    name: "the \\"best\\" \u4e2d [1]"\n    base_path: "/models/the \\"best\\" \u4e2d [1]"\n' in config
 
 
 def test_bad_arguments_are_one_line_and_status_2(tmp_path):
