@@ -35,6 +35,8 @@ _METRICS = {
     "exact": "exact_match",
     "best_exact": "exact_match",
     "best_f1": "f1",
+    "tuned_exact": "exact_match",
+    "tuned_f1": "f1",
     "micro_f1": "f1",
     "macro_f1": "f1",
 }

@@ -4,17 +4,19 @@ import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import model_option, table_options, table_settings
+from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
 from keras_bert.files import exists
 from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
+from keras_bert.tasks.task import INPUT
 
 
 @click.command()
 @model_option
 @click.option("--input", "source", metavar="FILE|-", help="Examples to answer; - reads standard input.")
 @click.option(
-    "--split", help="Answer a split of the task instead, usually test, in the format that its leaderboard takes."
+    "--split", help="Answer a split of the task instead; test in the format that its leaderboard takes, if it has one."
 )
 @click.option(
     "--task", metavar="NAME", help="With --split: another task for the same model, as ax for a model of mnli."
@@ -35,6 +37,11 @@ def predict(context, model, source, split, task, output, **data):
     multiple choice      as in training                                 JSON lines
 
     \b
+    Files of any size, without answers or with them, which are not looked at. --split writes the same,
+    or a submission into a folder where the task has one; of several splits, as mnli's dev, each into
+    the folder --output under its own name.
+
+    \b
     Examples:
       echo "A charming film." | python run.py predict --model runs/sst2 --input - --output -
       python run.py predict --model runs/sst2 --split test --data-dir glue --output submission
@@ -45,20 +52,16 @@ def predict(context, model, source, split, task, output, **data):
     if source and source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give one that is there, or - for what comes in.")
     folder = open_model_folder(model)
+    if output == "-" and isinstance(folder.head, SpanExtractionConfig):
+        raise UserError("--output: needs a folder, as the answers to questions are several files. Received: -.")
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
-    from keras_bert.tasks.prediction import answers_texts, predict_splits, predict_texts
+    from keras_bert.tasks.prediction import predict as write_answers
 
-    chosen = table_settings(**data)
-    if source and not answers_texts(folder.name):
-        chosen |= {"folder": None, "train": None, "dev": None, "test": source}
-        split = "test"
-    finetuned = FinetunedModel(folder.name, chosen, task)
-    if split:
-        written = ", ".join(predict_splits(finetuned, splits_like(finetuned.problem, split), output))
-    else:
-        written = f"{output}, {predict_texts(finetuned, source, output):,} texts"
+    finetuned = FinetunedModel(folder.name, table_settings(**data), task, asked=source)
+    splits = [INPUT] if source else splits_like(finetuned.problem, split)
+    written, count = write_answers(finetuned, splits, output)
     if output != "-":
         for line in finetuned.problem.notes:
             click.echo(line)
-        click.echo(f"Written: {written}. Next: {PROGRAM} evaluate --model {model}")
+        click.echo(f"Written: {', '.join(written)}, {count:,} examples. Next: {PROGRAM} evaluate --model {model}")

@@ -200,7 +200,7 @@ class LengthBatches:
 
     @functools.cached_property
     def _constants(self):
-        """The rows in TensorFlow's memory, once for all epochs: two are there at a time, the next one being prepared."""
+        """The rows in TensorFlow's memory, once for all epochs: of two at a time the next is being prepared."""
         rows = self._rows
         return tf.nest.map_structure(
             tf.constant, (rows.ids, rows.starts, rows.second_starts, dict(rows.extra), dict(rows.token_extra))

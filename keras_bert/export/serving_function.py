@@ -20,7 +20,6 @@ from keras_bert.export.reader import Reader
 from keras_bert.export.tagging import tagging_signatures
 from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.terminal_bar import terminal_bar
 
 DEFAULT = "serving_default"
 TOP_K = N_BEST = 5
@@ -70,8 +69,7 @@ class ServingFunction:
         lengths = [sum(_length(value) for value in row) for row in zip(*columns, strict=True)]
         order = sorted(range(len(lengths)), key=lengths.__getitem__)
         found, numbers = [None] * len(order), []
-        firsts = range(0, len(order), _AT_ONCE)
-        for first in terminal_bar("Answering", "batches", over=firsts, leave=False):
+        for first in range(0, len(order), _AT_ONCE):
             batch = order[first : first + _AT_ONCE]
             outputs = self.answer(signature, *(_batch([column[index] for index in batch]) for column in columns))
             floats = [values.reshape(len(batch), -1) for values in outputs.values() if values.dtype.kind == "f"]

@@ -7,13 +7,12 @@ import numpy as np
 from keras_bert.data.npz_writing import NpzWriter
 from keras_bert.data.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
+from keras_bert.tasks.windows import windows
 from keras_bert.terminal_bar import terminal_bar
 
 STANDARD_INPUT = "-"
 LONGEST_TEXT = 1_000_000  # Characters.
-# A window is what is sorted by length: as many texts as fill several batches, and few enough for their vectors, one a
-# piece where that is asked for, to fit in memory.
-_WINDOW_TEXTS = 4096
+# Few enough for their vectors, one a piece where that is asked for, to fit in memory.
 _WINDOW_CHARACTERS = 1 << 18
 
 
@@ -56,7 +55,7 @@ def embed_file(embedder, source, output):
         terminal_bar("Embedded", "texts") as bar,
     ):
         pieces = 0
-        for window in _windows(_texts(source)):
+        for window in windows(_texts(source), _WINDOW_CHARACTERS):
             embedded = embedder(window)
             arrays.append("embeddings", embedded.vectors)
             if embedded.starts is not None:
@@ -89,18 +88,6 @@ def _texts(source):
     except Unreadable as problem:
         where = f" in line {problem.line}" if problem.line else ""
         raise UserError(f"{_name(source)}: {problem}{where}. Give UTF-8 text, one text a line.") from None
-
-
-def _windows(texts):
-    window, characters = [], 0
-    for text in texts:
-        window.append(text)
-        characters += len(text)
-        if len(window) == _WINDOW_TEXTS or characters >= _WINDOW_CHARACTERS:
-            yield window
-            window, characters = [], 0
-    if window:
-        yield window
 
 
 def _name(source):

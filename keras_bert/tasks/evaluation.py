@@ -6,6 +6,7 @@ import functools
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.data.length_batches import every_row_once
+from keras_bert.data.tables import known_format
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.files import exists, join
@@ -64,6 +65,7 @@ class FinetunedModel:
         data: `{field of TaskDataConfig: value}` in place of what the run was trained on.
         task: another task that the model answers too (GLUE's ax for MNLI's); None for its own.
         batch_size: rows at once.
+        asked: a file to be answered, in place of the task's splits; see `open_problem`.
 
     Attributes:
         config: the `FinetuneConfig`.
@@ -76,7 +78,7 @@ class FinetunedModel:
         UserError: the folder does not say what its model was fine-tuned on, or the data do not fit.
     """
 
-    def __init__(self, path, data=None, task=None, batch_size=32):
+    def __init__(self, path, data=None, task=None, batch_size=32, asked=None):
         folder = open_model_folder(path)
         self.config = finetune_config(path, folder, data or {}, task)
         strategy = make_strategy("one")
@@ -84,7 +86,7 @@ class FinetunedModel:
             loaded = load(path)
         self._loaded = loaded
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
-        self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task)
+        self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task, asked)
         self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
 
     @functools.cached_property
@@ -94,8 +96,9 @@ class FinetunedModel:
 
 
 def splits_like(problem, name):
-    """The splits whose names begin so: `dev` stands for both of MNLI's. Raises `UserError` for none."""
-    found = [split for split in problem.splits if split.startswith(name)]
+    """The split of this name, else those that begin so: `dev` is both of MNLI's. Raises `UserError` for none."""
+    found = [split for split in problem.splits if split == name]
+    found = found or [split for split in problem.splits if split.startswith(name)]
     if not found:
         raise UserError(f"split: needs one of {', '.join(problem.splits)}. Received: {name!r}.")
     return found
@@ -119,6 +122,10 @@ def finetune_config(path, folder, data, task=None):
     config = _run_config(path)
     if config is None:
         config = FinetuneConfig(described["task"], data=_fields(TaskDataConfig, described))
+    given = [file for name, file in data.items() if name in ("train", "dev", "test")]
+    formats = {known_format(file, config.data.format) for file in given}
+    if len(formats) == 1:  # A table of another kind than those of training.
+        data = {"format": formats.pop(), **data}
     return dataclasses.replace(
         config,
         task=task or described["task"],

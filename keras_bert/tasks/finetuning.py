@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_bert import extras, files
 from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.checkpoints.names import HEADS
-from keras_bert.data.length_batches import LengthBatches, choose_widths
+from keras_bert.data.length_batches import LengthBatches, choose_shapes
 from keras_bert.errors import UserError
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.frozen_features import FrozenFeatures
@@ -40,9 +40,9 @@ from keras_bert.training.step_loop import trainer
 from keras_bert.training.strategy import check_divisible, checkpoint_device, describe
 from keras_bert.training.surroundings import surroundings
 
-_MOST_WIDTHS = 8
-# A width more is one compilation more, which takes as long as some tens of steps.
-_STEPS_A_WIDTH = 60
+_MOST_SHAPES = 8
+# A shape more is one compilation more, which takes as long as some tens of steps.
+_STEPS_A_SHAPE = 60
 _METRICS_SHOWN = 3
 # So many at least, for a share of the time may hold hardly any: the first steps are compiled in it.
 _WARMUP_STEPS_BY_THE_CLOCK = 100
@@ -108,10 +108,16 @@ class Finetuning:
         """Makes every part of the run."""
         config, training, problem = self.config, self.config.training, self.problem
         self.report(describe(self.strategy))
+        if not problem.dev_splits:
+            raise UserError(
+                f"{config.task}: needs dev examples, to choose the best epoch by. Received: none. Give --dev."
+            )
         rows = problem.rows("train")
+        # Before any training, so that a dev split that cannot be scored is not found out after it.
+        self.baseline = {split: problem.baseline(split) for split in problem.dev_splits}
         pad_id = self.tokenizer.vocabulary.pad_id
-        widths = choose_widths(rows.lengths, self._most_widths(rows))
-        self.reader = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths)
+        widths, group_sizes = choose_shapes(rows, self._most_shapes(rows))
+        self.reader = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, group_sizes=group_sizes)
         self.report(
             f"{len(rows):,} rows for training, {self.reader.batches_per_epoch:,} batches of {training.batch_size} "
             f"an epoch, {self.reader.padding_share:.1%} of their tokens padding."
@@ -151,12 +157,12 @@ class Finetuning:
         risen = dataclasses.replace(settings, warmup_steps=round(rise))
         return make_optimizer(risen, steps, share, settings.warmup_share)
 
-    def _most_widths(self, rows):
+    def _most_shapes(self, rows):
         training = self.config.training
         if training.minutes:
-            return _MOST_WIDTHS
+            return _MOST_SHAPES
         steps = training.steps or training.epochs * len(rows) / training.batch_size
-        return min(max(int(steps / _STEPS_A_WIDTH), 1), _MOST_WIDTHS)
+        return min(max(int(steps / _STEPS_A_SHAPE), 1), _MOST_SHAPES)
 
     def restore(self):
         """Takes the newest checkpoint, or the weights of `init`; returns the steps done."""
@@ -277,7 +283,7 @@ class Finetuning:
                 problem.tune(split, answers)
             results["splits"][split] = {**figures, **problem.evaluate(split, answers)}
             results["counts"][split] = len(answers)
-            results["baseline"][split] = problem.baseline(split)
+            results["baseline"][split] = self.baseline[split]
             results["warnings"] += problem.remarks(split, answers)
             confusion = problem.confusion(split, answers)
             if confusion is not None:

@@ -8,7 +8,11 @@ A problem is a plain object of one of four classes. All have
 - `answers(split, outputs)`: what the model's outputs for the rows say to each example, and
   `served_answers(split, function)`, the same from its `ServingFunction`. They go into
   `evaluate(split, answers)`, the scores; `tune(split, answers)`, which sets what is chosen on the dev examples;
-  `remarks(split, answers)`; `confusion(split, answers)`; `write_predictions(split, answers, path)`;
+  `remarks(split, answers)`; `confusion(split, answers)`;
+- `windows(split)`, which iterates over some of its examples at a time, without labels; `window_answers(window,
+  function)`, the answers to them; `writing(split, output)`, in whose block `(window, answers)` are written, each with
+  one call of what it gives; `output_kind(split)`, the `answer_files.FILE` or `FOLDER` that `output` is, and
+  `answers_ending`, what the name of a file ends in;
 - `main_metric`, `metric_names`; `baseline(split)`; `per_cent`, whether scores are given in per cent already;
 - `notes`: what a user should know of the files read so far, one line each;
 - `described()`: what the model's folder keeps, so that it can be used without the recipe.
@@ -17,6 +21,7 @@ A problem is a plain object of one of four classes. All have
 import dataclasses
 
 from keras_bert import files
+from keras_bert.config.classification import REGRESSION
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.glue import GLUE
 from keras_bert.tasks.classification.problem import SequenceProblem
@@ -28,12 +33,12 @@ from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.split_files import find_split_files
 from keras_bert.tasks.tagging.problem import TaggingProblem
 from keras_bert.tasks.tagging.tasks import TAGGING
-from keras_bert.tasks.task import Split
+from keras_bert.tasks.task import INPUT, Split
 
 TASKS = (*GLUE, "text", *QUESTION_ANSWERING, "qa", *TAGGING, *MULTIPLE_CHOICE)
 
 
-def open_problem(config, tokenizer, head=None, described=None):
+def open_problem(config, tokenizer, head=None, described=None, asked=None):
     """The problem of a `FinetuneConfig`.
 
     Args:
@@ -41,24 +46,44 @@ def open_problem(config, tokenizer, head=None, described=None):
         tokenizer: the `WordPieceTokenizer` of the model.
         head: the config of a trained model's head, whose labels the task then has; else None.
         described: what that model's folder says of its task, see `ModelFolder.task`.
+        asked: a file to be answered, or "-", what comes in: the split `INPUT`, in place of all that the task has.
 
     Raises:
         UserError: no such task, or its data cannot be used.
     """
     name, data = config.task, config.data
+    own = {INPUT: asked} if asked else _own_files(data)
     if name == "text":
-        return SequenceProblem(_own_table(data, head), "", tokenizer, config, head)
+        task = _own_table(data, head)
+        task = _of_own_files(task, own, tuple(data.columns) or None) if asked else task
+        return SequenceProblem(task, "", tokenizer, config, head)
     if name in GLUE:
-        return SequenceProblem(GLUE[name], _source(GLUE[name].tfds.name, data.folder), tokenizer, config, head)
+        task = GLUE[name]
+        if own:
+            task = dataclasses.replace(_of_own_files(task, own), format=None)
+        source = "" if own else _source(task.tfds.name, data.folder)
+        return SequenceProblem(task, source, tokenizer, config, head)
     if name in QUESTION_ANSWERING or name == "qa":
-        return _question_answering(name, data, config.input, tokenizer, described or {})
+        return _question_answering(name, data, own, config.input, tokenizer, described or {})
     if name in TAGGING:
-        return _tagging(TAGGING[name], config, tokenizer, head)
+        return _tagging(TAGGING[name], config, own, tokenizer, head)
     if name in MULTIPLE_CHOICE:
         task = MULTIPLE_CHOICE[name]
-        files_of = _own_files(data) or (TfdsSource(download=True) if not data.folder and task.tfds else None)
+        files_of = own or (TfdsSource(download=True) if not data.folder and task.tfds else None)
         return MultipleChoiceProblem(task, files_of or _found_files(task, data.folder), tokenizer, config.input)
     raise UserError(f"task: needs one of {', '.join(TASKS)}. Received: {name!r}.")
+
+
+def _of_own_files(task, own, columns=None):
+    """The task with the splits `{name: path}` for its own; labels are needed only to train and to validate.
+
+    Args:
+        columns: the columns' names where the files have no header.
+    """
+    needed = {"train": True, "dev": True}
+    splits = {name: Split((path,), columns, labelled=needed.get(name)) for name, path in own.items()}
+    # Without the task's folders, in which files of the same names may stand.
+    return dataclasses.replace(task, splits=splits, folders=())
 
 
 def _source(tfds_name, folder):
@@ -93,7 +118,7 @@ def _own_table(data, head):
         dev=data.dev,
         test=data.test,
         kind=head.problem_type if head else data.kind,
-        labels=head.labels if head and head.num_labels > 1 else None,
+        labels=head.labels if head and head.problem_type != REGRESSION else None,
         separator=data.separator,
         format=data.format,
         columns=data.columns or None,
@@ -101,16 +126,16 @@ def _own_table(data, head):
     )
 
 
-def _question_answering(name, data, settings, tokenizer, described):
-    own = _own_files(data)
+def _question_answering(name, data, own, settings, tokenizer, described):
     if name == "qa":
+        of_task = {} if INPUT in own else own
         task = qa_task(
-            **own, scoring=data.scoring, dev_share=data.dev_share, unanswerable=described.get("unanswerable")
+            **of_task, scoring=data.scoring, dev_share=data.dev_share, unanswerable=described.get("unanswerable")
         )
     else:
         task = QUESTION_ANSWERING[name]
-    if own and name != "qa":
-        task = dataclasses.replace(task, splits={split: Split((path,)) for split, path in own.items()})
+    if own and (name != "qa" or INPUT in own):
+        task = _of_own_files(task, own)
     return QuestionAnsweringProblem(
         task,
         tokenizer,
@@ -118,16 +143,21 @@ def _question_answering(name, data, settings, tokenizer, described):
         settings.max_length,
         settings.stride or 128,
         settings.max_question_length,
-        null_threshold=described.get("null_threshold", 0.0),
+        null_threshold=described.get("null_threshold"),
     )
 
 
-def _tagging(task, config, tokenizer, head):
+def _tagging(task, config, own, tokenizer, head):
     data, features = config.data, config.features if config.features.kind else None
     columns = {"word": _column(data.word), "label": _column(data.label)}
     given = {name: column for name, column in columns.items() if column is not None}
-    own = _own_files(data) or _found_files(task, data.folder)
-    return TaggingProblem(task, own, tokenizer, config.input.max_length, head, data.scheme, features, **given)
+    if given and not task.in_columns:
+        raise UserError(
+            f"data.{next(iter(given))}: needs a task of columns (ner, tokens). Received: {task.name}, whose files have "
+            "theirs at places of their own. Leave it out."
+        )
+    files_of = own or _found_files(task, data.folder)
+    return TaggingProblem(task, files_of, tokenizer, config.input.max_length, head, data.scheme, features, **given)
 
 
 def _column(value):

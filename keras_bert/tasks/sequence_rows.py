@@ -4,51 +4,76 @@ import itertools
 
 import numpy as np
 
+from keras_bert.data.growing_array import GrowingArray
 from keras_bert.data.length_batches import TokenRows
 from keras_bert.models.encoder_inputs import pair_lengths
 
 _TEXTS_AT_ONCE = 8192
 
 
-def sequence_rows(texts, tokenizer, settings):
-    """`TokenRows` of [CLS] text [SEP], or of [CLS] first [SEP] second [SEP], without `extra`.
+class SequenceRows:
+    """Rows of [CLS] text [SEP], or of [CLS] first [SEP] second [SEP], that grow by some examples at a time.
+
+    Only the tokens are kept, two bytes each where the vocabulary has at most 65,536.
 
     Args:
-        texts: one or two lists of n str.
         tokenizer: a `WordPieceTokenizer`.
         settings: an `InputConfig`.
-
-    Returns: `(rows, examples)`, `examples` int64 [rows], the number of the example that each row is of: 0, 1, …, n - 1
-        unless long texts become several rows.
     """
-    columns = [_pieces(column, tokenizer) for column in texts]
-    room = settings.max_length - 1 - len(columns)
-    shorten = {"truncate": _truncated, "head_tail": _head_and_tail, "windows": _windows}[settings.long]
-    cls, sep = (np.array([token], np.int32) for token in (tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id))
-    segments, lengths, second_starts, examples = [], [], [], []
-    for example, pieces in enumerate(zip(*columns, strict=True)):
-        for first, *second in shorten(pieces, room, settings.stride):
-            row = [cls, first, sep, *itertools.chain.from_iterable((piece, sep) for piece in second)]
-            segments += row
-            second_starts.append(len(first) + 2)
-            lengths.append(sum(map(len, row)))
-            examples.append(example)
-    rows = TokenRows(
-        ids=np.concatenate(segments),
-        starts=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
-        second_starts=np.array(second_starts, np.int32),
-        extra={},
-    )
-    return rows, np.array(examples, np.int64)
+
+    def __init__(self, tokenizer, settings):
+        self._tokenizer, self._settings = tokenizer, settings
+        self._ids = GrowingArray(np.uint16 if len(tokenizer.vocabulary) <= 1 << 16 else np.int32)
+        self._lengths, self._second_starts = GrowingArray(np.int32), GrowingArray(np.int32)
+        self._counts = GrowingArray(np.int32)
+
+    def add(self, texts):
+        """Adds the rows of some thousand examples: one or two lists of as many str."""
+        settings, vocabulary = self._settings, self._tokenizer.vocabulary
+        columns = [_pieces(column, self._tokenizer) for column in texts]
+        room = settings.max_length - 1 - len(columns)
+        shorten = {"truncate": _truncated, "head_tail": _head_and_tail, "windows": _windows}[settings.long]
+        cls, sep = (np.array([token], np.int32) for token in (vocabulary.cls_id, vocabulary.sep_id))
+        segments, lengths, second_starts, counts = [], [], [], []
+        for pieces in zip(*columns, strict=True):
+            before = len(lengths)
+            for first, *second in shorten(pieces, room, settings.stride):
+                row = [cls, first, sep, *itertools.chain.from_iterable((piece, sep) for piece in second)]
+                segments += row
+                second_starts.append(len(first) + 2)
+                lengths.append(sum(map(len, row)))
+            counts.append(len(lengths) - before)
+        if segments:
+            self._ids.extend(np.concatenate(segments))
+        self._lengths.extend(lengths)
+        self._second_starts.extend(second_starts)
+        self._counts.extend(counts)
+
+    def rows(self):
+        """The `TokenRows` of all examples, without `extra`."""
+        lengths = self._lengths.array()
+        starts = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        return TokenRows(self._ids.array(), starts, self._second_starts.array(), {})
+
+    def examples(self):
+        """int32 [rows]: the number of the example that each row is of: 0, 1, …, n - 1 unless long ones are several."""
+        counts = self._counts.array()
+        return np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
+
+def sequence_rows(texts, tokenizer, settings):
+    """`(rows, examples)` of one or two lists of n str; see `SequenceRows`."""
+    found = SequenceRows(tokenizer, settings)
+    for begin in range(0, len(texts[0]), _TEXTS_AT_ONCE):
+        found.add([column[begin : begin + _TEXTS_AT_ONCE] for column in texts])
+    return found.rows(), found.examples()
 
 
 def _pieces(texts, tokenizer):
     """The ids of each text, a list of int32 arrays."""
-    found = []
-    for begin in range(0, len(texts), _TEXTS_AT_ONCE):
-        ids = tokenizer(texts[begin : begin + _TEXTS_AT_ONCE])
-        found += np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
-    return found
+    ids = tokenizer(texts)
+    return np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
 
 
 def _kept_lengths(pieces, room):

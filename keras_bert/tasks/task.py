@@ -6,6 +6,9 @@ from keras_bert.config.checks import require
 from keras_bert.config.classification import METRIC_NAMES, PROBLEM_TYPES, REGRESSION
 from keras_bert.data.tables import FORMATS
 
+# The split that a user's own file is which is to be answered, in place of all the task's.
+INPUT = "input"
+
 
 @dataclass(frozen=True)
 class Split:

@@ -12,8 +12,9 @@ from finetuning import spoil, write_reviews, write_sst2, write_tiny_bert
 from glue_folder import write_glue
 
 from keras_bert.cli import main
+from keras_bert.tasks.classification.answering import plain_answers
+from keras_bert.tasks.classification.examples import load_examples
 from keras_bert.tasks.evaluation import FinetunedModel
-from keras_bert.tasks.prediction import answers
 
 SMALL = ["--set", "input.max_length=24", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
 UNCOMPILED = [*SMALL, "--set", "training.jit_compile=false"]  # To compile takes longer than the steps here.
@@ -102,7 +103,7 @@ def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(long, place, tmp
     assert give("export", "--model", run, "--output", served).exit_code == 0
     by_loop = FinetunedModel(str(run))
     expected, _ = by_loop.evaluate.answers("dev")
-    examples = by_loop.problem.examples("dev")
+    examples = load_examples(by_loop.problem.task, "dev", str(place / "sst2"))
     reloaded = tf.saved_model.load(str(served / "1")).signatures["serving_default"]
     answered = reloaded(text=tf.constant(examples.texts[0]))
     np.testing.assert_allclose(answered["logits"].numpy(), expected, atol=1e-5)
@@ -111,8 +112,9 @@ def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(long, place, tmp
     assert np.mean([one == other for one, other in zip(predicted, right)]) == pytest.approx(
         by_loop.problem.evaluate("dev", expected)["accuracy"]
     )
-    by_predict = [answer["label"] for answer in answers(by_loop, examples.texts)]
-    assert by_predict == predicted
+    problem, [window] = by_loop.problem, by_loop.problem.windows("dev")
+    served = problem.window_answers(window, by_loop.serving_function)
+    assert [answer["label"] for answer in plain_answers(problem.head, problem.task, served)] == predicted
 
 
 @pytest.mark.slow
@@ -156,6 +158,10 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         (["evaluate", "--model", "BERT"], "needs a model that was fine-tuned here on a task"),
         (["predict", "--model", "BERT", "--output", "x"], "Give one of the two"),
         (["evaluate", "--model", "BERT", "--noise", "rain"], "noise: needs typo=SHARE"),
+        (["evaluate", "--model", "BERT", "--output", "-"], "--output: needs the name of a file. Received: -"),
+        (["evaluate", "--model", "BERT", "--output", "."], ".: needs a file to write. Received: a folder"),
+        (["embed", "--model", "BERT", "--input", "-", "--output", "-"], "--output: needs the name of a file"),
+        (["fill", "--model", "BERT", "[MASK]\udcff"], "TEXT: needs UTF-8. Received: '[MASK]"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(arguments, message, place, tmp_path, monkeypatch):

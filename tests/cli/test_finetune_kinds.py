@@ -108,9 +108,11 @@ def test_a_kind_of_task(kind, bert, tmp_path):
     give("export", "--model", run, "--output", tmp_path / "served", "--n-best", "20")
     model = FinetunedModel(str(run))
     problem, reloaded = model.problem, ReloadedExport(tmp_path / "served" / "1", model.serving_function)
-    problem.write_predictions("dev", model.evaluate.answers("dev")[0], by_loop)
     exported = problem.served_answers("dev", reloaded)
-    problem.write_predictions("dev", exported, by_export)
+    [window] = problem.windows("dev")
+    for answers, path in ((model.evaluate.answers("dev")[0], by_loop), (exported, by_export)):
+        with problem.writing("dev", str(path)) as write:
+            write(window, answers)
     assert scale * problem.evaluate("dev", exported)[metric] == pytest.approx(best, abs=1e-6)
     assert_same_files(output, by_loop)
     assert_same_files(output, by_export)

@@ -46,10 +46,10 @@ KINDS = (*HEADS, "masked_lm", "encoder")
 OF_WHOLE_TEXTS = ("single", "pair", "multi", "regression", "masked_lm", "encoder")
 
 
-def write_served(path, kind, **reading):
-    """Writes a model folder of one of `KINDS`; `reading` is what config.json says in `keras_bert`."""
+def write_served(path, kind, head=None, **reading):
+    """Writes a model folder of one of `KINDS`, or of another head; config.json says `reading` in `keras_bert`."""
     config = without_dropout(vocab_size=len(VOCABULARY), max_position_embeddings=40, num_hidden_layers=1)
-    head = HEADS.get(kind)
+    head = head or HEADS.get(kind)
     if head:
         model = model_with_head(config, head)
     else:

@@ -121,7 +121,7 @@ def test_a_file_over_many_windows_is_as_in_one(embedders, pooling, tmp_path, mon
     texts = TEXTS * 3
     source = write_lines(tmp_path / "texts.txt", texts)
     expected = embedders[pooling](texts)
-    monkeypatch.setattr(embedding, "_WINDOW_TEXTS", 5)
+    monkeypatch.setattr("keras_bert.tasks.windows._MOST", 5)
     done = embed_file(embedders[pooling], source, tmp_path / "out.npz")
     assert (done.texts, done.cut, done.first_cut) == (24, 3, 4)
     with np.load(tmp_path / "out.npz", allow_pickle=False) as written:

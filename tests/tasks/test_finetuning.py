@@ -267,7 +267,7 @@ def test_batches_by_length_lose_nothing(one_epoch, glue, monkeypatch):
     """Padding every row to one width gives the same loss."""
     model = FinetunedModel(one_epoch[0], {"folder": glue})
     by_length = model.evaluate("dev")["loss"]
-    monkeypatch.setattr("keras_bert.data.length_batches.few_widths", lambda lengths: [24])
+    monkeypatch.setattr("keras_bert.data.length_batches.choose_shapes", lambda rows, most: ([24], [1]))
     padded = model.evaluate("dev")["loss"]
     assert by_length == pytest.approx(padded, abs=1e-5)
 
@@ -297,6 +297,32 @@ def test_class_weights_move_the_answers(init, glue, tmp_path):
         results = FinetuningRuns(config, quiet).one(str(tmp_path / str(weight)))
         shares.append(np.array(results["splits"]["dev"]["confusion"])[:, 1].sum())
     assert shares[0] < shares[1]
+
+
+@pytest.mark.parametrize(
+    ("task", "train", "dev", "told"),
+    [
+        (
+            "tokens",
+            "good N\nbad V\n",
+            "good X\n",
+            "dev.txt: needs labels that the model has, such as N, V. Received: X",
+        ),
+        ("tokens", "good N\nbad V\n", None, "tokens: needs dev examples, to choose the best epoch by"),
+        ("pos", None, None, r"data.label: needs a task of columns \(ner, tokens\). Received: pos"),
+    ],
+)
+def test_what_cannot_be_validated_is_told_before_training(init, tmp_path, monkeypatch, task, train, dev, told):
+    """It ended in a fault when all training was done, or at its beginning."""
+    monkeypatch.setattr(Finetuning, "train", None)
+    data = {f"data.{name}": str(tmp_path / f"{name}.txt") for name in ("train", "dev")}
+    for name, content in (("train", train), ("dev", dev)):
+        (tmp_path / f"{name}.txt").write_text(content or "1\tgood\t_\tX\t_\t_\t_\t_\t_\t_\n")
+    if train and not dev:
+        del data["data.dev"]
+    config = finetune_config(init, task, **data, **({"data.label": "3"} if task == "pos" else {}))
+    with pytest.raises(UserError, match=told):
+        FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
 
 
 def test_an_unknown_class_in_the_weights_is_refused(init, glue, tmp_path):

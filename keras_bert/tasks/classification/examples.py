@@ -1,6 +1,8 @@
 """The examples of a task, out of its benchmark's folder, the user's own files or TensorFlow Datasets."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +38,79 @@ class Examples:
         return len(self.texts[0])
 
 
+class ExampleRow(NamedTuple):
+    """One example: its texts; its label as `LabelReader.read` gives it, None if hidden; its number in a submission."""
+
+    texts: list[str]
+    label: int | float | list[int] | None
+    index: int
+
+
+class ExampleRows:
+    """The examples of one split, one by one, in their file's order.
+
+    Args:
+        task: a `Task` whose labels are known (`with_labels`).
+        split: a name in `task.splits`.
+        source: see `load_examples`.
+        labels: whether labels are read.
+
+    Attributes:
+        origin: the file or data set, for messages.
+        reader: the `LabelReader` of its labels.
+
+    Raises:
+        UserError: see `load_examples`; while iterating, too.
+    """
+
+    def __init__(self, task, split, source="", labels=True):
+        if task.labels is None and task.kind != REGRESSION:
+            raise ValueError(f"{task.name}: needs its labels. Received: None. Call with_labels first.")
+        if not labels and split in task.splits:
+            task = replace(task, splits={split: replace(task.splits[split], labelled=False)})
+        self._task, self._split = task, split
+        self._table = open_split(task, split, source)
+        self.origin, self.reader = self._table.origin, LabelReader(task, self._table.label_words)
+        self._empty, self._first_empty = 0, None
+
+    def __iter__(self) -> Iterator[ExampleRow]:
+        task, table, split = self._task, self._table, self._task.splits[self._split]
+        count, labelled, unlabelled = 0, 0, None
+        for position, row in enumerate(table.rows):
+            try:
+                texts = [check_text(cell) for cell in row.cells[: len(task.texts)]]
+                if split.side and is_validation("\t".join(texts), task.dev_share) != (split.side == "dev"):
+                    continue
+                if not all(text.strip() for text in texts):
+                    self._empty += 1
+                    self._first_empty = self._first_empty or row.line
+                label = row.cells[-1] if table.has_labels else None
+                if label is not None or table.has_labels and split.labelled is not None:
+                    label = self.reader.read(label)
+                    labelled += 1
+                elif table.has_labels:
+                    unlabelled = unlabelled or row.line
+                index = table.index(position, row)
+            except BadCell as problem:
+                raise UserError(f"{table.place(row.line)}: {problem}.") from None
+            if unlabelled is not None and labelled:
+                raise UserError(f"{table.place(unlabelled)}: needs a label, as other rows have. Received: none.")
+            count += 1
+            yield ExampleRow(texts, label, index)
+        if not count:
+            raise UserError(_no_examples(table.origin, task, split.side))
+
+    def warnings(self):
+        """What was left out or looks odd so far, one line each."""
+        table, ragged = self._table, self._table.ragged
+        for count, first, what in (
+            (len(ragged), ragged[:1], "rows with too few or too many cells, left out"),
+            (self._empty, [self._first_empty], "empty texts"),
+        ):
+            if count:
+                yield f"{table.origin}: {what}: {count:,} (the first: {table.place(first[0])})"
+
+
 def load_examples(task, split, source="", needs_labels=False):
     """The `Examples` of one split.
 
@@ -50,44 +125,19 @@ def load_examples(task, split, source="", needs_labels=False):
         UserError: in one line, with file and line number: no such split or file, a missing or wrong column, a broken
             row, an unknown label, a label that is not a number, no example, hidden labels that are needed.
     """
-    if task.labels is None and task.kind != REGRESSION:
-        raise ValueError(f"{task.name}: needs its labels. Received: None. Call with_labels first.")
-    table = open_split(task, split, source)
-    side = task.splits[split].side
-    reader = LabelReader(task, table.label_words)
-    texts, labels, indices, empty = [], [], [], []
-    unlabelled = None
-    for position, row in enumerate(table.rows):
-        try:
-            row_texts = [check_text(cell) for cell in row.cells[: len(task.texts)]]
-            if side and is_validation("\t".join(row_texts), task.dev_share) != (side == "dev"):
-                continue
-            if not all(text.strip() for text in row_texts):
-                empty.append(row.line)
-            if table.has_labels:
-                value = row.cells[-1]
-                if value is None and task.splits[split].labelled is None:
-                    unlabelled = unlabelled or row.line
-                else:
-                    labels.append(reader.read(value))
-            indices.append(table.index(position, row))
-        except BadCell as problem:
-            raise UserError(f"{table.place(row.line)}: {problem}.") from None
-        texts.append(row_texts)
-    if not texts:
-        raise UserError(_no_examples(table.origin, task, side))
-    if unlabelled is not None and labels:
-        raise UserError(f"{table.place(unlabelled)}: needs a label, as other rows have. Received: none.")
-    if needs_labels and not labels:
+    rows = ExampleRows(task, split, source)
+    texts, labels, indices = zip(*rows)
+    hidden = labels[0] is None
+    if needs_labels and hidden:
         others = f" Evaluate on {', '.join(task.dev_splits)}, or write predictions." if task.dev_splits else ""
-        raise UserError(f"{table.origin}: needs labels to evaluate on. Received: the split {split!r}, without.{others}")
+        raise UserError(f"{rows.origin}: needs labels to evaluate on. Received: the split {split!r}, without.{others}")
     return Examples(
         texts=[list(column) for column in zip(*texts)],
-        labels=reader.array(labels) if labels else None,
+        labels=None if hidden else rows.reader.array(labels),
         indices=np.asarray(indices, np.int64),
         label_names=task.labels,
-        origin=table.origin,
-        warnings=tuple(_warnings(table, empty)),
+        origin=rows.origin,
+        warnings=tuple(rows.warnings()),
     )
 
 
@@ -122,9 +172,3 @@ def _no_examples(origin, task, side):
             f"the {side} part. Give a file with dev examples, or more rows."
         )
     return f"{origin}: needs one example or more. Received: no row."
-
-
-def _warnings(table, empty):
-    for lines, what in ((table.ragged, "rows with too few or too many cells, left out"), (empty, "empty texts")):
-        if lines:
-            yield f"{table.origin}: {what}: {len(lines):,} (the first: {table.place(lines[0])})"

@@ -5,11 +5,14 @@ import functools
 
 import numpy as np
 
-from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.config.classification import REGRESSION, SINGLE_LABEL, ClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.sequence_classification import BertForSequenceClassification
-from keras_bert.tasks.classification.examples import load_examples, with_labels
+from keras_bert.tasks.answer_files import FILE, FOLDER
+from keras_bert.tasks.classification.answering import served_logits, text_windows, writing_answers
+from keras_bert.tasks.classification.examples import with_labels
+from keras_bert.tasks.classification.labelled_rows import read_split
 from keras_bert.tasks.classification.scores import (
     confusion_matrix,
     majority_scores,
@@ -17,8 +20,6 @@ from keras_bert.tasks.classification.scores import (
     predictions,
     scores,
 )
-from keras_bert.tasks.classification.submission import write_submission
-from keras_bert.tasks.sequence_rows import sequence_rows
 from keras_bert.tasks.task import NamedSplits
 
 
@@ -44,6 +45,7 @@ class SequenceProblem(NamedSplits):
     """
 
     by_token, per_cent = (), False
+    answers_ending = ".jsonl"
 
     def __init__(self, task, source, tokenizer, config, head=None):
         if head is None:
@@ -67,6 +69,7 @@ class SequenceProblem(NamedSplits):
 
     def described(self):
         """What the model's folder keeps, so that it can be used without the recipe."""
+        data = {"format": self._config.data.format, "columns": self._config.data.columns}
         return {
             "task": self.task.name,
             **dataclasses.asdict(self._config.input),
@@ -75,6 +78,7 @@ class SequenceProblem(NamedSplits):
             "texts": list(self.task.texts),
             "label": self.task.label,
             "separator": self.task.separator,
+            **{name: value for name, value in data.items() if value},
         }
 
     def make_model(self, config, dtype):
@@ -86,55 +90,52 @@ class SequenceProblem(NamedSplits):
         """The `ClassificationObjective` to train by."""
         return ClassificationObjective(self.head.problem_type, self._class_weights())
 
-    def examples(self, split):
-        """The `Examples` of a split."""
-        return self._read(split)[0]
-
     def origin(self, split):
         """The file or data set that a split is read from."""
-        return self.examples(split).origin
+        return self._read(split).origin
 
     def rows(self, split):
-        """`TokenRows` of a split, labels in their `extra` where it has them.
+        """`TokenRows` of a split, labels in their `extra`.
 
-        Of several rows of one example each counts as that share of it.
+        Where there are none they are 0, since what is computed for labelled rows is so for others. Of several rows of
+        one example each counts as that share of it.
         """
-        return self._read(split)[1]
+        return self._read(split).rows
 
     def answers(self, split, outputs):
         """Float64 [examples, labels]: each example's logits, the mean of those of its rows."""
-        of_rows, numbers = np.asarray(outputs["logits"], "float64"), self._read(split)[2]
+        of_rows, numbers = np.asarray(outputs["logits"], "float64"), self._read(split).examples
         sums = np.zeros((numbers.max() + 1, of_rows.shape[1]))
         np.add.at(sums, numbers, of_rows)
         return sums / np.bincount(numbers)[:, None]
 
+    def windows(self, split):
+        """See `tasks.problems`; `TextWindow`s."""
+        return text_windows(self.task, split, self._source, self.notes)
+
+    def window_answers(self, window, function):
+        """List of what the model's `ServingFunction` gives of each text of a window."""
+        return function.answers_by_length(*window.texts)
+
+    def output_kind(self, split):
+        return FOLDER if self.task.splits[split].submission else FILE
+
+    def writing(self, split, output):
+        """See `tasks.problems` and `writing_answers`."""
+        return writing_answers(self.head, self.task, split, output)
+
     def served_answers(self, split, function):
         """`answers`, of the model's `ServingFunction`."""
-        texts = self.examples(split).texts
-        output = "score" if self.head.problem_type == REGRESSION else "logits"
-        logits = [answer[output] for answer in function.answers_by_length(*texts)]
-        return np.asarray(logits, "float64").reshape(len(logits), self.head.num_labels)
+        served = (served_logits(self.head, self.window_answers(window, function)) for window in self.windows(split))
+        return np.concatenate(list(served))
 
     def evaluate(self, split, answers):
         """`{metric: number}`, the main one first, of `answers` to a split that has labels."""
         return scores(self.head, self.task.metrics, self._labels(split), predictions(self.head, answers))
 
-    def rows_of(self, texts):
-        """`(TokenRows, the number of the example of each row)` of one or two lists of texts.
-
-        Their `labels` are 0, which is there for any task, since what is computed for labelled rows is so for others.
-        """
-        if self.noise:
-            texts = [[self.noise(text) for text in column] for column in texts]
-        rows, numbers = sequence_rows(texts, self._tokenizer, self._config.input)
-        rows.extra["example_weights"] = (1.0 / np.bincount(numbers)[numbers]).astype("float32")
-        shape = (len(rows), self.head.num_labels) if self.head.problem_type == MULTI_LABEL else (len(rows),)
-        rows.extra["labels"] = np.zeros(shape, "int32" if self.head.problem_type == SINGLE_LABEL else "float32")
-        return rows, numbers
-
     def baseline(self, split):
         """The scores of the most frequent answer in training, as `evaluate`'s."""
-        return majority_scores(self.head, self.task.metrics, self.examples("train").labels, self._labels(split))
+        return majority_scores(self.head, self.task.metrics, self._labels("train"), self._labels(split))
 
     def tune(self, split, answers):
         """Nothing is chosen on the dev examples."""
@@ -154,27 +155,19 @@ class SequenceProblem(NamedSplits):
             return None
         return confusion_matrix(self.head, self._labels(split), predictions(self.head, answers))
 
-    def write_predictions(self, split, answers, folder):
-        """Writes the file that the benchmark's server takes; returns its path. See `write_submission`."""
-        indices = self.examples(split).indices
-        return write_submission(folder, self.task, split, indices, predictions(self.head, answers))
-
     def _labels(self, split):
-        labels = self.examples(split).labels
-        if labels is None:
-            raise UserError(f"{self.examples(split).origin}: needs labels to evaluate on. Received: none.")
-        return labels
+        read = self._read(split)
+        if read.labels is None:
+            raise UserError(f"{read.origin}: needs labels to evaluate on. Received: none.")
+        return read.labels
 
     def _read(self, split):
-        """(`Examples`, their `TokenRows`, the number of the example of each row)."""
+        """The `ReadSplit`, read once. Of the texts nothing is kept but their tokens."""
         key = split, self.noise
         if key not in self._kept:
-            examples = load_examples(self.task, split, self._source)
-            self.notes += examples.warnings
-            rows, numbers = self.rows_of(examples.texts)
-            if examples.labels is not None:
-                rows.extra["labels"] = examples.labels[numbers]
-            self._kept[key] = examples, rows, numbers
+            found = read_split(self.task, split, self._source, self._tokenizer, self._config.input, self.noise)
+            self.notes += found.warnings
+            self._kept[key] = found
         return self._kept[key]
 
     def _class_weights(self):
@@ -187,7 +180,7 @@ class SequenceProblem(NamedSplits):
         if training.class_weights and training.balance_classes:
             raise UserError("training.class_weights: needs balance_classes to be false. Received: both.")
         if training.balance_classes:
-            labels = self.examples("train").labels
+            labels = self._labels("train")
             counts = np.bincount(labels, minlength=self.head.num_labels)
             return len(labels) / (self.head.num_labels * np.maximum(counts, 1))
         unknown = next((label for label in training.class_weights if str(label) not in self.head.labels), None)

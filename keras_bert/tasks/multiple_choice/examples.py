@@ -1,6 +1,7 @@
 """Questions with several choices: SWAG's CSV, the same out of TensorFlow Datasets, and one's own JSON lines."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from keras_bert.data.tables import read_table
 from keras_bert.errors import UserError
@@ -20,7 +21,6 @@ class ChoiceExamples:
         beginnings: list of n str, with what every choice of an example begins; "" for nothing.
         choices: list of n lists of two str or more.
         labels: list of n int, which choice is right, from 0; None where they are hidden.
-        names: list of n str that say which is which in messages, such as "line 7 (id 'q3')".
         ids: list of n objects, the `id` of each, None where it has none.
     """
 
@@ -29,41 +29,50 @@ class ChoiceExamples:
     beginnings: list
     choices: list
     labels: list | None
-    names: list
     ids: list
 
     def __len__(self):
         return len(self.contexts)
 
 
-def read_swag(path):
-    """The `ChoiceExamples` of one of SWAG's files (Zellers et al. 2018), CSV with a header.
+class ChoiceRow(NamedTuple):
+    """One example, of which nothing is checked yet; see `ChoiceExamples`."""
+
+    line: int
+    id: object
+    context: str
+    beginning: str
+    choices: list
+    label: object
+
+
+def swag_rows(path):
+    """Iterates over the `ChoiceRow`s of one of SWAG's files (Zellers et al. 2018), CSV with a header.
 
     The context is `sent1`; each choice is `sent2` and one of `ending0` to `ending3`, as in the BERT paper's section
-    4.4. A file without the column `label` hides the labels.
+    4.4. A file without the column `label` hides the labels. "-" is what comes in.
 
     Raises:
-        UserError: the file cannot be read, a column is missing, or rows are broken; their number, and the first.
+        UserError: the file cannot be read, or a column is missing.
     """
-    return _examples(path, "line", map(_swag, read_table(path, _SWAG_TEXTS, ["label"], format="csv")))
+    return map(_swag, read_table(path, _SWAG_TEXTS, ["label"], format="csv"))
 
 
-def read_choices(path):
-    """The `ChoiceExamples` of JSON lines.
+def own_rows(path):
+    """Iterates over the `ChoiceRow`s of JSON lines.
 
     Each line has `choices`, a list of texts, as many as there are; `context` or `question`, or both, whereupon the
     choices stand behind the question; `label`, the number of the right choice from 0; and, as one likes, `id`. A file
-    without `label` hides the labels.
+    without `label` hides the labels. "-" is what comes in.
 
     Raises:
-        UserError: as `read_swag`.
+        UserError: as `swag_rows`.
     """
-    optional = ["context", "question", "label", "id"]
-    return _examples(path, "line", map(_own, read_table(path, ["choices"], optional, format="jsonl")))
+    return map(_own, read_table(path, ["choices"], ["context", "question", "label", "id"], format="jsonl"))
 
 
-def read_swag_tfds(split, source):
-    """The `ChoiceExamples` of SWAG as TensorFlow Datasets has prepared it.
+def swag_tfds_rows(split, source):
+    """(where from, the `ChoiceRow`s) of SWAG as TensorFlow Datasets has prepared it.
 
     Args:
         split: TFDS's name of the split.
@@ -72,38 +81,44 @@ def read_swag_tfds(split, source):
     from keras_bert.data.tfds_table import TfdsTable  # Imports TensorFlow.
 
     table = TfdsTable("swag", source.data_dir, source.download)
-    rows = table.rows(split, [*_SWAG_TEXTS, "label"])
-    return _examples(f"{table.name} {split}", "example", map(_swag, rows))
+    return f"{table.name} {split}", map(_swag, table.rows(split, [*_SWAG_TEXTS, "label"]))
 
 
 def _swag(row):
-    """(line, id, context, beginning, choices, label) of a row."""
     context, beginning, *choices, label = row.cells
-    return row.line, None, context, beginning, choices, label
+    return ChoiceRow(row.line, None, context, beginning, choices, label)
 
 
 def _own(row):
     choices, context, question, label, id = row.cells
     if context is not None and question is not None:
-        return row.line, id, context, question, choices, label
-    return row.line, id, question if context is None else context, "", choices, label
+        return ChoiceRow(row.line, id, context, question, choices, label)
+    return ChoiceRow(row.line, id, question if context is None else context, "", choices, label)
 
 
-def _examples(origin, unit, rows):
-    contexts, beginnings, all_choices, labels, names, ids, problems = [], [], [], [], [], [], []
-    for line, id, context, beginning, choices, label in rows:
-        name = f"{unit} {line}" if id is None else f"{unit} {line} (id {id!r})"
+def choice_examples(origin, rows, unit="line", labelled=True):
+    """The `ChoiceExamples` of `ChoiceRow`s.
+
+    Args:
+        origin: the file or data set, for messages.
+        rows: the `ChoiceRow`s.
+        unit: what the number of a row counts, for messages.
+        labelled: whether labels are read.
+
+    Raises:
+        UserError: rows are broken; their number, and the first. There is none, or some alone have labels.
+    """
+    kept, labels, names, problems = [], [], [], []
+    for row in rows:
+        name = f"{unit} {row.line}" if row.id is None else f"{unit} {row.line} (id {row.id!r})"
         try:
-            _check_texts(context, beginning, choices)
-            labels.append(_label(label, len(choices)))
+            _check_texts(row.context, row.beginning, row.choices)
+            labels.append(_label(row.label, len(row.choices)) if labelled else None)
         except BadCell as problem:
             problems.append(f"{origin} {name}: {problem}")
             continue
-        contexts.append(context)
-        beginnings.append(beginning)
-        all_choices.append(choices)
+        kept.append(row)
         names.append(name)
-        ids.append(id)
     hidden = [name for name, label in zip(names, labels) if label is None]
     if problems:
         remedy = f"{len(problems):,} examples are broken; mend" if len(problems) > 1 else "Mend the example"
@@ -115,7 +130,14 @@ def _examples(origin, unit, rows):
             f"{origin} {hidden[0]}: needs a label, as other examples have. Received: none, and none in {len(hidden):,} "
             "of all."
         )
-    return ChoiceExamples(origin, contexts, beginnings, all_choices, None if hidden else labels, names, ids)
+    return ChoiceExamples(
+        origin,
+        [row.context for row in kept],
+        [row.beginning for row in kept],
+        [row.choices for row in kept],
+        None if hidden else labels,
+        [row.id for row in kept],
+    )
 
 
 def _check_texts(context, beginning, choices):

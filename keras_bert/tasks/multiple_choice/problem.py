@@ -1,5 +1,6 @@
 """Multiple choice as a problem for the loop of fine-tuning."""
 
+import contextlib
 import functools
 import json
 from collections import Counter
@@ -11,14 +12,17 @@ import scipy.special
 from keras_bert.config.classification import SINGLE_LABEL
 from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.errors import UserError
-from keras_bert.files import atomic_write
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.models.multiple_choice import BertForMultipleChoice
-from keras_bert.tasks.multiple_choice.examples import read_choices, read_swag, read_swag_tfds
+from keras_bert.tasks.answer_files import FILE, STANDARD_STREAM, text_output
+from keras_bert.tasks.multiple_choice.examples import choice_examples, own_rows, swag_rows, swag_tfds_rows
 from keras_bert.tasks.sequence_rows import sequence_rows
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.task import NamedSplits
+from keras_bert.tasks.windows import windows
+
+_CHARACTERS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ class MultipleChoiceProblem(NamedSplits):
     main_metric = "accuracy"
     metric_names = ("accuracy",)
     by_token, per_cent = (), False
+    answers_ending = ".jsonl"
 
     def __init__(self, task, files, tokenizer, settings):
         if settings.long == "windows":
@@ -83,9 +88,7 @@ class MultipleChoiceProblem(NamedSplits):
         self.head = MultipleChoiceConfig()
         self.objective = ClassificationObjective(SINGLE_LABEL)
         self.notes = []
-        # Of each split once.
-        self.examples = functools.cache(self._read)
-        self._layout = functools.cache(self._lay_out)
+        self._layout = functools.cache(self._lay_out)  # Of each split once.
 
     @property
     def splits(self):
@@ -105,7 +108,12 @@ class MultipleChoiceProblem(NamedSplits):
 
     def rows(self, split):
         """The `TokenRows` of a split, one a choice in groups, with `labels`: 0 for all where they are hidden."""
-        return self._layout(split)
+        return self._layout(split)[0]
+
+    def examples(self, split):
+        """The `ChoiceExamples` of a split, read anew: of what is kept the texts are no part."""
+        origin, rows, unit = self._opened(split)
+        return choice_examples(origin, rows, unit)
 
     def answers(self, split, outputs):
         """List of float64 [choices], the logits of each example, without those of choices that it has not.
@@ -117,19 +125,35 @@ class MultipleChoiceProblem(NamedSplits):
         Raises:
             UserError: an output is no number.
         """
-        choices = self.examples(split).choices
-        rows = [
-            np.asarray(row, "float64")[: len(of_example)]
-            for row, of_example in zip(outputs["logits"], choices, strict=True)
-        ]
-        require_numbers(rows)
-        return rows
+        return _logits(outputs["logits"], self.rows(split).group_sizes)
+
+    def windows(self, split):
+        """See `tasks.problems`; `ChoiceExamples` without labels."""
+        origin, rows, unit = self._opened(split)
+        window = None
+        for window in windows(rows, _CHARACTERS_AT_ONCE, _characters):
+            yield choice_examples(origin, window, unit, labelled=False)
+        if window is None:
+            choice_examples(origin, [])  # Says that there is none.
+
+    def window_answers(self, window, function):
+        """`answers` to the examples of a window."""
+        served = function.answers_by_length(window.contexts, window.beginnings, window.choices)
+        return _logits([row["logits"] for row in served], map(len, window.choices))
+
+    def output_kind(self, split):
+        return FILE
+
+    @contextlib.contextmanager
+    def writing(self, split, output):
+        """See `tasks.problems`: one JSON object an example, as `own_rows` reads them, `label` the choice of the model,
+        with the `probabilities` of all."""
+        with text_output(output) as write:
+            yield lambda window, answers: write(_lines(window, answers))
 
     def served_answers(self, split, function):
         """`answers`, of the model's `ServingFunction`."""
-        examples = self.examples(split)
-        served = function.answers_by_length(examples.contexts, examples.beginnings, examples.choices)
-        return self.answers(split, {"logits": [row["logits"] for row in served]})
+        return [logits for window in self.windows(split) for logits in self.window_answers(window, function)]
 
     def evaluate(self, split, answers):
         """`{"accuracy": float}` of a split with labels. Raises `UserError` where they are hidden."""
@@ -137,8 +161,8 @@ class MultipleChoiceProblem(NamedSplits):
 
     def baseline(self, split):
         """The scores, as `evaluate`'s, of the place that is right most often in training."""
-        (place, _), *_ = Counter(self._labels("train")).most_common(1)
-        return self._scores(split, np.full(len(self.examples(split)), place))
+        (place, _), *_ = Counter(self._labels("train").tolist()).most_common(1)
+        return self._scores(split, np.full(len(self.rows(split)), place))
 
     def tune(self, split, answers):
         """Nothing is chosen on the dev examples."""
@@ -155,31 +179,21 @@ class MultipleChoiceProblem(NamedSplits):
     def confusion(self, split, answers):
         """None: the places of choices are no classes."""
 
-    def write_predictions(self, split, answers, path):
-        """Writes one JSON object an example, as `read_choices` reads them, `label` the choice of the model, with the
-        `probabilities` of all."""
-        examples = self.examples(split)
-        rows = zip(examples.ids, examples.contexts, examples.beginnings, examples.choices, strict=True)
-        with atomic_write(path) as stream:
-            for (id, context, beginning, choices), logits in zip(rows, answers, strict=True):
-                row = {} if id is None else {"id": id}
-                row |= {"context": context, **({"question": beginning} if beginning else {}), "choices": choices}
-                row |= {"label": int(logits.argmax()), "probabilities": scipy.special.softmax(logits).tolist()}
-                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-    def _read(self, split):
-        """The `ChoiceExamples` of a split."""
+    def _opened(self, split):
+        """(where from, its `ChoiceRow`s, what their numbers count) of a split."""
         if split not in self.splits:
             raise UserError(
                 f"{self._task.name}: needs a file for the split {split!r}. "
                 f"Received: {', '.join(self.splits) or 'none'}."
             )
         if isinstance(self._files, TfdsSource):
-            return read_swag_tfds(self._task.tfds[split], self._files)
+            return *swag_tfds_rows(self._task.tfds[split], self._files), "example"
         path = str(self._files[split])
-        return read_swag(path) if ".csv" in path.rpartition("/")[2].lower() else read_choices(path)
+        is_swag = self._task.tfds if path == STANDARD_STREAM else ".csv" in path.rpartition("/")[2].lower()
+        return path, swag_rows(path) if is_swag else own_rows(path), "line"
 
     def _lay_out(self, split):
+        """(its `TokenRows`, whether it has labels, where from) of a split."""
         examples = self.examples(split)
         counts = [len(choices) for choices in examples.choices]
         contexts = [context for context, count in zip(examples.contexts, counts) for _ in range(count)]
@@ -191,16 +205,40 @@ class MultipleChoiceProblem(NamedSplits):
         rows, _ = sequence_rows([contexts, continued], self._tokenizer, self._settings)
         rows.group_starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         rows.extra["labels"] = np.array(examples.labels or [0] * len(examples), np.int32)
-        return rows
+        return rows, examples.labels is not None, examples.origin
 
     def _labels(self, split):
-        examples = self.examples(split)
-        if examples.labels is None:
-            raise UserError(f"{examples.origin}: needs labels. Received: none. Write predictions instead.")
-        return examples.labels
+        """int32 [examples]."""
+        rows, has_labels, origin = self._layout(split)
+        if not has_labels:
+            raise UserError(f"{origin}: needs labels. Received: none. Write predictions instead.")
+        return rows.extra["labels"]
 
     def _scores(self, split, predicted):
-        return {"accuracy": float(np.mean(np.array(self._labels(split)) == predicted))}
+        return {"accuracy": float(np.mean(self._labels(split) == predicted))}
+
+
+def _characters(row):
+    """Of a `ChoiceRow`, of which nothing is checked yet."""
+    choices = row.choices if isinstance(row.choices, list) else []
+    return sum(len(text) for text in (row.context, row.beginning, *choices) if isinstance(text, str))
+
+
+def _logits(rows, counts):
+    """List of float64 [choices], of rows with a number for each choice or more. Raises `UserError` for no number."""
+    found = [np.asarray(row, "float64")[:count] for row, count in zip(rows, counts, strict=True)]
+    require_numbers(found)
+    return found
+
+
+def _lines(examples, answers):
+    """Iterates over the lines of JSON of the examples with the answers to them."""
+    of_each = zip(examples.ids, examples.contexts, examples.beginnings, examples.choices, answers, strict=True)
+    for id, context, beginning, choices, logits in of_each:
+        row = {} if id is None else {"id": id}
+        row |= {"context": context, **({"question": beginning} if beginning else {}), "choices": choices}
+        row |= {"label": int(logits.argmax()), "probabilities": scipy.special.softmax(logits).tolist()}
+        yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _chosen(answers):

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from keras_bert.data.held_out import is_validation
+from keras_bert.data.held_out import HashSet, is_validation, text_hash
 from keras_bert.data.squad_json import (
     Answer,
     BadField,
@@ -13,11 +13,14 @@ from keras_bert.data.squad_json import (
     check_questions,
     checked_text,
     read_squad,
+    second_of_id,
+    squad_passages,
 )
 from keras_bert.errors import UserError
 from keras_bert.tasks.question_answering.squad import CHARACTERS
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.split_files import split_file
+from keras_bert.tasks.task import INPUT
 
 NONE, LOST = -1, -2
 
@@ -95,6 +98,30 @@ def load_questions(task, split, source=""):
     return AnsweredQuestions(
         read.passages, read.questions, spans, read.origin, tuple(f"{read.origin}: {warning}" for warning in warnings)
     )
+
+
+def passages_with_questions(task, split, source=""):
+    """Iterates over (passage, list of its `Question`s) of one split, whatever the file says of answers.
+
+    The arguments and errors are those of `load_questions`; "-" as the split's file is what comes in.
+    """
+    of_split = task.splits.get(split)
+    if of_split is None or isinstance(source, TfdsSource):
+        read = _read(task, split, source)
+        yield from ((read.passages[question.passage], [question]) for question in read.questions)
+        return
+    [path] = of_split.files if split == INPUT else [split_file(task, split, source)]
+    names, count = HashSet(), 0
+    for passage, questions in squad_passages(path):
+        if of_split.side and is_validation(passage, task.dev_share) != (of_split.side == "dev"):
+            continue
+        for question in questions:
+            if not names.add(text_hash(question.id)):
+                raise UserError(second_of_id(path, question.id))
+        count += len(questions)
+        yield passage, questions
+    if not count:
+        raise UserError(f"{path}: needs one question or more. Received: none.")
 
 
 def with_unanswerable(task, source=""):

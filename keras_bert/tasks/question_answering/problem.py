@@ -1,22 +1,28 @@
 """Finding answers in passages as a problem to fine-tune on: rows in, scores and files of answers out."""
 
-import json
+import contextlib
 
 from keras_bert import extras
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
-from keras_bert.files import atomic_write, join, make_folder
 from keras_bert.models.span_extraction import BertForQuestionAnswering
 from keras_bert.models.span_objective import SpanObjective
-from keras_bert.tasks.question_answering.answer_spans import load_questions, with_unanswerable
+from keras_bert.tasks.answer_files import FOLDER, json_objects
+from keras_bert.tasks.question_answering.answer_spans import (
+    load_questions,
+    passages_with_questions,
+    with_unanswerable,
+)
 from keras_bert.tasks.question_answering.cmrc_scores import cmrc_scores
 from keras_bert.tasks.question_answering.decoding import decode, decoded, n_best_list
 from keras_bert.tasks.question_answering.squad import CHARACTERS
 from keras_bert.tasks.question_answering.squad_scores import squad_v1_scores, squad_v2_scores
 from keras_bert.tasks.question_answering.windows import question_windows
 from keras_bert.tasks.task import NamedSplits
+from keras_bert.tasks.windows import windows
 
 N_BEST = 20  # run_squad.py's n_best_size.
+_CHARACTERS_AT_ONCE = 1 << 20
 
 
 class QuestionAnsweringProblem(NamedSplits):
@@ -29,8 +35,8 @@ class QuestionAnsweringProblem(NamedSplits):
         max_length: the most pieces of a row, special tokens included.
         stride: pieces from the beginning of one window of a passage to that of the next.
         max_question_length: pieces after which a question is cut.
-        n_best: how many answers `write_predictions` lists.
-        null_threshold: for tasks with unanswerable questions, see `null_threshold` below.
+        n_best: how many answers nbest.json lists.
+        null_threshold: for tasks with unanswerable questions, see `null_threshold` below; None before it is tuned.
 
     Attributes:
         task: the `SpanTask`, which knows whether questions may be unanswerable.
@@ -40,13 +46,14 @@ class QuestionAnsweringProblem(NamedSplits):
         notes: what a user should know of the files read so far, one line each.
         by_token, per_cent: as of every problem, see `tasks.problems`.
         metric_names: what `evaluate` always gives, the main metric first.
-        null_threshold: what the odds of no answer must be above for that to be the answer; `tune` sets it.
+        null_threshold: what the odds of no answer must be above for that to be the answer; 0 until `tune` sets it.
 
     Raises:
         UserError: a file is wrong (see `load_questions`), or the lengths leave a passage no room.
     """
 
     by_token, per_cent = ("start_logits", "end_logits"), True
+    answers_ending = ""
 
     def __init__(
         self,
@@ -57,7 +64,7 @@ class QuestionAnsweringProblem(NamedSplits):
         stride=128,
         max_question_length=64,
         n_best=N_BEST,
-        null_threshold=0.0,
+        null_threshold=None,
     ):
         if max_length - 3 - max_question_length < 1:
             raise UserError(
@@ -71,7 +78,8 @@ class QuestionAnsweringProblem(NamedSplits):
             extras.require("nltk", f"The scores of {task.name}")
         self.task = with_unanswerable(task, source)
         self.objective = SpanObjective()
-        self.null_threshold = null_threshold
+        self.null_threshold = null_threshold or 0.0
+        self._is_tuned = null_threshold is not None
         self._tokenizer = tokenizer
         self._source = source
         self._lengths = {"max_length": max_length, "stride": stride, "max_question_length": max_question_length}
@@ -104,7 +112,7 @@ class QuestionAnsweringProblem(NamedSplits):
         if self.task.scoring == CHARACTERS:
             return ("f1", "exact_match", "average")
         if self.task.unanswerable:
-            return ("best_f1", "best_exact", "f1", "exact")
+            return ("best_f1", "best_exact", "f1", "exact", *(("tuned_f1", "tuned_exact") if self._is_tuned else ()))
         return ("f1", "exact_match")
 
     @property
@@ -129,23 +137,60 @@ class QuestionAnsweringProblem(NamedSplits):
         Raises:
             UserError: a logit is no finite number.
         """
-        answered, windows = self._split(split)
-        decoded = decode(answered, windows, outputs, self.task.max_answer_length, self._n_best)
-        return {question.id: answer for question, answer in zip(answered.questions, decoded)}
+        answered, found = self._split(split)
+        answers = decode(answered, found, outputs, self.task.max_answer_length, self._n_best)
+        return {question.id: answer for question, answer in zip(answered.questions, answers)}
+
+    def windows(self, split):
+        """See `tasks.problems`; lists of (question's id, question, passage)."""
+        asked = (
+            (question.id, question.text, passage)
+            for passage, questions in passages_with_questions(self.task, split, self._source)
+            for question in questions
+        )
+        return windows(asked, _CHARACTERS_AT_ONCE, lambda question: sum(map(len, question)))
+
+    def window_answers(self, window, function):
+        """`{id: Decoded}` of a window."""
+        names, texts, contexts = zip(*window)
+        return dict(zip(names, map(decoded, function.answers_by_length(texts, contexts))))
+
+    def output_kind(self, split):
+        return FOLDER
+
+    @contextlib.contextmanager
+    def writing(self, split, folder):
+        """See `tasks.problems`. The files are those of run_squad.py.
+
+        predictions.json has `{id: text}`, nbest.json `{id: [{"text", "probability", "start_logit", "end_logit",
+        "start", "end"}]}` with the places in code points of the passage, and null_odds.json, for tasks with
+        unanswerable questions, `{id: number}`.
+        """
+        contents = {
+            "predictions.json": self._texts,
+            "nbest.json": lambda answers: {
+                name: n_best_list(answer, self.task.unanswerable) for name, answer in answers.items()
+            },
+        }
+        if self.task.unanswerable:
+            contents["null_odds.json"] = lambda answers: {name: answer.null_odds for name, answer in answers.items()}
+        with json_objects(folder, contents) as members:
+            yield lambda window, answers: [members[name](content(answers)) for name, content in contents.items()]
 
     def served_answers(self, split, function):
         """`answers`, of the model's `ServingFunction`."""
-        answered, _ = self._split(split)
-        texts = [question.text for question in answered.questions]
-        contexts = [answered.passages[question.passage] for question in answered.questions]
-        served = function.answers_by_length(texts, contexts)
-        return {question.id: decoded(row) for question, row in zip(answered.questions, served)}
+        found = {}
+        for window in self.windows(split):
+            found |= self.window_answers(window, function)
+        return found
 
     def evaluate(self, split, answers):
         """`{metric: float}` in per cent, the official script's figures (`squad_scores`, `cmrc_scores`).
 
-        With unanswerable questions `exact` and `f1` are at `null_threshold`, and `best_exact` and `best_f1` those of
-        the best thresholds.
+        With unanswerable questions there are three of either kind, which differ in the threshold of no answer: `exact`
+        and `f1` at 0, where nothing was tuned; `tuned_exact` and `tuned_f1` at `null_threshold`, by which the model
+        answers, once it is tuned; `best_exact` and `best_f1`, the official ones, at those that are best for this very
+        split.
 
         Raises:
             UserError: the split has no answers of its own.
@@ -162,6 +207,7 @@ class QuestionAnsweringProblem(NamedSplits):
             if scores["best_f1"] == 100.0 * unanswerable / len(references):
                 # The best is to answer nothing, for which the official script names no threshold.
                 self.null_threshold = min(answer.null_odds for answer in answers.values()) - 1.0
+            self._is_tuned = True
         return self.null_threshold
 
     def baseline(self, split):
@@ -172,7 +218,8 @@ class QuestionAnsweringProblem(NamedSplits):
             return cmrc_scores(references, nothing)
         if not self.task.unanswerable:
             return squad_v1_scores(references, nothing)
-        return squad_v2_scores(references, nothing, dict.fromkeys(references, 0.0), 0.0)
+        scores = squad_v2_scores(references, nothing, dict.fromkeys(references, 0.0))
+        return {**scores, "tuned_exact": scores["exact"], "tuned_f1": scores["f1"]}
 
     def remarks(self, split, answers):
         """Lines that a person must see: answers that are all alike."""
@@ -186,33 +233,13 @@ class QuestionAnsweringProblem(NamedSplits):
     def confusion(self, split, answers):
         """None: answers are no classes."""
 
-    def write_predictions(self, split, answers, folder):
-        """Writes the answers as run_squad.py does, and returns the files' paths.
-
-        predictions.json has `{id: text}`, nbest.json `{id: [{"text", "probability", "start_logit", "end_logit",
-        "start", "end"}]}` with the places in code points of the passage, and null_odds.json, for tasks with
-        unanswerable questions, `{id: number}`.
-        """
-        contents = {
-            "predictions.json": self._texts(answers),
-            "nbest.json": {name: n_best_list(answer, self.task.unanswerable) for name, answer in answers.items()},
-        }
-        if self.task.unanswerable:
-            contents["null_odds.json"] = {name: answer.null_odds for name, answer in answers.items()}
-        make_folder(folder)
-        for name, content in contents.items():
-            with atomic_write(join(folder, name)) as stream:
-                json.dump(content, stream, ensure_ascii=False, indent=1)
-                stream.write("\n")
-        return [join(folder, name) for name in contents]
-
     def _split(self, split):
         """(`AnsweredQuestions`, `QuestionWindows`), read once."""
         if split not in self._splits:
             answered = load_questions(self.task, split, self._source)
-            windows = question_windows(answered, self._tokenizer, **self._lengths)
-            self.notes += [*answered.warnings, *windows.warnings]
-            self._splits[split] = answered, windows
+            found = question_windows(answered, self._tokenizer, **self._lengths)
+            self.notes += [*answered.warnings, *found.warnings]
+            self._splits[split] = answered, found
         return self._splits[split]
 
     def _texts(self, answers):
@@ -240,4 +267,9 @@ class QuestionAnsweringProblem(NamedSplits):
         if not self.task.unanswerable:
             return squad_v1_scores(references, texts)
         odds = {name: answer.null_odds for name, answer in answers.items()}
-        return squad_v2_scores(references, texts, odds, self.null_threshold)
+        scores = squad_v2_scores(references, texts, odds)
+        if self._is_tuned:
+            tuned = squad_v2_scores(references, texts, odds, self.null_threshold)
+            scores |= {f"tuned_{name}": tuned[name] for name in ("exact", "f1")}
+            scores["tuned_thresh"] = self.null_threshold
+        return scores

@@ -1,6 +1,8 @@
 """Tagging as a problem for the loop of fine-tuning: named entities, parts of speech, any label a word."""
 
 import collections
+import contextlib
+import dataclasses
 import functools
 import itertools
 
@@ -10,15 +12,36 @@ import sklearn.metrics
 from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.data.label_schemes import UnknownLabel, bio_labels, read_entities
+from keras_bert.data.tagged_words import TaggedWords
 from keras_bert.data.word_rows import lay_out_words
 from keras_bert.errors import UserError
 from keras_bert.export.tagging import WORDS
 from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.models.heads import model_with_head
 from keras_bert.models.tagging_objective import TaggingObjective
+from keras_bert.tasks.answer_files import FILE, text_output
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_files import TaggedFiles
 from keras_bert.tasks.task import NamedSplits
+
+_SHOWN = 10  # Labels, in a message.
+
+
+@dataclasses.dataclass(frozen=True)
+class TaggedWindow:
+    """Some sentences of a split: `TaggedWords` with their lines, and the scheme to write entities in, None for none."""
+
+    tagged: TaggedWords
+    scheme: str | None
+
+    def __len__(self):
+        return self.tagged.sentences
+
+    def labelled(self, labels):
+        """Their lines with these labels, one a word."""
+        if self.scheme:
+            labels = read_entities(labels, self.tagged.starts).labels(self.scheme)
+        return self.tagged.reader.labelled(self.tagged, labels)
 
 
 class TaggingProblem(NamedSplits):
@@ -36,7 +59,7 @@ class TaggingProblem(NamedSplits):
             labels are those of the split "train".
         scheme: of `data.label_schemes.SCHEMES`, the files' own; each file's labels tell it where None.
         features: a `FeaturesConfig` with a kind for a tagger over frozen features.
-        options: what `task.read` takes beside the path: which columns.
+        options: what `task.reader` takes beside the path: which columns.
 
     Attributes:
         head: the `TokenClassificationConfig`, or, over frozen features, the `FeatureTaggingConfig`.
@@ -52,9 +75,10 @@ class TaggingProblem(NamedSplits):
     """
 
     by_token, per_cent = ("logits",), False
+    answers_ending = ".txt"
 
     def __init__(self, task, files, tokenizer, max_length, head=None, scheme=None, features=None, **options):
-        self._task, self._options, self._features = task, options, features
+        self._task, self._options, self._features, self._scheme = task, options, features, scheme
         self._tokenizer, self._max_length = tokenizer, max_length
         self._files = TaggedFiles(task, files, scheme, options)
         self._words, self._entities = self._files.words, self._files.entities
@@ -78,7 +102,8 @@ class TaggingProblem(NamedSplits):
 
     def described(self):
         """What the model's folder keeps, so that it can be used without the recipe."""
-        return {"task": self._task.name, "max_length": self._max_length, **self._options}
+        scheme = {"scheme": self._scheme} if self._scheme else {}
+        return {"task": self._task.name, "max_length": self._max_length, **scheme, **self._options}
 
     def make_model(self, bert_config, dtype=None):
         """A new `BertForTokenClassification` for these labels, or `BertFeatureTagger`."""
@@ -110,9 +135,13 @@ class TaggingProblem(NamedSplits):
         require_numbers(logits, "words")
         return [self.head.labels[index] for index in logits.argmax(axis=1)]
 
-    def served_answers(self, split, function):
-        """`answers`, of the model's `ServingFunction`."""
-        tagged = self._words(split)
+    def windows(self, split):
+        """See `tasks.problems`; `TaggedWindow`s."""
+        return itertools.starmap(TaggedWindow, self._files.windows(split, self._marks_entities))
+
+    def window_answers(self, window, function):
+        """`answers` to the words of a window."""
+        tagged = window.tagged
         sentences = [tagged.words[start:end] for start, end in itertools.pairwise(tagged.starts)]
         served = function.answers_by_length(sentences, signature=WORDS)
         return [
@@ -120,6 +149,19 @@ class TaggingProblem(NamedSplits):
             for sentence, row in zip(sentences, served)
             for label in row["labels"][: len(sentence)]
         ]
+
+    def output_kind(self, split):
+        return FILE
+
+    @contextlib.contextmanager
+    def writing(self, split, output):
+        """See `tasks.problems`: the file again with the predicted label of every word, in the file's own scheme."""
+        with text_output(output) as write:
+            yield lambda window, answers: write(window.labelled(answers))
+
+    def served_answers(self, split, function):
+        """`answers`, of the model's `ServingFunction`."""
+        return [label for window in self.windows(split) for label in self.window_answers(window, function)]
 
     def evaluate(self, split, answers):
         """`{metric: float}` of a split with labels; see `entity_scores` and `label_scores`.
@@ -167,15 +209,14 @@ class TaggingProblem(NamedSplits):
             raise UserError(f"{tagged.origin}: needs labels to evaluate on. Received: none. Write predictions instead.")
         if self._marks_entities:
             return entity_scores(self._entities(split), read_entities(predicted, tagged.starts))
+        if not set(tagged.labels) & set(self.head.labels):
+            found = ", ".join(sorted({*tagged.labels} - {None})[:_SHOWN])
+            raise UserError(
+                f"{tagged.origin}: needs labels that the model has, such as {', '.join(self.head.labels[:_SHOWN])}. "
+                f"Received: {found}. Give the same column as in training."
+            )
         pairs = [pair for pair in zip(tagged.labels, predicted) if pair[0] is not None]
         return label_scores(*map(list, zip(*pairs)))
-
-    def write_predictions(self, split, answers, path):
-        """Writes the split's file again with the predicted label of every word, in the file's own scheme."""
-        tagged = self._words(split)
-        if self._marks_entities:
-            answers = read_entities(answers, tagged.starts).labels(self._files.scheme_of(split))
-        self._task.write(tagged, answers, path)
 
     def _judge_labels(self, head):
         """Whether the labels mark entities; of a trained model its own tell it, else those of the training file."""
@@ -183,7 +224,7 @@ class TaggingProblem(NamedSplits):
         if expected and head and not _mark_entities(head.labels):
             raise UserError(
                 f"{self._task.name}: needs a model whose labels are O, and B-, I-, E- or S- and a type. "
-                f"Received: {', '.join(head.labels[:10])}. Give a model that was trained on entities."
+                f"Received: {', '.join(head.labels[:_SHOWN])}. Give a model that was trained on entities."
             )
         if expected is not None:
             return expected

@@ -1,8 +1,14 @@
 """The files of a task of tagging, read: words with their labels, and the entities that the labels mark."""
 
+import collections
+import contextlib
 import functools
+import os
+import shutil
+import sys
+import tempfile
 
-from keras_bert.data.label_schemes import SCHEMES, UnknownLabel, read_entities
+from keras_bert.data.label_schemes import SCHEMES, UnknownLabel, read_entities, told_scheme
 from keras_bert.errors import UserError
 
 
@@ -13,7 +19,7 @@ class TaggedFiles:
         task: a `TaggingTask`.
         paths: `{split: path}`.
         scheme: of `data.label_schemes.SCHEMES`, the files' own; each file's labels tell it where None.
-        options: `{name: value}` that `task.read` takes beside the path.
+        options: `{name: value}` that `task.reader` takes beside the path.
 
     Attributes:
         splits: their names.
@@ -36,14 +42,33 @@ class TaggedFiles:
 
     def _read_words(self, split):
         """The `TaggedWords` of a split."""
+        reader = self._task.reader(self._path(split), **self._options)
+        tagged = reader.whole()
+        self.notes += reader.notes()
+        return tagged
+
+    def _path(self, split):
         if split not in self._paths:
             raise UserError(
                 f"{self._task.name}: needs a file for the split {split!r}. "
                 f"Received: {', '.join(self._paths) or 'none'}."
             )
-        tagged = self._task.read(self._paths[split], **self._options)
-        self.notes += tagged.notes
-        return tagged
+        return self._paths[split]
+
+    def windows(self, split, marks_entities):
+        """Iterates over (`TaggedWords` of some sentences, the scheme in which entities are to be written there).
+
+        Labels are needed for nothing but to tell the scheme, of which none is None, unless the labels mark entities.
+        """
+        with contextlib.ExitStack() as stack:
+            path, scheme = self._path(split), self._scheme if marks_entities else None
+            if marks_entities and not scheme:
+                path = stack.enter_context(_readable_twice(path))
+                scheme = self._told_scheme(path, split)
+            reader = self._task.reader(path, labels_needed=False, **self._options)
+            for tagged in reader.windows():
+                yield tagged, scheme
+            self.notes += reader.notes()
 
     def _read_entities(self, split):
         """The `Entities` of a split's own labels; says how many break their scheme."""
@@ -64,10 +89,35 @@ class TaggedFiles:
             )
         return entities
 
-    def scheme_of(self, split):
-        """The scheme of a file; for one without labels that of training, or BIO."""
-        if self._scheme:
-            return self._scheme
+    def _told_scheme(self, path, split):
+        """The scheme of a file as its labels tell it; of one without that of training, or BIO."""
+        told = collections.Counter()
+        for tagged in self._task.reader(path, labels_needed=False, **self._options).windows():
+            if not tagged.words:
+                continue
+            if tagged.labels is None or None in tagged.labels:
+                break
+            try:
+                told += read_entities(tagged.labels, tagged.starts).told()
+            except UnknownLabel:
+                break
+        else:
+            return told_scheme(told, self._otherwise(split))
+        return self._otherwise(split)
+
+    def _otherwise(self, split):
         of_training = split != "train" and "train" in self._paths and self.words("train").labels is not None
-        otherwise = self.entities("train").scheme() if of_training else "bio"
-        return otherwise if self.words(split).labels is None else self.entities(split).scheme(otherwise)
+        return self.entities("train").scheme() if of_training else "bio"
+
+
+@contextlib.contextmanager
+def _readable_twice(path):
+    """The path itself, or, of "-", that of a file with what comes in, as long as the block lasts."""
+    if path != "-":
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        kept = os.path.join(folder, "standard input")
+        with open(kept, "wb") as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+        yield kept

@@ -1,10 +1,10 @@
-"""The tasks of tagging: where their files stand, how they are read and how predictions are written."""
+"""The tasks of tagging: where their files stand, how they are read and written again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from keras_bert.data.conllu import read_conllu, write_conllu
-from keras_bert.data.word_columns import read_columns, write_columns
+from keras_bert.data.conllu import ConlluReader
+from keras_bert.data.word_columns import ColumnsReader
 
 
 @dataclass(frozen=True)
@@ -13,15 +13,15 @@ class TaggingTask:
 
     Attributes:
         name: as in `--task NAME`.
-        read: function (path, ...) -> `TaggedWords`.
-        write: function (tagged, labels, path).
+        reader: the `TaggedReader` of a file, called with its path and what says where its labels are.
+        in_columns: whether columns may be chosen.
         marks_entities: whether the labels mark entities; None where they tell it themselves.
         patterns: split to the names that its file may have in a folder, for `split_files.find_split_files`.
     """
 
     name: str
-    read: Callable
-    write: Callable
+    reader: Callable
+    in_columns: bool
     marks_entities: bool | None
     patterns: dict
 
@@ -35,7 +35,7 @@ _TREEBANK_FILES = {
     split: (f"*-ud-{split}.conllu", f"{split}.conllu", f"*{split}.conllu") for split in ("train", "dev", "test")
 }
 
-NER = TaggingTask("ner", read_columns, write_columns, True, _COLUMN_FILES)
-POS = TaggingTask("pos", read_conllu, write_conllu, False, _TREEBANK_FILES)
-TOKENS = TaggingTask("tokens", read_columns, write_columns, None, _COLUMN_FILES)
+NER = TaggingTask("ner", ColumnsReader, True, True, _COLUMN_FILES)
+POS = TaggingTask("pos", ConlluReader, False, False, _TREEBANK_FILES)
+TOKENS = TaggingTask("tokens", ColumnsReader, True, None, _COLUMN_FILES)
 TAGGING = {task.name: task for task in (NER, POS, TOKENS)}

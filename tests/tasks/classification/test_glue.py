@@ -10,7 +10,7 @@ from glue_folder import write_glue, write_tsv
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.examples import load_examples
 from keras_bert.tasks.classification.glue import GLUE
-from keras_bert.tasks.classification.submission import write_submission
+from keras_bert.tasks.classification.submission import submission_lines, submission_path
 
 
 @pytest.fixture(scope="module")
@@ -150,12 +150,14 @@ def test_submissions_are_as_the_server_wants_them(glue, tmp_path):
     assert files == [f"{name}.tsv" for name in wanted]
 
     def written(task, split, indices, predictions):
-        return open(write_submission(str(tmp_path / "out"), GLUE[task], split, indices, predictions)).read()
+        path = submission_path(str(tmp_path / "out"), GLUE[task], split)
+        assert path == str(tmp_path / "out" / GLUE[task].splits[split].submission)
+        return "".join(submission_lines(GLUE[task], indices, predictions))
 
-    assert written("sst2", "test", [0, 1], np.array([1, 0])) == "index\tprediction\n0\t1\n1\t0\n"
-    assert written("rte", "test", [5], [1]) == "index\tprediction\n5\tnot_entailment\n"
+    assert written("sst2", "test", [0, 1], np.array([1, 0])) == "0\t1\n1\t0\n"
+    assert written("rte", "test", [5], [1]) == "5\tnot_entailment\n"
     assert written("ax", "test", [0], [2]).endswith("0\tcontradiction\n")
-    assert written("stsb", "test", [0, 1, 2], [-0.5, 2.25, 7.0]).split()[3::2] == ["0.000", "2.250", "5.000"]
+    assert written("stsb", "test", [0, 1, 2], [-0.5, 2.25, 7.0]).split()[1::2] == ["0.000", "2.250", "5.000"]
     with pytest.raises(ValueError, match="finite"):
         written("stsb", "test", [0], [np.nan])
     with pytest.raises(ValueError, match="submission"):

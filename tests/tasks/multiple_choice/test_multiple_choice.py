@@ -12,7 +12,7 @@ from keras_bert.config.finetuning import InputConfig
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.data.length_batches import LengthBatches, choose_widths
 from keras_bert.errors import UserError
-from keras_bert.tasks.multiple_choice.examples import read_choices, read_swag
+from keras_bert.tasks.multiple_choice.examples import choice_examples, own_rows, swag_rows
 from keras_bert.tasks.multiple_choice.problem import CHOICE, SWAG, MultipleChoiceProblem
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.split_files import find_split_files
@@ -34,6 +34,14 @@ ROWS = [
 
 def swag(labels=(1, 3), header=HEADER + ",label"):
     return "\n".join([header, *(row.format(label) for row, label in zip(ROWS, labels))]) + "\n"
+
+
+def read_swag(path):
+    return choice_examples(path, swag_rows(path))
+
+
+def read_choices(path):
+    return choice_examples(path, own_rows(path))
 
 
 def lines(*rows):
@@ -139,7 +147,8 @@ def test_scores_and_predictions(tmp_path):
     )
     same = {"logits": [np.array([1.0, 0.0, 0.0]), np.array([1.0, 0.0, -np.inf])]}
     assert "Every example of dev is predicted as choice 0" in next(problem.remarks("dev", problem.answers("dev", same)))
-    problem.write_predictions("dev", problem.answers("dev", outputs), str(tmp_path / "out.jsonl"))
+    with problem.writing("dev", str(tmp_path / "out.jsonl")) as write:
+        write(problem.examples("dev"), problem.answers("dev", outputs))
     again = read_choices(str(tmp_path / "out.jsonl"))
     assert again.labels == [2, 1] and again.ids == ["a", "b"] and again.beginnings == ["", "she"]
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
@@ -246,8 +255,8 @@ def test_a_step_counts_examples_and_all_outputs_are_judged_as_the_objective_does
     """Through the loop's own step, with batches that are not full."""
     random = np.random.default_rng(0)
     rows = [
-        {"context": "she", "choices": random.choice(WORDS, random.integers(2, 5)).tolist(), "label": 1}
-        for _ in range(11)
+        {"context": "she", "choices": random.choice(WORDS, count).tolist(), "label": int(count) - 1}
+        for count in (4, *random.integers(2, 5, 10))
     ]
     problem = own_problem(tmp_path, lines(*rows))
     strategy = make_strategy("one")
@@ -260,5 +269,11 @@ def test_a_step_counts_examples_and_all_outputs_are_judged_as_the_objective_does
     batches = LengthBatches(problem.rows("dev"), 4, 0, 0, [8], shuffle=False)
     outputs, figures = all_outputs(step, batches.all_batches(), problem.by_token)
     assert problem.evaluate("dev", problem.answers("dev", outputs))["accuracy"] == pytest.approx(figures["accuracy"])
+    # With those of two choices apart nothing changes; what fills the last batch has no label that is not there.
+    apart = LengthBatches(problem.rows("dev"), 4, 0, 0, [8], shuffle=False, group_sizes=[2, 4])
+    by_size, figures_by_size = all_outputs(step, apart.all_batches(), problem.by_token)
+    assert figures_by_size == pytest.approx(figures, rel=1e-5) and np.isfinite(figures["loss"])
+    for one, other in zip(problem.answers("dev", by_size), problem.answers("dev", outputs), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
     results = step.train(next(iter(batches.all_batches())), tf.constant(0, tf.int64))
     assert float(results["examples"]) == 4.0 and np.isfinite(float(results["grad_norm"]))

@@ -29,6 +29,14 @@ def written(tmp_path, **contents):
     return {name: str(tmp_path / name) for name in contents}
 
 
+def write(problem, split, answers, path):
+    """Writes answers as `predict` does."""
+    with problem.writing(split, path) as write:
+        for window in problem.windows(split):
+            write(window, answers[: len(window.tagged.words)])
+            answers = answers[len(window.tagged.words) :]
+
+
 def perfect(problem, split, wrong=()):
     """Outputs that answer every label, but the words in `wrong` with the head's first; elsewhere they mislead."""
     rows = problem.rows(split)
@@ -49,7 +57,7 @@ def test_entities_are_learned_as_bio_and_written_in_their_own_scheme(tmp_path):
     assert rows.token_extra["labels"].tolist() == [-1, 1, -1, 2, -1, 1, 0, -1, -1, 3, -1]
     scores = problem.evaluate("dev", problem.answers("dev", perfect(problem, "dev")))
     assert scores["f1"] == scores["accuracy"] == scores["recall_Y"] == 1.0
-    problem.write_predictions("dev", problem.answers("dev", perfect(problem, "dev")), str(tmp_path / "out"))
+    write(problem, "dev", problem.answers("dev", perfect(problem, "dev")), str(tmp_path / "out"))
     assert (tmp_path / "out").read_text() == "ab I-X I-X\nca I-X I-X\nb B-X B-X\nc O O\n\na I-Y I-Y\n"
     assert problem.notes == []
 
@@ -78,7 +86,7 @@ def test_a_file_without_labels_is_predicted_by_a_trained_models_head(tmp_path):
     logits = np.zeros((len(rows.ids), 3))
     logits[:, 2] = 1  # I-X everywhere; an entity begins with each sentence all the same.
     outputs = {"logits": np.split(logits, rows.starts[1:-1])}
-    problem.write_predictions("test", problem.answers("test", outputs), str(tmp_path / "out"))
+    write(problem, "test", problem.answers("test", outputs), str(tmp_path / "out"))
     assert (tmp_path / "out").read_text() == "a B-X\nb I-X\n\nc B-X\n"
     with pytest.raises(UserError, match="test: needs labels to evaluate on"):
         problem.evaluate("test", problem.answers("test", outputs))
@@ -95,7 +103,7 @@ def test_words_that_vanish_or_bear_unknown_labels_are_counted_and_predicted(tmp_
     logits[1] = [1, 0, 0]
     scores = problem.evaluate("dev", problem.answers("dev", {"logits": np.split(logits, [4])}))
     assert scores["recall_Z"] == 0.0 and scores["recall_X"] == 1.0 and scores["recall"] == 0.5
-    problem.write_predictions("dev", problem.answers("dev", {"logits": np.split(logits, [4])}), str(tmp_path / "out"))
+    write(problem, "dev", problem.answers("dev", {"logits": np.split(logits, [4])}), str(tmp_path / "out"))
     assert len((tmp_path / "out").read_text().split("\n")) == 5
 
 
@@ -121,7 +129,7 @@ def test_parts_of_speech(tmp_path):
     assert problem.rows("dev").token_extra["labels"].tolist() == [-1, 1, -1, -1]
     logits = [np.array([[0, 0], [0, 1], [1, 0], [0, 0]])]
     assert problem.evaluate("dev", problem.answers("dev", {"logits": logits}))["accuracy"] == 1.0
-    problem.write_predictions("dev", problem.answers("dev", {"logits": logits}), str(tmp_path / "out"))
+    write(problem, "dev", problem.answers("dev", {"logits": logits}), str(tmp_path / "out"))
     assert (tmp_path / "out").read_text() == treebank(("c", "VERB"), ("b", "ADJ"))
 
 
@@ -223,3 +231,22 @@ def test_a_step_trains_and_all_outputs_are_judged_as_the_objective_does(tmp_path
     assert 0 < figures["accuracy"] < 1
     results = step.train(next(iter(batches.all_batches())), tf.constant(0, tf.int64))
     assert np.isfinite(float(results["grad_norm"]))
+
+
+def test_labels_of_which_the_model_has_none_are_refused_by_the_baseline_too(tmp_path):
+    """Which is asked for before training; confusions were counted after it, of nothing."""
+    problem = TaggingProblem(TOKENS, written(tmp_path, train="a N\nb V\n", dev="a X\nb Y\n"), TOKENIZER, 16)
+    with pytest.raises(UserError, match="dev: needs labels that the model has, such as N, V. Received: X, Y."):
+        problem.baseline("dev")
+    assert problem.evaluate("train", ["N", "N"])["accuracy"] == 0.5
+
+
+def test_the_folder_keeps_the_scheme_that_was_given(tmp_path):
+    problem = TaggingProblem(NER, written(tmp_path, train=IOB1), TOKENIZER, 16, scheme="bioes", label=1)
+    assert problem.described() == {"task": "ner", "max_length": 16, "scheme": "bioes", "label": 1}
+
+
+def test_words_are_kept_once_and_their_lines_not_at_all(tmp_path):
+    problem = TaggingProblem(TOKENS, written(tmp_path, train="ab N\nab N\nab N\n"), TOKENIZER, 16)
+    tagged = problem._words("train")
+    assert tagged.source is None and len({id(word) for word in tagged.words}) == 1

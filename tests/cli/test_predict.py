@@ -1,0 +1,247 @@
+"""predict as a user gives it: every kind from a file or what comes in to a file or what goes out, window by window."""
+
+import io
+import itertools
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+from served import write_served
+from squad_file import paragraph, write_squad
+
+from keras_bert.cli import main
+from keras_bert.config.classification import ClassificationConfig
+from keras_bert.errors import UserError
+from keras_bert.tasks.answer_files import json_objects, text_output
+from keras_bert.tasks.evaluation import FinetunedModel, splits_like
+from keras_bert.tasks.prediction import predict
+from keras_bert.tasks.question_answering.squad import CMRC, QUESTION_ANSWERING
+
+READER = {"max_length": 24, "stride": 7, "max_question_length": 9, "max_answer_length": 5, "unanswerable": False}
+WORDS = "the N\ncat N\n\nsat V\n\ncat N\nthe N\nsat V\n"
+CHOICES = [{"id": "a", "question": "the", "choices": ["cat", "sat"]}, {"question": "cat", "choices": ["a", "b", "the"]}]
+
+
+def give(*arguments, stdin=None):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+
+
+def lines(*rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Function (kind, **what its config.json says of its task) -> the folder of a model, made once."""
+    made = {}
+
+    def make(kind, **task):
+        key = (kind, *map(str, task.items()))
+        if key not in made:
+            made[key] = write_served(tmp_path_factory.mktemp(kind) / "model", kind, **task)
+        return made[key]
+
+    return make
+
+
+@pytest.fixture
+def small_windows(monkeypatch):
+    """So that a few examples are several windows."""
+    for module in ("tasks.classification.answering", "tasks.multiple_choice.problem", "data.tagged_words"):
+        monkeypatch.setattr(f"keras_bert.{module}._CHARACTERS_AT_ONCE", 5)
+    monkeypatch.setattr("keras_bert.tasks.question_answering.problem._CHARACTERS_AT_ONCE", 30)
+
+
+@pytest.mark.parametrize("task", QUESTION_ANSWERING)
+def test_questions_without_answers_are_taken_whatever_the_model_was_trained_on(model, tmp_path, task):
+    """Each of them was refused for want of what it was asked for."""
+    scoring = QUESTION_ANSWERING[task].scoring
+    path = model("answering", task=task, scoring=scoring, **{**READER, "unanswerable": task == "squad_v2"})
+    asked = {"context": "the cat sat", "qas": [{"id": "1", "question": "who"}]}
+    file = write_squad(tmp_path / "asked.json", asked, paragraph("the cat", ("2", "what", "cat")))
+    problem = FinetunedModel(path, asked=file).problem
+    [window] = problem.windows("input")
+    assert window == [("1", "who", "the cat sat"), ("2", "what", "the cat")]
+
+
+def test_a_reader_writes_a_folder_and_nothing_else(model, tmp_path, small_windows):
+    path = model("answering", task="squad", scoring="words", **READER)
+    hidden = [
+        {"context": f"the cat {n} sat", "qas": [{"id": f"{n}{letter}", "question": "who"} for letter in "ab"]}
+        for n in range(5)
+    ]
+    file, output = write_squad(tmp_path / "asked.json", *hidden), tmp_path / "out"
+    assert give("predict", "--model", path, "--input", file, "--output", output).exit_code == 0
+    answers, best = (json.loads((output / name).read_text()) for name in ("predictions.json", "nbest.json"))
+    assert list(answers) == list(best) == [f"{n}{letter}" for n in range(5) for letter in "ab"]
+    assert all(
+        answer in f"the cat {name[0]} sat" and best[name][0]["text"] == answer for name, answer in answers.items()
+    )
+
+    refused = give("predict", "--model", path, "--input", file, "--output", "-")
+    assert refused.exit_code == 2 and "--output: needs a folder" in refused.output
+    refused = give("predict", "--model", path, "--input", file, "--output", file)
+    assert refused.exit_code == 2 and "asked.json: needs a folder" in refused.output
+    write_squad(tmp_path / "twice.json", *hidden, hidden[0])
+    refused = give("predict", "--model", path, "--input", tmp_path / "twice.json", "--output", tmp_path / "none")
+    assert (
+        refused.exit_code == 2 and "Received: '0a' twice" in refused.output and not list((tmp_path / "none").iterdir())
+    )
+
+
+def test_a_tagger_from_what_comes_in_to_what_goes_out(model, tmp_path, small_windows):
+    path = model("features", task="tokens", max_length=20)
+    (tmp_path / "words.txt").write_text(WORDS)
+    said = give("predict", "--model", path, "--input", tmp_path / "words.txt", "--output", tmp_path / "out").output
+    assert f"Written: {tmp_path}/out, 3 examples." in said
+    expected = (tmp_path / "out").read_text()
+    assert [line.rpartition(" ")[0] for line in expected.splitlines()] == WORDS.splitlines()
+    out = give("predict", "--model", path, "--input", "-", "--output", "-", stdin=WORDS)
+    assert out.exit_code == 0 and out.stdout == expected
+    # Words alone, for which a label was asked.
+    alone = "".join(f"{line.partition(' ')[0]}\n" for line in WORDS.splitlines())
+    out = give("predict", "--model", path, "--input", "-", "--output", "-", stdin=alone)
+    assert [line.split() for line in out.stdout.splitlines()] == [
+        [cells[0], cells[-1]] if cells else [] for cells in map(str.split, expected.splitlines())
+    ]
+
+
+def test_entities_from_what_comes_in_are_in_the_scheme_of_all_of_it(model, small_windows):
+    """The first windows do not tell it; the last does."""
+    path = model("tagging", task="ner", max_length=20)
+    told = "the O\n\ncat O\n\nsat S-X\n"
+    out = give("predict", "--model", path, "--input", "-", "--output", "-", stdin=told)
+    assert out.exit_code == 0, out.output
+    labels = {line.split()[2] for line in out.stdout.splitlines() if line}
+    assert labels <= {"O", "B-X", "E-X", "S-X", "I-X"} and not any(label in ("B-X", "I-X") for label in labels)
+
+
+def test_choices_from_what_comes_in_to_what_goes_out(model, tmp_path, small_windows):
+    path = model("choice", task="choice", max_length=20)
+    out = give("predict", "--model", path, "--input", "-", "--output", "-", stdin=lines(*CHOICES))
+    assert out.exit_code == 0, out.output
+    answers = [json.loads(line) for line in out.stdout.splitlines()]
+    assert [answer["choices"] for answer in answers] == [row["choices"] for row in CHOICES]
+    assert [len(answer["probabilities"]) for answer in answers] == [2, 3]
+    assert not (tmp_path / "-").exists()
+
+
+def test_texts_by_windows_are_answered_as_at_once(model, tmp_path, monkeypatch):
+    path = model("single", task="text", max_length=20, texts=["review"], label="stars")
+    table, texts = tmp_path / "a b [1] \u4e2d.jsonl", [f"the cat {n} " * (n % 3) for n in range(40)]
+    table.write_text(lines(*({"review": text} for text in texts)))
+    found = []
+    for characters in (10, 10**6):
+        monkeypatch.setattr("keras_bert.tasks.classification.answering._CHARACTERS_AT_ONCE", characters)
+        assert give("predict", "--model", path, "--input", table, "--output", tmp_path / "out").exit_code == 0
+        found.append([json.loads(line) for line in (tmp_path / "out").read_text().splitlines()])
+    assert [row["review"] for row in found[0]] == texts
+    for one, other in zip(*found, strict=True):
+        assert one["label"] == other["label"] and one["probabilities"] == pytest.approx(
+            other["probabilities"], abs=1e-5
+        )
+
+
+def endless(kind):
+    """The bytes of a file without an end."""
+    yield b'{"data": [{"paragraphs": [' if kind == "answering" else b""
+    for number in itertools.count():
+        yield {
+            "single": b'{"text": "the cat"}\n' * 100,
+            "features": b"the N\ncat V\n\n" * 100,
+            "choice": b'{"question": "the", "choices": ["cat", "sat"]}\n' * 100,
+            "answering": b'{"context": "the cat", "qas": [{"id": "%d", "question": "who"}]},' % number,
+        }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind, task",
+    [
+        ("single", {"task": "text", "texts": ["text"], "label": "label"}),
+        ("features", {"task": "tokens"}),
+        ("choice", {"task": "choice"}),
+        ("answering", {"task": "squad", "scoring": "words", **READER}),
+    ],
+)
+def test_of_a_file_of_any_size_a_window_is_read_at_a_time(model, monkeypatch, kind, task):
+    """This one has no end, so that it was never answered."""
+    monkeypatch.setattr("keras_bert.data.text_lines._chunks", lambda path: endless(kind))
+    monkeypatch.setattr("keras_bert.tasks.windows._MOST", 50)
+    problem = FinetunedModel(model(kind, **{"max_length": 20, **task}), asked="a.jsonl").problem
+    windows = problem.windows("input")
+    assert len(next(windows)) and len(next(windows))
+
+
+class Counted:
+    """A problem of which nothing is computed."""
+
+    answers_ending = ".jsonl"
+
+    def __init__(self, kind, *splits):
+        self.splits, self._kind = splits, kind
+        self.problem = self
+
+    def output_kind(self, split):
+        return self._kind
+
+    def windows(self, split):
+        raise AssertionError("computed")
+
+
+def test_an_exact_name_is_one_split_and_several_have_files_of_their_own(tmp_path):
+    """CMRC's dev and its trial were written into one file, the last over the others."""
+    from keras_bert.tasks.prediction import _places
+
+    assert splits_like(Counted("folder", *CMRC.splits), "dev") == ["dev"]
+    both = ["dev_matched", "dev_mismatched"]
+    assert splits_like(Counted("file", "train", *both), "dev") == both
+    assert _places(Counted("file", *both), both, "out") == {split: f"out/{split}.jsonl" for split in both}
+    assert _places(Counted("folder", *both), both, "out") == {split: f"out/{split}" for split in both}
+
+
+def test_outputs_that_cannot_be_are_refused_before_anything_is_computed(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for kind, splits, output, told in (
+        ("folder", ["dev"], "-", "--output: needs a folder"),
+        ("folder", ["dev"], str(tmp_path / "file"), "file: needs a folder"),
+        ("file", ["dev"], str(tmp_path), "needs a file to write"),
+        ("file", ["dev_a", "dev_b"], "-", "--output: needs a folder"),
+    ):
+        with pytest.raises(UserError, match=told):
+            predict(Counted(kind, *splits), splits, output)
+
+
+def test_what_goes_out_is_utf8_whatever_the_locale(monkeypatch):
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding="ascii"))
+    with text_output("-") as write:
+        write(["\u4e2d\n"])
+        assert out.getvalue() == b"\xe4\xb8\xad\n"  # At once, for who waits for it.
+
+
+@pytest.mark.parametrize("parts", [[], [{}], [{"a": 1}, {"b": [{"c": "\u4e2d"}], "d": []}, {}, {"e": {}}]])
+def test_json_in_parts_is_the_json_of_the_whole(tmp_path, parts):
+    with json_objects(str(tmp_path), ["x.json"]) as members:
+        for part in parts:
+            members["x.json"](part)
+    whole = {name: value for part in parts for name, value in part.items()}
+    assert (tmp_path / "x.json").read_text() == json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+
+
+def test_a_split_without_a_submission_is_json_lines(model, tmp_path):
+    """GLUE's dev, and the test file of one's own: each ended in a fault when all was computed."""
+    home = tmp_path / "glue" / "SST-2"
+    home.mkdir(parents=True)
+    (home / "dev.tsv").write_text("sentence\tlabel\nthe cat\t1\nsat\t0\n")
+    (tmp_path / "test.csv").write_text("text,more\nthe cat,1\nsat,2\n")
+    head = ClassificationConfig(("negative", "positive"))
+    glue = model("single", task="sst2", max_length=20, head=head)
+    own = model("single", task="text", max_length=20, texts=["text"], label="label")
+    for path, given, name in (
+        (glue, ["--split", "dev", "--data-dir", tmp_path / "glue"], "sentence"),
+        (own, ["--split", "test", "--test", tmp_path / "test.csv"], "text"),
+    ):
+        result = give("predict", "--model", path, *given, "--output", "-")
+        assert result.exit_code == 0, result.output
+        assert [json.loads(line)[name] for line in result.stdout.splitlines()] == ["the cat", "sat"]

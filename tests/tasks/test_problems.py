@@ -1,0 +1,73 @@
+"""What a task's problem is made of: a recipe, or what a model's folder keeps of it."""
+
+import pytest
+from served import write_served
+from tiny import VOCABULARY
+
+from keras_bert.config.classification import MULTI_LABEL, ClassificationConfig
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.problems import open_problem
+from keras_bert.text.tokenizer import WordPieceTokenizer
+
+TOKENIZER = WordPieceTokenizer(VOCABULARY)
+
+
+def config_of(task="text", **data):
+    return FinetuneConfig.from_mapping({"task": task, "name": task, "data": data})
+
+
+def written(path, content):
+    path.write_text(content, encoding="utf-8")
+    return str(path)
+
+
+def test_several_labels_may_be_one(tmp_path):
+    """It was looked for in a training file that evaluation does not have, as that of a number is."""
+    head = ClassificationConfig(("seen",), MULTI_LABEL)
+    dev = written(tmp_path / "dev.jsonl", '{"text": "w1", "label": ["seen"]}\n{"text": "w2", "label": []}\n')
+    problem = open_problem(config_of(test=dev, label="label"), TOKENIZER, head)
+    assert problem.task.labels == ("seen",) and problem.head == head
+    assert problem.rows("test").extra["labels"].tolist() == [[1.0], [0.0]]
+
+
+def test_the_folder_keeps_the_columns_and_the_format_of_the_tables(tmp_path):
+    train = written(tmp_path / "train.tsv", 'no\t"w1 ""w2"""\nyes\tw3\n')
+    data = {"train": train, "dev": train, "label": "stars", "texts": ["review"], "format": "tsv"}
+    described = open_problem(config_of(**data, columns=["stars", "review"]), TOKENIZER).described()
+    assert described["format"] == "tsv" and described["columns"] == ["stars", "review"]
+    head = ClassificationConfig(("no", "yes"))
+    path = write_served(tmp_path / "model", "single", head, **{**described, "max_length": 20})
+    assert FinetunedModel(path, {"dev": train}).problem.rows("dev").extra["labels"].tolist() == [0, 1]
+    for name, content in (("a.tsv", 'no\t"w1 ""w2"""\n'), ("b.jsonl", '{"review": "w1 \\"w2\\""}\n')):
+        [window] = FinetunedModel(path, asked=written(tmp_path / name, content)).problem.windows("input")
+        assert window.texts == [['w1 "w2"']]
+    other = written(tmp_path / "dev.jsonl", '{"review": "w1", "stars": "yes"}\n')
+    assert FinetunedModel(path, {"dev": other}).problem.rows("dev").extra["labels"].tolist() == [1]
+
+
+@pytest.mark.parametrize("task", ["sst2", "squad", "ner", "swag"])
+def test_ones_own_files_win_over_a_folder_of_the_tasks_name(tmp_path, monkeypatch, task):
+    """A relative path is that file, and not one of its name in a folder that the task's data usually have."""
+    monkeypatch.chdir(tmp_path)
+    for folder in ("SST-2", "squad"):
+        (tmp_path / folder).mkdir()
+        for name in ("dev.tsv", "dev.json"):
+            (tmp_path / folder / name).write_text("not this")
+    contents = {
+        "sst2": ("dev.tsv", "sentence\tlabel\nw1\t1\n"),
+        "squad": ("dev.json", '{"data": [{"paragraphs": [{"context": "w1", "qas": [{"id": "1", "question": "w2", '
+                              '"answers": [{"text": "w1", "answer_start": 0}]}]}]}]}'),
+        "ner": ("dev.txt", "w1 B-X\n"),
+        "swag": ("dev.jsonl", '{"question": "w1", "choices": ["w1", "w2"], "label": 0}\n'),
+    }  # fmt: skip
+    name, content = contents[task]
+    (tmp_path / name).write_text(content)
+    heads = {"sst2": ClassificationConfig(("negative", "positive"))}
+    if task == "ner":
+        from keras_bert.config.token_classification import TokenClassificationConfig
+
+        heads["ner"] = TokenClassificationConfig(("O", "B-X", "I-X"))
+    problem = open_problem(config_of(task, dev=name), TOKENIZER, heads.get(task))
+    assert problem.splits == ("dev",) and len(problem.rows("dev")) == 1
+    assert len(list(problem.windows("dev"))) == 1
