@@ -64,7 +64,7 @@ _TABLE_OPTIONS = (
         help="Folder with the task's files, or a TFDS data folder. Default: TFDS's own folder.",
     ),
     click.option("--train", metavar="FILE", help="Training examples. For --task text: CSV, TSV or JSON lines."),
-    click.option("--dev", metavar="FILE", help="Examples to validate on. Default: a tenth of --train."),
+    click.option("--dev", metavar="FILE", help="Examples to validate on. Default for text and qa: a tenth of --train."),
     click.option("--test", metavar="FILE", help="Examples to predict."),
     click.option(
         "--text",
