@@ -8,6 +8,8 @@ from keras_bert.data.tables import FORMATS
 
 # The split that a user's own file is which is to be answered, in place of all the task's.
 INPUT = "input"
+# A table of what is taken for what has the square of so many cells; of more nobody reads it, or has room for it.
+MOST_CONFUSED = 500
 
 
 @dataclass(frozen=True)

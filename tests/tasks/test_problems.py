@@ -1,5 +1,6 @@
 """What a task's problem is made of: a recipe, or what a model's folder keeps of it."""
 
+import numpy as np
 import pytest
 from served import write_served
 from tiny import VOCABULARY
@@ -44,6 +45,16 @@ def test_the_folder_keeps_the_columns_and_the_format_of_the_tables(tmp_path):
         assert window.texts == [['w1 "w2"']]
     other = written(tmp_path / "dev.jsonl", '{"review": "w1", "stars": "yes"}\n')
     assert FinetunedModel(path, {"dev": other}).problem.rows("dev").extra["labels"].tolist() == [1]
+
+
+def test_of_very_many_labels_no_table_of_confusions_is_made(tmp_path):
+    """Of ten thousand it would be results of a gigabyte."""
+    train = written(tmp_path / "train.csv", "text,label\n" + "".join(f"w1,{n}\n" for n in range(501)))
+    problem = open_problem(config_of(train=train, dev=train, label="label"), TOKENIZER)
+    assert problem.confusion("dev", np.eye(501)) is None
+    words = written(tmp_path / "train.txt", "".join(f"w1 N{n}\n\n" for n in range(501)))
+    problem = open_problem(config_of("tokens", train=words, dev=words), TOKENIZER)
+    assert problem.confusion("dev", [f"N{n}" for n in range(501)]) is None
 
 
 @pytest.mark.parametrize("task", ["sst2", "squad", "ner", "swag"])

@@ -20,7 +20,7 @@ from keras_bert.tasks.classification.scores import (
     predictions,
     scores,
 )
-from keras_bert.tasks.task import NamedSplits
+from keras_bert.tasks.task import MOST_CONFUSED, NamedSplits
 
 
 class SequenceProblem(NamedSplits):
@@ -150,8 +150,8 @@ class SequenceProblem(NamedSplits):
             )
 
     def confusion(self, split, answers):
-        """[labels, labels] int, see `scores.confusion_matrix`; None where there are no classes."""
-        if self.head.problem_type != SINGLE_LABEL:
+        """[labels, labels] int, see `scores.confusion_matrix`; None where there are no classes, or very many."""
+        if self.head.problem_type != SINGLE_LABEL or self.head.num_labels > MOST_CONFUSED:
             return None
         return confusion_matrix(self.head, self._labels(split), predictions(self.head, answers))
 

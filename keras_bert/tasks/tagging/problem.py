@@ -22,7 +22,7 @@ from keras_bert.models.tagging_objective import TaggingObjective
 from keras_bert.tasks.answer_files import FILE, text_output
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_files import TaggedFiles
-from keras_bert.tasks.task import NamedSplits
+from keras_bert.tasks.task import MOST_CONFUSED, NamedSplits
 
 _SHOWN = 10  # Labels, in a message.
 
@@ -197,8 +197,9 @@ class TaggingProblem(NamedSplits):
             )
 
     def confusion(self, split, answers):
-        """[labels, labels] int: the count of each label (row) predicted as each (column); None for entities."""
-        if self._marks_entities:
+        """[labels, labels] int: the count of each label (row) predicted as each (column); None for entities, and for
+        very many labels."""
+        if self._marks_entities or self.head.num_labels > MOST_CONFUSED:
             return None
         pairs = [pair for pair in zip(self._words(split).labels, answers) if pair[0] in self.head.labels]
         return sklearn.metrics.confusion_matrix(*map(list, zip(*pairs)), labels=list(self.head.labels))
