@@ -191,6 +191,21 @@ def test_models_in_half_precision_do_not_take_each_others_weights(dtype):
         np.testing.assert_array_equal(weight.read(), variable)
 
 
+def test_two_exports_in_half_precision_in_one_process_answer_as_alone(tmp_path):
+    """The float32 copies of their weights are resources of the process, which must not be each other's."""
+    texts, alone, loaded = ["the cat", "sat on a mat"], [], []
+    for seed in (1, 2):
+        model = keras_bert.load(write_served(tmp_path / f"model{seed}", "regression", seed=seed))
+        function = serving_function(model, "float16")
+        alone.append(function(texts)["score"])
+        loaded.append(tf.saved_model.load(write_version(str(tmp_path / f"served{seed}"), function)))
+        del model, function
+    assert np.abs(alone[0] - alone[1]).max() > 1e-2
+    for expected, export in zip(alone, loaded):
+        answers = export.signatures["serving_default"](text=tf.constant(texts))
+        np.testing.assert_allclose(answers["score"], expected, atol=1e-5)
+
+
 def test_half_is_half_as_large(exports):
     sizes = [
         (exports("masked_lm", **options)[1] / "variables" / "variables.data-00000-of-00001").stat().st_size

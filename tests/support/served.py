@@ -46,7 +46,7 @@ KINDS = (*HEADS, "masked_lm", "encoder")
 OF_WHOLE_TEXTS = ("single", "pair", "multi", "regression", "masked_lm", "encoder")
 
 
-def write_served(path, kind, head=None, **reading):
+def write_served(path, kind, head=None, seed=0, **reading):
     """Writes a model folder of one of `KINDS`, or of another head; config.json says `reading` in `keras_bert`."""
     config = without_dropout(vocab_size=len(VOCABULARY), max_position_embeddings=40, num_hidden_layers=1)
     head = head or HEADS.get(kind)
@@ -54,7 +54,7 @@ def write_served(path, kind, head=None, **reading):
         model = model_with_head(config, head)
     else:
         model = {"masked_lm": BertForPreTraining, "encoder": BertEncoder}[kind](config)
-    random_weights(model)
+    random_weights(model, seed)
     write_model_folder(str(path), model, VOCABULARY, lower_case=True, head=head)
     reading = {"pair": True, **reading} if kind == "pair" else reading
     if reading:
