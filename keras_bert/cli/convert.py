@@ -1,5 +1,7 @@
 """`run.py convert`."""
 
+import shlex
+
 import click
 
 from keras_bert.checkpoints.conversion import FORMATS, convert_folder
@@ -39,7 +41,7 @@ def convert(to, lower_case, model, directory):
         click.echo(f"Left out, as BERT has no such tensors: {', '.join(left_out)}.")
     if to == "google":
         _say_what_google_leaves_open(folder.tokenizer)
-    click.echo(f"Written: {directory}. Next: {PROGRAM} inspect {directory}")
+    click.echo(f"Written: {directory}. Next: {PROGRAM} inspect {shlex.quote(directory)}")
 
 
 def _say_what_google_leaves_open(tokenizer):

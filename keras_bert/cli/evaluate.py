@@ -1,5 +1,7 @@
 """`run.py evaluate`."""
 
+import shlex
+
 import click
 
 from keras_bert import files
@@ -59,4 +61,6 @@ def evaluate(context, model, split, noises, output, **data):
         click.echo(line)
     if output:
         files.write_json(output, found)
-        click.echo(f"Written: {output}. Next: {PROGRAM} predict --model {model} --input FILE --output FILE")
+        click.echo(
+            f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(model)} --input FILE --output FILE"
+        )

@@ -1,5 +1,7 @@
 """`run.py export`."""
 
+import shlex
+
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
@@ -67,5 +69,5 @@ def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lowe
     for name, specs in function.inputs.items():
         click.echo(f"{name}: {', '.join(spec.name for spec in specs)} → {', '.join(function.outputs(name))}")
     click.echo(
-        f"Written: {version}. Next: saved_model_cli show --dir {version} --all; docs/serving.md starts a server."
+        f"Written: {version}. Next: saved_model_cli show --dir {shlex.quote(version)} --all; docs/serving.md starts a server."
     )

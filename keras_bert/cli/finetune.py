@@ -1,6 +1,7 @@
 """`run.py finetune`."""
 
 import os
+import shlex
 
 import click
 
@@ -134,7 +135,7 @@ def _one(recipe, output, seeds, sweep):
             return
         for line in sweep_lines(found):
             click.echo(line)
-        click.echo(f"Written: {output}. Next: tensorboard --logdir {output}, page HPARAMS")
+        click.echo(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}, page HPARAMS")
         return
     results = runs.seeds(output, seeds) if seeds else runs.one(output)
     if not runs.is_chief:
@@ -142,8 +143,8 @@ def _one(recipe, output, seeds, sweep):
     for line in results_lines(results):
         click.echo(line)
     click.echo(
-        f"Written: {output}. Next: {PROGRAM} predict --model {output} --input FILE --output FILE   |   "
-        f"tensorboard --logdir {output}"
+        f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(output)} --input FILE --output FILE   |   "
+        f"tensorboard --logdir {shlex.quote(output)}"
     )
 
 
@@ -175,7 +176,7 @@ def _glue(recipes, output, seeds):
     files.write_json(files.join(output, "results.json"), {"tasks": results, "left_out": missing})
     for line in glue_lines(results):
         click.echo(line)
-    click.echo(f"Written: {output}. Next: tensorboard --logdir {output}")
+    click.echo(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}")
 
 
 def _recipe(name, chosen):

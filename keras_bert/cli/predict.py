@@ -1,5 +1,7 @@
 """`run.py predict`."""
 
+import shlex
+
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
@@ -64,4 +66,5 @@ def predict(context, model, source, split, task, output, **data):
     if output != "-":
         for line in finetuned.problem.notes:
             click.echo(line)
-        click.echo(f"Written: {', '.join(written)}, {count:,} examples. Next: {PROGRAM} evaluate --model {model}")
+        step = f"{PROGRAM} evaluate --model {shlex.quote(model)}"
+        click.echo(f"Written: {', '.join(written)}, {count:,} examples. Next: {step}")

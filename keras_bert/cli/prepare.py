@@ -1,5 +1,7 @@
 """`run.py prepare`."""
 
+import shlex
+
 import click
 
 from keras_bert.checkpoints.model_folder import vocabulary_path
@@ -67,6 +69,6 @@ def prepare(inputs, vocab, output, cased, workers, validation_share, shard_megab
     )  # fmt: skip
     click.echo(f"{corpus.report}\n{summary}".strip())
     click.echo(
-        f"Written: {output}. Next: {PROGRAM} pretrain --config wiki_mini --data {output} "
+        f"Written: {output}. Next: {PROGRAM} pretrain --config wiki_mini --data {shlex.quote(output)} "
         f"--set model.vocab_size={len(vocabulary)}"
     )

@@ -70,4 +70,4 @@ def vocab(context, inputs, size, extend, unused, cased, output):
         click.echo(str(corpus.report))
     click.echo(summary)
     given = "".join(f" --input {shlex.quote(path)}" for path in inputs) + (" --cased" if cased else "")
-    click.echo(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {output} --output prepared")
+    click.echo(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {shlex.quote(output)} --output prepared")

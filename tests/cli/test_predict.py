@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import shutil
 import sys
 
 import pytest
@@ -128,13 +129,15 @@ def test_choices_from_what_comes_in_to_what_goes_out(model, tmp_path, small_wind
 
 
 def test_texts_by_windows_are_answered_as_at_once(model, tmp_path, monkeypatch):
-    path = model("single", task="text", max_length=20, texts=["review"], label="stars")
+    path = str(tmp_path / "my model")
+    shutil.copytree(model("single", task="text", max_length=20, texts=["review"], label="stars"), path)
     table, texts = tmp_path / "a b [1] \u4e2d.jsonl", [f"the cat {n} " * (n % 3) for n in range(40)]
     table.write_text(lines(*({"review": text} for text in texts)))
     found = []
     for characters in (10, 10**6):
         monkeypatch.setattr("keras_bert.tasks.classification.answering._CHARACTERS_AT_ONCE", characters)
-        assert give("predict", "--model", path, "--input", table, "--output", tmp_path / "out").exit_code == 0
+        said = give("predict", "--model", path, "--input", table, "--output", tmp_path / "out")
+        assert said.exit_code == 0 and f"evaluate --model '{path}'" in said.output  # As one would type it.
         found.append([json.loads(line) for line in (tmp_path / "out").read_text().splitlines()])
     assert [row["review"] for row in found[0]] == texts
     for one, other in zip(*found, strict=True):
