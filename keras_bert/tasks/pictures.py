@@ -11,6 +11,7 @@ from keras_bert.stores import as_os_errors
 
 # Above so many labels the numbers in the squares are not legible.
 _MOST_NUMBERS = 20
+_MOST_CHARACTERS = 30  # Of a name.
 
 
 def loss_picture(runs, title="", smoothed=1):
@@ -27,10 +28,10 @@ def loss_picture(runs, title="", smoothed=1):
         training = np.array([(line["step"], line["loss"]) for line in lines if "loss" in line], float).reshape(-1, 2)
         validation = [(line["step"], line["eval_loss"]) for line in lines if "eval_loss" in line]
         values = _running_mean(training[:, 1], smoothed)
-        (drawn,) = axes.plot(training[:, 0], values, label=f"{name}: training")
+        (drawn,) = axes.plot(training[:, 0], values, label=f"{_plain(name)}: training")
         if validation:
-            axes.plot(*zip(*validation), "o--", color=drawn.get_color(), label=f"{name}: validation")
-    axes.set(xlabel="step", ylabel="loss", title=title, ylim=(0, None))
+            axes.plot(*zip(*validation), "o--", color=drawn.get_color(), label=f"{_plain(name)}: validation")
+    axes.set(xlabel="step", ylabel="loss", title=_plain(title), ylim=(0, None))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     axes.legend()
@@ -46,7 +47,8 @@ def confusion_picture(matrix, labels, title=""):
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     drawn = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(drawn, label="share of the label's examples", shrink=0.8)
-    axes.set(xlabel="predicted", ylabel="label", title=title)
+    axes.set(xlabel="predicted", ylabel="label", title=_plain(title))
+    labels = list(map(_plain, labels))
     axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(labels)), labels)
     if len(labels) <= _MOST_NUMBERS:
@@ -67,6 +69,12 @@ def write_pictures(run, pictures, step):
             for name, png in pictures.items():
                 tf.summary.image(name, tf.image.decode_png(png, channels=3)[None])
         writer.close()
+
+
+def _plain(text):
+    """A text that is drawn as it is, without formulas, and cut where it would leave the picture no room."""
+    text = text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+    return text.replace("$", r"\$")
 
 
 def _running_mean(values, count):

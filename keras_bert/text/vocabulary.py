@@ -1,5 +1,6 @@
 """BERT's vocabulary: a piece of a word for every id, one a line."""
 
+import codecs
 import hashlib
 import os
 import re
@@ -67,7 +68,7 @@ class Vocabulary:
                 content = stream.read()
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give a vocab.txt.") from None
-        rows = content.split(b"\n")
+        rows = content.removeprefix(codecs.BOM_UTF8).split(b"\n")
         if not rows[-1]:
             rows.pop()
         tokens = []

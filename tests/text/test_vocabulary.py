@@ -25,6 +25,12 @@ def test_carriage_return_at_the_end_of_a_line_is_taken_off(tmp_path):
     assert Vocabulary.from_file(path).tokens == TOKENS
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_piece(tmp_path):
+    """Editors of Windows write it, and [PAD] was missed."""
+    (tmp_path / "vocab.txt").write_bytes(b"\xef\xbb\xbf[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\n")
+    assert Vocabulary.from_file(str(tmp_path / "vocab.txt")).tokens == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
 def test_ids_follow_the_rows():
     vocabulary = Vocabulary(["a", *reversed(SPECIAL_TOKENS), "##b"])
     assert [vocabulary.ids[token] for token in vocabulary.tokens] == list(range(len(vocabulary))) == list(range(7))
