@@ -21,7 +21,10 @@ from keras_bert.tasks.question_answering.squad import CMRC, QUESTION_ANSWERING
 
 READER = {"max_length": 24, "stride": 7, "max_question_length": 9, "max_answer_length": 5, "unanswerable": False}
 WORDS = "the N\ncat N\n\nsat V\n\ncat N\nthe N\nsat V\n"
-CHOICES = [{"id": "a", "question": "the", "choices": ["cat", "sat"]}, {"question": "cat", "choices": ["a", "b", "the"]}]
+CHOICES = [
+    {"id": "a", "question": "the", "choices": ["cat", "sat"]},
+    {"id": "b", "question": "cat", "choices": ["a", "b", "the"]},
+]
 
 
 def give(*arguments, stdin=None):
