@@ -65,3 +65,16 @@ def test_of_a_pair_the_longer_text_is_cut():
 def test_windows_of_a_pair_of_two_long_texts_fit():
     for row, _, _ in rows_of([[words(*range(30))], [words(*range(30))]], max_length=16, long="windows"):
         assert len(row) <= 16
+
+
+def test_rows_are_the_same_however_many_texts_come_at_a_time(monkeypatch):
+    """And take two bytes a token, for ten million of them are held at once."""
+    texts = [[words(*range(n % 30)) for n in range(50)], [words(n % 7) for n in range(50)]]
+    settings = InputConfig(max_length=16, long="windows")
+    rows, examples = sequence_rows(texts, TOKENIZER, settings)
+    monkeypatch.setattr("keras_bert.tasks.sequence_rows._TEXTS_AT_ONCE", 7)
+    parts, of_parts = sequence_rows(texts, TOKENIZER, settings)
+    assert rows.ids.dtype == np.uint16 and len(rows) > 50
+    for one, other in zip((rows.ids, rows.starts, rows.second_starts, examples), (parts.ids, parts.starts,
+                           parts.second_starts, of_parts), strict=True):  # fmt: skip
+        np.testing.assert_array_equal(one, other)

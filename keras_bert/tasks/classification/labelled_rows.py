@@ -23,7 +23,7 @@ class ReadSplit(NamedTuple):
     """A split without its texts.
 
     Attributes:
-        rows: the `TokenRows`, with `labels` and `example_weights` of each.
+        rows: the `TokenRows`, with the `labels` of each and, where examples are several rows, `example_weights`.
         examples: int32 [rows], the number of the example that each row is of.
         labels: of each example, as `LabelReader.array` gives them; None where they are hidden.
         origin: the file or data set, for messages.
@@ -62,6 +62,8 @@ def read_split(
     shape = (-1, len(task.labels)) if task.kind == MULTI_LABEL else (-1,)
     of_examples = labels.array().reshape(shape)
     hidden = not len(of_examples)
-    found.extra["labels"] = np.zeros((len(found), *shape[1:]), dtype) if hidden else of_examples[examples]
-    found.extra["example_weights"] = (1.0 / np.bincount(examples)).astype(np.float32)[examples]
+    found.extra["labels"] = np.zeros((len(found), *shape[1:]), dtype) if hidden else of_examples
+    if len(found) > examples[-1] + 1:  # Some examples are several rows.
+        found.extra["labels"] = found.extra["labels"] if hidden else of_examples[examples]
+        found.extra["example_weights"] = (1.0 / np.bincount(examples)).astype(np.float32)[examples]
     return ReadSplit(found, examples, None if hidden else of_examples, read.origin, list(read.warnings()))
