@@ -104,7 +104,7 @@ class MultipleChoiceProblem(NamedSplits):
 
     def origin(self, split):
         """The file or data set that a split is read from."""
-        return self.examples(split).origin
+        return self._layout(split)[2]
 
     def rows(self, split):
         """The `TokenRows` of a split, one a choice in groups, with `labels`: 0 for all where they are hidden."""
