@@ -69,5 +69,6 @@ def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lowe
     for name, specs in function.inputs.items():
         click.echo(f"{name}: {', '.join(spec.name for spec in specs)} → {', '.join(function.outputs(name))}")
     click.echo(
-        f"Written: {version}. Next: saved_model_cli show --dir {shlex.quote(version)} --all; docs/serving.md starts a server."
+        f"Written: {version}. Next: saved_model_cli show --dir {shlex.quote(version)} --all; "
+        "docs/serving.md starts a server."
     )

@@ -53,7 +53,7 @@ def _listening(address):
 
 
 def _server(port):
-    """Listens at a port for IPv4 and IPv6, whichever the others know this host by; for IPv4 alone without the latter."""
+    """Listens at a port for IPv4 and IPv6, whichever the others know this host by; where there is no IPv6, for IPv4."""
     if socket.has_dualstack_ipv6():
         try:
             return socket.create_server(("", port), family=socket.AF_INET6, backlog=128, dualstack_ipv6=True)
