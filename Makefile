@@ -18,7 +18,7 @@ RUN_TESTS = $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-load
 test: $(VENV)/.installed-for-tests
 	$(RUN_TESTS) -m "not soak" $(PYTEST)
 
-# The same at length: kills at random instants, every code point.
+# The same at length: kills at random instants, every code point, all of GLUE, workers in processes of their own.
 soak: $(VENV)/.installed-for-tests
 	$(RUN_TESTS) -m soak $(PYTEST)
 

@@ -41,7 +41,7 @@ def of_one(tmp_path, monkeypatch):
     return one
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_process_for_each_of_three_cores_gives_the_bytes_of_one(of_one, tmp_path, monkeypatch):
     """What 0, the default, stands for."""
     started = []

@@ -54,7 +54,7 @@ def test_two_workers_equal_one_process_on_the_same_global_batch(tmp_path, monkey
     assert (tmp_path / "two" / "model" / "model.safetensors").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_workers_with_a_folder_each_are_refused(tmp_path):
     """On machines without a shared disk one would go on from a checkpoint that the other has not."""
     write_corpus(tmp_path / "text.txt", count=120)

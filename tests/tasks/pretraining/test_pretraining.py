@@ -88,6 +88,7 @@ def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, 
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
 
 
+@pytest.mark.soak
 def test_the_recipe_for_tpus_runs_here_on_little(corpus, tmp_path):
     """Its two phases, bfloat16, compiled, loops of steps; only sizes are changed, and the strategy."""
     little = {f"model.{name}": value for name, value in MODEL.items()}
