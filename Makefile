@@ -1,4 +1,4 @@
-# `make demo`, `test`, `soak` and `parity` do everything from a fresh clone: environment, packages, run.
+# `make demo`, `test`, `test-slow` and `parity` do everything from a fresh clone: environment, packages, run.
 PYTHON ?= python3
 VENV ?= .venv
 PARITY_VENV ?= .venv-parity
@@ -7,20 +7,20 @@ PYTEST ?=
 WORKERS ?= 3
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test soak parity
+.PHONY: demo test test-slow parity
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python run.py pretrain
 
 RUN_TESTS = $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# What every change must pass, without PyTorch; `make test PYTEST="-m 'not slow and not soak'"` takes a third of the time.
+# What every change must pass, without PyTorch.
 test: $(VENV)/.installed-for-tests
-	$(RUN_TESTS) -m "not soak" $(PYTEST)
+	$(RUN_TESTS) -m "not slow" $(PYTEST)
 
-# The same at length: kills at random instants, every code point, all of GLUE, workers in processes of their own.
-soak: $(VENV)/.installed-for-tests
-	$(RUN_TESTS) -m soak $(PYTEST)
+# The tests that take long: whole commands of each kind, kills at random instants, several processes, every code point.
+test-slow: $(VENV)/.installed-for-tests
+	$(RUN_TESTS) -m slow $(PYTEST)
 
 # The tests that compare with other implementations, on what these compute now, and whether they open what ours writes.
 parity: $(PARITY_VENV)/.installed-for-parity

@@ -14,6 +14,8 @@ from finetuning import write_reviews
 from keras_bert import files
 from keras_bert.cli import main
 
+pytestmark = pytest.mark.slow
+
 RECIPE = {
     "model": {
         "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,

@@ -117,7 +117,7 @@ def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(long, place, tmp
     assert [answer["label"] for answer in plain_answers(problem.head, problem.task, served)] == predicted
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_all_of_glue_in_one_table(place, tmp_path):
     output = tmp_path / "glue"
     result = give(

@@ -137,7 +137,7 @@ def assert_same_files(one, other):
     np.testing.assert_allclose(*numbers, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_a_tagger_over_frozen_features(bert, tmp_path):
     """Of its own name and rate unless told otherwise, and asked like any other."""
     train, dev, run = tmp_path / "train.txt", tmp_path / "dev.txt", tmp_path / "run"

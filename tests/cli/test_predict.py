@@ -94,6 +94,7 @@ def test_a_reader_writes_a_folder_and_nothing_else(model, tmp_path, small_window
     )
 
 
+@pytest.mark.slow
 def test_a_tagger_from_what_comes_in_to_what_goes_out(model, tmp_path, small_windows):
     path = model("features", task="tokens", max_length=20)
     (tmp_path / "words.txt").write_text(WORDS)

@@ -41,7 +41,7 @@ def of_one(tmp_path, monkeypatch):
     return one
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_a_process_for_each_of_three_cores_gives_the_bytes_of_one(of_one, tmp_path, monkeypatch):
     """What 0, the default, stands for."""
     started = []
@@ -77,7 +77,7 @@ def count_files(folder):
     return sum(len(names) for _, _, names in os.walk(folder))
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_killed_at_any_instant(tmp_path):
     """kill -9 of the command: no folder, no process of its own left, and the same command goes on to the same bytes."""
     text = write_corpus(tmp_path / "text.txt", 28_000)

@@ -62,7 +62,7 @@ def test_random_bytes(tokenizer):
     assert_equal_to_original(tokenizer, texts)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.skipif(unicodedata.unidata_version != recorded_unicode_version(), reason="made by another Unicode version")
 def test_every_code_point(tokenizer):
     """Each stands between two letters once: is it deleted, a space, a letter, several, or a word of its own?"""

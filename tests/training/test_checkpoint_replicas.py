@@ -40,6 +40,7 @@ def never_changed(tmp_path_factory):
     return go_on(tf.distribute.get_strategy(), tmp_path_factory.mktemp("one"), STEPS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["one, then two", "two, then one"])
 def test_changing_the_replicas_changes_nothing(never_changed, mirrored_strategy, tmp_path, order):
     strategies = {"one": tf.distribute.get_strategy(), "two": mirrored_strategy}

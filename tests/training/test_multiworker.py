@@ -54,7 +54,7 @@ def test_two_workers_equal_one_process_on_the_same_global_batch(tmp_path, monkey
     assert (tmp_path / "two" / "model" / "model.safetensors").exists()
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_workers_with_a_folder_each_are_refused(tmp_path):
     """On machines without a shared disk one would go on from a checkpoint that the other has not."""
     write_corpus(tmp_path / "text.txt", count=120)
@@ -81,7 +81,7 @@ def test_workers_with_a_folder_each_are_refused(tmp_path):
         )
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_two_workers_fine_tune_for_two_seeds_and_find_them_finished(tmp_path):
     """One writes; and none waits for another that has nothing left to do."""
     write_tiny_bert(tmp_path / "bert")

@@ -45,7 +45,7 @@ def one_device():
 
 @pytest.mark.parametrize(
     ("mirrored", "jit_compile", "accumulation"),
-    [(False, True, 1), (False, False, 4), (True, False, 1), (True, True, 2)],
+    [(False, True, 1), (False, False, 4), (True, False, 1), pytest.param(True, True, 2, marks=pytest.mark.slow)],
 )
 def test_replicas_xla_and_accumulation_change_nothing(
     one_device, mirrored_strategy, mirrored, jit_compile, accumulation
@@ -80,7 +80,7 @@ def test_slices_of_a_batch_draw_different_dropout_masks():
     assert abs(losses[0] - 4 * losses[1]) > 1e-3
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_dropout_repeats_with_its_seed_and_differs_without(jit_compile):
     config = tiny_config(num_hidden_layers=1)
     step, other_step = (make_step(tf.distribute.get_strategy(), config, jit_compile, seed=seed) for seed in (1, 2))

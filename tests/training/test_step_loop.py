@@ -53,8 +53,11 @@ def train(strategy, steps_per_loop, widths, jit_compile, accumulation):
 
 @pytest.mark.parametrize(
     ("mirrored", "widths", "jit_compile", "accumulation"),
-    [(False, (12,), False, 2), (False, (12,), True, 1), (True, (12, 16), False, 1)],
-    ids=["accumulation", "XLA", "two replicas, two widths"],
+    [
+        pytest.param(False, (12,), False, 2, id="accumulation"),
+        pytest.param(False, (12,), True, 1, id="XLA", marks=pytest.mark.slow),
+        pytest.param(True, (12, 16), False, 1, id="two replicas, two widths", marks=pytest.mark.slow),
+    ],
 )
 def test_a_loop_of_steps_gives_the_bits_of_single_steps(mirrored_strategy, mirrored, widths, jit_compile, accumulation):
     """Weights, moments, sums, norms and rates; dropout is on, so every step must also draw its own masks."""

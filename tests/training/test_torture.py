@@ -5,7 +5,7 @@ import pytest
 from tools.torture import SAVE, torture
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_three_kills_change_nothing(tmp_path):
     """One of them during a save, one in training and one behind the last step."""
     hits, restarts, rows = torture(str(tmp_path), kills=3, steps=36, seed=1)

@@ -57,7 +57,7 @@ def test_the_whole_step_compiles_in_bfloat16(accumulation):
     assert float(first["grad_norm"]) > 0
 
 
-@pytest.fixture(scope="module", params=["tiny", pytest.param("base", marks=pytest.mark.soak)])
+@pytest.fixture(scope="module", params=["tiny", pytest.param("base", marks=pytest.mark.slow)])
 def real_size(request):
     """(function, arguments) of a published size; of base's layers, which are all alike, two."""
     config = dataclasses.replace(BertConfig.from_file(find_config("models", request.param)), num_hidden_layers=2)

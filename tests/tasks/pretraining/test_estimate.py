@@ -63,6 +63,7 @@ def test_a_run_of_so_much_time(config, tmp_path, timed):
     assert [phase.steps for phase in result.phases] == [round(55 * 0.75 / 0.022), round(55 * 0.25 / 0.042)]
 
 
+@pytest.mark.slow
 def test_timed_steps_are_the_phases_own_and_nothing_is_kept(config, tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.tasks.pretraining.estimate._WARM_UP_SECONDS", 0.1)
     monkeypatch.setattr("keras_bert.tasks.pretraining.estimate._TIMED_SECONDS", 0.3)

@@ -54,6 +54,7 @@ def test_the_masked_lm_alone(packed, source):
     assert not np.array_equal(trained.mlm_head.get_weights()[0], fresh.mlm_head.get_weights()[0])
 
 
+@pytest.mark.slow
 def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corpus, packed, tmp_path, monkeypatch):
     config = recipe(corpus, **PACKED, **{"data.source": "text"})
     straight, expected, _ = packed("text")

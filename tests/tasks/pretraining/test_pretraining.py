@@ -88,7 +88,7 @@ def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, 
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_the_recipe_for_tpus_runs_here_on_little(corpus, tmp_path):
     """Its two phases, bfloat16, compiled, loops of steps; only sizes are changed, and the strategy."""
     little = {f"model.{name}": value for name, value in MODEL.items()}
@@ -229,6 +229,7 @@ def test_an_altered_shard_is_refused_before_the_first_step(corpus, finished):
         pretrain(recipe(corpus, **{"training.steps": 14}), finished, lambda line: None)
 
 
+@pytest.mark.slow
 def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, mirrored_strategy):
     """The whole way, the reader's distribution over replicas included; dropout off."""
     off = {"model.hidden_dropout_prob": 0.0, "model.attention_probs_dropout_prob": 0.0, "training.steps": 6}

@@ -77,6 +77,7 @@ def test_a_tokenizer_that_shards_cannot_be_made_with_is_refused(parts, tmp_path)
     assert not os.path.exists(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_run_from_the_hub_writes_down_the_commit_and_refuses_another(parts, tmp_path, monkeypatch):
     """What NAME stands for may change between two starts; a run that goes on must not change with it.
 
