@@ -10,7 +10,7 @@ import time
 
 import click
 
-from keras_bert.training.stop_request import STOPPED_BY_SIGNAL
+from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
 
 GRACE_SECONDS = 20.0  # How long the others may take to stop once a worker has failed.
 _PAUSE = 0.1  # Seconds between two looks at the workers.
@@ -23,7 +23,7 @@ _PAUSE = 0.1  # Seconds between two looks at the workers.
 def launch(context, workers, command):
     """Start several workers of one run on this machine, and stop all of them if one fails.
 
-    SIGTERM and Ctrl-C are passed on once: the workers save a checkpoint and stop, and so does this command, with status
+    SIGTERM, SIGHUP and Ctrl-C are passed on once: the workers save a checkpoint and stop, and so does this command, with status
     75. A second signal ends them at once.
 
     Each worker gets its TF_CONFIG and a share of the GPUs in CUDA_VISIBLE_DEVICES. On several machines, set TF_CONFIG
@@ -44,9 +44,9 @@ def launch(context, workers, command):
         for index in range(workers)
     ]
     group = Workers(started)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), lambda number, frame: group.stop(number))
+    for number in REQUESTS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: group.stop(number))
     failed = group.wait()
     if failed is not None:
         status = started[failed].returncode
@@ -72,7 +72,7 @@ class Workers:
         """Passes a signal on: to save and stop, as its first one has it, and to leave at once, as a later one has it."""
         self._asked_at = self._asked_at or time.monotonic()
         for process in self._running():
-            process.send_signal(signal.SIGTERM if number == getattr(signal, "SIGHUP", None) else number)
+            process.send_signal(number)
 
     def wait(self) -> int | None:
         """When all have ended, the index of the one that failed first, if any.

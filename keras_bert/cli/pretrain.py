@@ -40,8 +40,8 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
 
     Without --config, --data, --init or --strategy this trains the demo: a small model on the documentation that comes
     with Python. With any of them the recipe is bert_base, and bert_base_tpu for --strategy tpu. The same command
-    resumes a run that stopped. SIGTERM and Ctrl-C save a checkpoint after the current step and exit with status 75; a
-    second signal exits at once.
+    resumes a run that stopped. SIGTERM, SIGHUP and Ctrl-C save a checkpoint after the current step and exit with status
+    75; another signal, a second later or more, exits at once.
 
     \b
     Example:

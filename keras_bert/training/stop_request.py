@@ -6,12 +6,14 @@ import time
 
 # What a scheduler reads as "not done, start me again" (EX_TEMPFAIL of sysexits.h).
 STOPPED_BY_SIGNAL = 75
+# SIGHUP comes when the terminal is closed; Windows has none.
+REQUESTS = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
 # Schedulers, terminals and launchers signal a group of processes and each of them: that is one request.
 _SAME_REQUEST_SECONDS = 1.0
 
 
 class StopRequest:
-    """Notes SIGTERM, Ctrl-C and the end of a time limit; the loop asks after every step.
+    """Notes SIGTERM, SIGHUP, Ctrl-C and the end of a time limit; the loop asks after every step.
 
     A context manager; inside it a first signal is noted, and one that comes more than a second later ends the process
     at once.
@@ -29,8 +31,9 @@ class StopRequest:
         self._previous = {}
 
     def __enter__(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._previous[number] = signal.signal(number, self._note)
+        for number in REQUESTS:
+            if signal.getsignal(number) != signal.SIG_IGN:  # As nohup has it.
+                self._previous[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *exception):

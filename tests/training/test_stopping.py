@@ -95,6 +95,22 @@ def test_a_signal_saves_after_the_step_and_states_its_status():
     assert checkpoints.saved == [4, 6]
 
 
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGINT"])
+def test_a_closed_terminal_asks_to_stop_unless_that_is_ignored(name):
+    """A run under nohup goes on; any other would lose what came after its last checkpoint."""
+    number = getattr(signal, name)
+    with StopRequest() as stop:
+        os.kill(os.getpid(), number)
+        assert (stop.reason(), stop.status) == (name, 75)
+    previous = signal.signal(number, signal.SIG_IGN)
+    try:
+        with StopRequest() as stop:
+            os.kill(os.getpid(), number)
+            assert stop.reason() is None
+    finally:
+        signal.signal(number, previous)
+
+
 def test_the_log_is_never_behind_a_checkpoint():
     """Steps before a checkpoint are not done again, so that lines which a store has not got would be missing."""
     loop, checkpoints = make_loop([1.0] * 8, StopRequest())
