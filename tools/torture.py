@@ -113,8 +113,10 @@ class Run:
         status = self.process.wait()
         output = self._output()
         stopped = re.search(r"Stopped by \w+ after step ([\d,]+), .* with a checkpoint", output)
-        if number == signal.SIGKILL or not status:
+        if number == signal.SIGKILL:
             return status != 0
+        if not status:
+            return True  # It came after the last step, and all that was left was written.
         if stopped:
             saved = os.path.join(
                 self.folder, "checkpoints", f"step-{int(stopped[1].replace(',', '')):09d}", "state.json"
