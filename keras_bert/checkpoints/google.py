@@ -6,6 +6,7 @@ import re
 import weakref
 
 from keras_bert import files
+from keras_bert.checkpoints.model_card import write_card
 from keras_bert.checkpoints.names import PARTS
 from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.checkpoints.stored_tensors import StoredTensors
@@ -109,7 +110,7 @@ def _open(prefix, shown):
         ) from None
 
 
-def write_google_folder(path, config, tensors, vocabulary, other_fields=None):
+def write_google_folder(path, config, tensors, vocabulary, other_fields=None, card=None, lower_case=True):
     """Writes a folder as Google published them, whole or not at all: names, shapes and values are the original's.
 
     Args:
@@ -119,6 +120,8 @@ def write_google_folder(path, config, tensors, vocabulary, other_fields=None):
         vocabulary: a `text.Vocabulary`.
         other_fields: of a config that was read; kept are those that Google's own files have, which kind of head a
             task put on it, with its labels' names, and what was said of the task.
+        card: the `ModelCard` of README.md; None for none.
+        lower_case: whether the tokenizer lower-cases, for the card: Google's format does not say.
     """
     import_tensorflow()
     import tensorflow as tf
@@ -139,7 +142,10 @@ def write_google_folder(path, config, tensors, vocabulary, other_fields=None):
                 shape_and_slices=[""] * len(names),
                 tensors=[tf.constant(stored[name]) for name in names],
             )
-        files.write_json(files.join(aside, CONFIG), {**dataclasses.asdict(config), **fields})
+        fields = {**dataclasses.asdict(config), **fields}
+        files.write_json(files.join(aside, CONFIG), fields)
+        if card:
+            write_card(aside, card, config, fields, sum(value.size for value in tensors.values()), lower_case)
         vocabulary.to_file(files.join(aside, VOCABULARY))
 
 

@@ -93,6 +93,7 @@ class ModelCard:
         measured: list of `Scores`.
         measured_how: a sentence under the scores.
         use: a command of this program that suits it.
+        in_transformers: whether `transformers` opens the folder, unless it holds a tagger over features.
     """
 
     title: str = "BERT"
@@ -103,6 +104,7 @@ class ModelCard:
     measured: list = dataclasses.field(default_factory=list)
     measured_how: str = ""
     use: str = ""
+    in_transformers: bool = True
 
 
 def write_card(folder, card, config, fields, parameters, lower_case):
@@ -146,7 +148,7 @@ def _header(card, architecture):
     datasets = sorted({scores.dataset for scores in card.measured if scores.dataset})
     header = {
         "language": card.language,
-        "library_name": None if architecture == _TAGGER else "transformers",
+        "library_name": "transformers" if card.in_transformers and architecture != _TAGGER else None,
         "tags": ["bert", "keras-bert"],
         "base_model": card.base,
         "pipeline_tag": pipeline,
@@ -222,7 +224,7 @@ def _scores(card):
 
 
 def _use(card, architecture):
-    if architecture != _TAGGER:
+    if card.in_transformers and architecture != _TAGGER:
         yield "## Use in transformers"
         yield (
             "```python\n"

@@ -81,6 +81,8 @@ def test_converting_keeps_the_card_that_is_there_and_else_says_where_it_is_from(
     convert_folder(open_model_folder(first), "huggingface", again, VOCABULARY)
     assert read(again) == read(first)
     convert_folder(open_model_folder(first), "google", google, VOCABULARY)
+    header, text = read(google)
+    assert "library_name" not in header and "transformers" not in text and "converted without loss" in text
     convert_folder(open_model_folder(google, lower_case=True), "huggingface", back, VOCABULARY)
     header, text = read(back)
     assert "base_model" not in header and "The weights of `google`, converted without loss." in text
