@@ -101,8 +101,6 @@ def test_a_kind_of_task(kind, bert, tmp_path):
     again = json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"][metric]
     assert again * scale == pytest.approx(best, abs=1e-6)
 
-    if kind == "pos":  # A tagger as well, of files in another form.
-        return
     output, by_loop, by_export = tmp_path / "answers", tmp_path / "by_loop", tmp_path / "by_export"
     give("predict", "--model", run, "--input", dev, "--output", output)
     give("export", "--model", run, "--output", tmp_path / "served", "--n-best", "20")

@@ -89,8 +89,8 @@ def test_killed_at_any_instant(tmp_path):
         return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     kills = went_on = 0
-    # Kills before the first shard, and then after 1 and 8 more files, a random part of a write later.
-    for files_more in (0, 1, 8):
+    # Kills before the first shard, and then after 1, 6 and 11 more files, a random part of a write later.
+    for files_more in (0, 1, 6, 11):
         process = start("killed")
         before = count_files(tmp_path / "killed.partial")
         deadline = time.monotonic() + 120
@@ -107,7 +107,7 @@ def test_killed_at_any_instant(tmp_path):
         assert not (tmp_path / "killed").exists() and not is_prepared(tmp_path / "killed.partial")
         assert psutil.wait_procs(workers, timeout=60)[1] == []
         went_on += "Going on in killed.partial" in process.stdout.read()
-    assert kills == 3 and went_on
+    assert kills == 4 and went_on
     last = start("killed")
     output = last.communicate()[0]
     assert last.returncode == 0, output

@@ -337,12 +337,12 @@ def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypa
 
     from keras_bert.tasks import finetuning_runs
 
-    grid = {"batch_size": (8,), "learning_rate": (5e-3, 1e-9), "epochs": (1.0,)}
+    grid = {"batch_size": (8, 16), "learning_rate": (5e-3, 1e-9), "epochs": (1.0,)}
     monkeypatch.setattr(finetuning_runs, "GRID", grid)
     path = tmp_path / "sweep"
     found = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).sweep(str(path))
     scores = [results["splits"]["dev"]["accuracy"] for _, results in found]
-    assert len(found) == 2 and scores == sorted(scores, reverse=True)
+    assert len(found) == 4 and scores == sorted(scores, reverse=True)
     sessions = {}
     for file in path.glob("*/tensorboard/validation/events*"):
         for event in tf.compat.v1.train.summary_iterator(str(file)):
@@ -352,5 +352,5 @@ def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypa
                     sessions[file.parts[-4]] = {
                         name: item.number_value for name, item in content.session_start_info.hparams.items()
                     }
-    assert len(sessions) == 2
+    assert len(sessions) == 4
     assert {item["learning_rate"] for item in sessions.values()} == {5e-3, 1e-9}
