@@ -8,7 +8,6 @@ from keras_bert.config.pooling import POOLINGS, check_embedding
 from keras_bert.errors import UserError
 from keras_bert.files import exists, is_remote
 from keras_bert.quiet import import_tensorflow
-from keras_bert.tasks.answer_files import PLAIN_FILE, check_output
 
 
 @click.command()
@@ -55,7 +54,6 @@ def embed(context, model, source, output, pooling, max_length, batch_tokens, low
     check_embedding(folder.config, pooling, max_length)
     if source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give one with a text a line, or - for what comes in.")
-    check_output(output, PLAIN_FILE)
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.models.loading import load
     from keras_bert.tasks.embedding import embed_file

@@ -11,7 +11,6 @@ from keras_bert.data.noise import noise as noise_of
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
-from keras_bert.tasks.answer_files import PLAIN_FILE, check_output
 
 
 @click.command()
@@ -39,8 +38,6 @@ def evaluate(context, model, split, noises, output, **data):
       python run.py evaluate --model runs/sst2
       python run.py evaluate --model runs/sst2 --data-dir glue --noise typo=0.3 --noise nospace
     """
-    if output:
-        check_output(output, PLAIN_FILE)
     disturbances = {"": None, **{setting: noise_of(setting) for setting in noises}}
     folder = open_model_folder(model)
     import_tensorflow(context.find_root().params["debug"])

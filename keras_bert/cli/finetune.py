@@ -9,9 +9,9 @@ from keras_bert import files, settings
 from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
 from keras_bert.cli.options import (
     casing_option,
-    chosen_init,
     folder_to_write,
     given,
+    recipe_init,
     run_options,
     run_settings,
     table_options,
@@ -84,7 +84,7 @@ def finetune(
         names = [name for name, of_glue in GLUE.items() if not of_glue.trained_by]
     else:
         names = (config or task,)
-    init = chosen_init(init, overrides, find_config("finetune", names[0])) or _newest()
+    init = init or overrides.get("init") or recipe_init(find_config("finetune", names[0])) or _newest()
     folder = open_model_folder(init, lower_case)
     flags = {
         **given(

@@ -23,8 +23,8 @@ _PAUSE = 0.1  # Seconds between two looks at the workers.
 def launch(context, workers, command):
     """Start several workers of one run on this machine, and stop all of them if one fails.
 
-    SIGTERM, SIGHUP and Ctrl-C are passed on once: the workers save a checkpoint and stop, and so does this command, with status
-    75. A second signal ends them at once.
+    SIGTERM, SIGHUP and Ctrl-C are passed on once: the workers save a checkpoint and stop, and so does this command, with
+    status 75. Another signal, a second later or more, ends them at once.
 
     Each worker gets its TF_CONFIG and a share of the GPUs in CUDA_VISIBLE_DEVICES. On several machines, set TF_CONFIG
     and start the command itself on each.
@@ -66,11 +66,11 @@ class Workers:
     def __init__(self, processes: list[subprocess.Popen], grace_seconds: float = GRACE_SECONDS):
         self._processes = processes
         self._grace_seconds = grace_seconds
-        self._asked_at = None
+        self._are_asked = False
 
     def stop(self, number: int) -> None:
-        """Passes a signal on: to save and stop, as its first one has it, and to leave at once, as a later one has it."""
-        self._asked_at = self._asked_at or time.monotonic()
+        """Passes a signal on: a first one asks to save and stop, a later one to leave at once."""
+        self._are_asked = True
         for process in self._running():
             process.send_signal(number)
 
@@ -85,7 +85,7 @@ class Workers:
             if failed is None:
                 failed = self._first_failure()
                 if failed is not None:
-                    if self._asked_at is None:
+                    if not self._are_asked:
                         self.stop(signal.SIGTERM)
                     deadline = time.monotonic() + self._grace_seconds
             elif time.monotonic() > deadline:

@@ -5,7 +5,8 @@ import click
 from keras_bert import settings
 from keras_bert.config.training import STRATEGIES
 from keras_bert.errors import UserError
-from keras_bert.files import is_file, is_folder
+from keras_bert.files import is_file
+from keras_bert.tasks.answer_files import PLAIN_FILE, check_output
 
 
 def folder_to_write(context, parameter, path):
@@ -16,9 +17,9 @@ def folder_to_write(context, parameter, path):
 
 
 def file_to_write(context, parameter, path):
-    """Callback of a parameter: a folder where a file is to be written is refused before anything is computed."""
-    if path and is_folder(path):
-        raise UserError(f"{path}: needs a file to write. Received: a folder. Name a file in it.")
+    """Callback of a parameter: what is no file to write is refused before anything is computed."""
+    if path:
+        check_output(path, PLAIN_FILE)
     return path
 
 
@@ -46,15 +47,9 @@ model_option = click.option(
 )
 
 
-def chosen_init(option, overrides, recipe_file):
-    """The MODEL of --init, else of `--set init=`, else of the recipe; None where none is given.
-
-    Args:
-        option: what --init was given.
-        overrides: `{key: value}` of --set.
-        recipe_file: the recipe.
-    """
-    return option or overrides.get("init") or settings.read_yaml(recipe_file).get("init")
+def recipe_init(recipe_file):
+    """The MODEL that a recipe itself begins from; None where it says none."""
+    return settings.read_yaml(recipe_file).get("init")
 
 
 _TABLE_OPTIONS = (

@@ -6,7 +6,7 @@ import click
 
 from keras_bert import settings
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, chosen_init, folder_to_write, given, run_options, run_settings
+from keras_bert.cli.options import casing_option, folder_to_write, given, recipe_init, run_options, run_settings
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
@@ -54,7 +54,7 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
         **given({"data.files": list(data) or None, "training.seed": seed}),
         **run_settings(**run),
     }
-    of_model = _of_model(chosen_init(init, overrides, recipe_file), lower_case)
+    of_model = _of_model(init_given or recipe_init(recipe_file), lower_case)
     if "init" in of_model and not init_given:
         of_model = _unless_said(of_model, recipe_file, lower_case)
     begun_from = given({"init": of_model.pop("init", None)})

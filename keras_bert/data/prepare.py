@@ -76,9 +76,8 @@ def prepare(
 
     Streams: memory is a few batches, one shard of each side and at most 32 bytes a document. The same documents in
     the same order give the same bytes, whatever the number of workers. The work is done in `folder.partial`, which
-    takes its name at the end; in a store, which would copy every file to rename it, in `folder`, where `vocab.txt` comes
-    last. What was killed goes on from its finished shards when it is started again with the same
-    arguments: the text is read again, but tokenised from there only. A single document is written to train;
+    takes its name at the end; in a store, which would copy every file to rename it, in `folder`, where `vocab.txt`
+    comes last. What was killed goes on from its finished shards when it is started again with the same arguments: the text is read again, but tokenised from there only. A single document is written to train;
     validation then is empty.
 
     Args:

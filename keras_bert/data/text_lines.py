@@ -46,17 +46,7 @@ def read_blocks(path, encoding="utf-8-sig"):
     Raises:
         Unreadable: as `read_lines`.
     """
-    decoder = codecs.getincrementaldecoder(encoding)()
-    line_ends = io.IncrementalNewlineDecoder(None, translate=True)  # Of one kind, to be counted.
-    complete = 0
-    for chunk in chain(_standard_input() if path == "-" else _chunks(path), [b""]):
-        if b"\0" in chunk:
-            raise Unreadable(_BINARY)
-        try:
-            text = decoder.decode(chunk, final=not chunk)
-        except UnicodeDecodeError as error:
-            raise Unreadable(_not_utf8(error), _line_of(error, complete)) from None
-        complete += line_ends.decode(text).count("\n")
+    for text, _ in _decoded(_standard_input() if path == "-" else _chunks(path), encoding):
         if text:
             yield text
 
@@ -93,8 +83,21 @@ def _standard_input():
 
 
 def _decoded_lines(chunks):
-    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8-sig")(), translate=True)
-    pending, complete = "", 0
+    pending = ""
+    for _, text in _decoded(chunks, "utf-8-sig"):
+        *lines, pending = (pending + text).split("\n")
+        yield from lines
+        if len(pending) > _LONGEST_LINE:
+            yield pending
+            pending = ""
+    if pending:
+        yield pending
+
+
+def _decoded(chunks, encoding):
+    """(text, the same with line ends of one kind) of each chunk and of the end. Raises `Unreadable`."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    line_ends, complete = io.IncrementalNewlineDecoder(None, translate=True), 0
     for chunk in chain(chunks, [b""]):
         if b"\0" in chunk:
             raise Unreadable(_BINARY)
@@ -102,14 +105,9 @@ def _decoded_lines(chunks):
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             raise Unreadable(_not_utf8(error), _line_of(error, complete)) from None
-        *lines, pending = (pending + text).split("\n")
-        yield from lines
-        complete += len(lines)
-        if len(pending) > _LONGEST_LINE:
-            yield pending
-            pending = ""
-    if pending:
-        yield pending
+        translated = line_ends.decode(text, final=not chunk)
+        yield text, translated
+        complete += translated.count("\n")
 
 
 def _line_of(error, complete):

@@ -13,8 +13,8 @@ def write_version(output, function, report=print):
     """Writes `output/<version>/`, one above the highest that is there, whole or not at all.
 
     Serving looks into the folder all the time and takes every name that is a number, so that the version is written
-    under another name beside it. In a store it gets its name file by file, saved_model.pb last; until then Serving finds
-    no model in it and looks again.
+    under another name beside it. In a store it gets its name file by file, saved_model.pb last; until then Serving
+    finds no model in it and looks again.
 
     Args:
         output: the model's folder, whose name is also the model's.

@@ -176,7 +176,7 @@ class Finetuning:
             checkpoint_device(self.strategy), agreement(self.strategy), model=self.model, optimizer=self.optimizer,
             **more,
         )  # fmt: skip
-        with failing_together(self.strategy):
+        with failing_together(agreement(self.strategy)):
             done = self.checkpoints.restore_newest(self.report)
             if done:
                 self.report(f"Going on from step {done}.")
@@ -259,7 +259,7 @@ class Finetuning:
         `began` is when the process did, by `time.perf_counter`. Returns the results; None where the chief has them.
         """
         problem = self.problem
-        with failing_together(self.strategy):
+        with failing_together(agreement(self.strategy)):
             best_step = self.checkpoints.restore_best(self.report)
         require_same(self.strategy, self.run.path, best_checkpoint=best_step)
         results = {

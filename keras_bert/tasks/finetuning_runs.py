@@ -16,8 +16,8 @@ from keras_bert.tasks.finetuning import Finetuning
 from keras_bert.tasks.frozen_features import require_one_process
 from keras_bert.tasks.model_cards import seeds_card
 from keras_bert.tasks.problems import open_problem
+from keras_bert.training.processes import agreement, by_chief, failing_together, process_number
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.processes import by_chief, failing_together, process_number
 from keras_bert.training.strategy import make_strategy
 
 # Paper, appendix A.3.
@@ -46,7 +46,7 @@ class FinetuningRuns:
         self.strategy = strategy or make_strategy(training.strategy, training.devices, training.tpu)
         self.is_chief = process_number(self.strategy) == 0
         self._report, self._command = report if self.is_chief else lambda line: None, command
-        with failing_together(self.strategy):
+        with failing_together(agreement(self.strategy)):
             self._open()
 
     def _open(self):
@@ -105,7 +105,6 @@ class FinetuningRuns:
 
         Returns: `[({setting: value}, results)]`, the best first.
         """
-        metric, split = self.problem.main_metric, self.problem.dev_splits[0]
         by_chief(self.strategy, lambda: self._write_grid(path))
         found = []
         for values in itertools.product(*GRID.values()):
@@ -113,10 +112,11 @@ class FinetuningRuns:
             name = "-".join(f"{key}-{value:g}" for key, value in point.items())
             self._report(f"{name}:")
             found.append((point, self.one(files.join(path, name), **point)))
-            by_chief(self.strategy, lambda: self._write_point(files.join(path, name), *found[-1]))
-        if not self.is_chief:
-            return None
-        return sorted(found, key=lambda pair: -pair[1]["splits"][split][metric])
+            by_chief(self.strategy, lambda: self._write_point(path, name, *found[-1]))
+        return sorted(found, key=lambda pair: -self._main_score(pair[1])) if self.is_chief else None
+
+    def _main_score(self, results):
+        return results["splits"][self.problem.dev_splits[0]][self.problem.main_metric]
 
     def _write_grid(self, path):
         metric, split = self.problem.main_metric, self.problem.dev_splits[0]
@@ -126,12 +126,11 @@ class FinetuningRuns:
                 metrics=[hparams.Metric(f"score/{metric}", display_name=f"{split} {metric}")],
             )
 
-    def _write_point(self, path, point, results):
-        metric, split = self.problem.main_metric, self.problem.dev_splits[0]
-        events = files.join(path, "tensorboard", "validation")
+    def _write_point(self, path, name, point, results):
+        events = files.join(path, name, "tensorboard", "validation")
         with as_os_errors(path), tf.summary.create_file_writer(events).as_default():
-            hparams.hparams(point, trial_id=path.rstrip("/").rpartition("/")[2])
-            tf.summary.scalar(f"score/{metric}", results["splits"][split][metric], results["steps"])
+            hparams.hparams(point, trial_id=name)
+            tf.summary.scalar(f"score/{self.problem.main_metric}", self._main_score(results), results["steps"])
 
 
 def summary(results):

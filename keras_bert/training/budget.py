@@ -62,8 +62,8 @@ class TimeBudget(tf.Module):
     Args:
         minutes: of the whole run.
         shares: each phase's share of it, summing to 1.
-        agree: function (number) -> its sum over all processes (see `processes.agreement`), and `processes` their number:
-            all go by their mean time.
+        agree: function (number) -> its sum over all processes (see `processes.agreement`), and `processes` their
+            number: all go by their mean time.
 
     Attributes:
         share: float32 variable, the share of the time that is over: what a schedule by time reads.

@@ -11,6 +11,7 @@ from keras_bert import files
 from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.errors import UserError
 from keras_bert.stores import as_os_errors
+from keras_bert.training.processes import failing_together
 
 _NAME = re.compile(r"step-(\d{9,})$")
 _STATE = "state.json"
@@ -62,15 +63,8 @@ class Checkpoints:
         Raises:
             UserError: it cannot be written (a full disk, …), here or by another process; the older ones are untouched.
         """
-        failure = None
-        try:
+        with failing_together(self._agree):
             self._write(step, score, unlogged)
-        except UserError as error:
-            failure = error
-        if self._agree(failure is not None):
-            raise failure or UserError(
-                f"The checkpoint of step {step} cannot be written by another process of the run."
-            )
 
     def _write(self, step, score, unlogged):
         if not self.is_writer:
@@ -105,8 +99,8 @@ class Checkpoints:
                 self._checkpoint.write(files.join(scratch, "checkpoint"), self._options)
         except OSError as error:
             raise UserError(
-                f"{tempfile.gettempdir()}: a process that writes no checkpoint of its own needs room for one here while "
-                f"step {step} is saved ({error.strerror or error}). Make room, or set TMPDIR."
+                f"{tempfile.gettempdir()}: a process that writes no checkpoint of its own needs room for one here "
+                f"while step {step} is saved ({error.strerror or error}). Make room, or set TMPDIR."
             ) from error
 
     def is_best(self, score):

@@ -34,11 +34,6 @@ def process_count(strategy: tf.distribute.Strategy) -> int:
     return len(tf_config_workers()) if is_multiworker(strategy) else 1
 
 
-def wait_for_all(strategy: tf.distribute.Strategy) -> None:
-    """Returns when every process of the run has called it."""
-    agreement(strategy)(0.0)
-
-
 def agreement(strategy: tf.distribute.Strategy) -> Callable[[float], float]:
     """Function (number) -> its sum over all processes of the run: `float` where there is one."""
     if not is_multiworker(strategy):
@@ -61,21 +56,21 @@ def _sum_over_processes(strategy, values):
 
 
 @contextlib.contextmanager
-def failing_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
+def failing_together(agree: Callable[[float], float]) -> Iterator[None]:
     """A block that ends in all processes or in none: where one fails, the others do not wait for it without end.
 
-    Nothing in the block may wait for another process.
+    Args:
+        agree: what `agreement` gives.
 
     Raises:
         UserError: another process failed; that one raises its own error.
     """
-    together = agreement(strategy)
     try:
         yield
     except Exception:
-        together(1.0)
+        agree(1.0)
         raise
-    if together(0.0):
+    if agree(0.0):
         raise UserError("Another process of this run failed; its own message says why.")
 
 
@@ -85,7 +80,7 @@ def by_chief(strategy: tf.distribute.Strategy, function: Callable[[], Result]) -
     Raises:
         UserError: in the others, where it fails in the chief.
     """
-    with failing_together(strategy):
+    with failing_together(agreement(strategy)):
         return function() if process_number(strategy) == 0 else None
 
 

@@ -1,11 +1,14 @@
 """Small models and batches that the tests share."""
 
+import keras
 import numpy as np
 
 from keras_bert.checkpoints.names import model_variables
 from keras_bert.config.bert import BertConfig
+from keras_bert.config.training import OptimizerConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.training.optimizer import make_optimizer
 
 # As many rows as `tiny_config` has.
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(55))])
@@ -66,3 +69,13 @@ def random_model():
     model = BertForPreTraining(without_dropout())
     random_weights(model)
     return model
+
+
+def model_and_optimizer(strategy, config, steps):
+    """A pretraining model, always of the same values, and an optimiser for so many steps."""
+    keras.utils.set_random_seed(0)
+    with strategy.scope():
+        model = BertForPreTraining(config)
+        optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-2, warmup_steps=3), steps)
+        optimizer.build(model.trainable_variables)
+    return model, optimizer

@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from finetuning import finetune_config, write_reviews, write_tiny_bert
+from finetuning import finetune_config, write_reviews
 
 from keras_bert import files
 from keras_bert.errors import RunStopped, UserError
@@ -22,11 +22,6 @@ class Killed(BaseException):
 
 def quiet(line):
     pass
-
-
-@pytest.fixture(scope="module")
-def init(tmp_path_factory):
-    return write_tiny_bert(tmp_path_factory.mktemp("bert") / "model")
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,12 @@
 """A checkpoint made on one replica restores on two and back, and nothing that follows changes by it."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny import pretraining_batch, without_dropout
+from tiny import model_and_optimizer, pretraining_batch, without_dropout
 
-from keras_bert.config.training import OptimizerConfig
-from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.training.checkpoints import Checkpoints
-from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.step import Step
 
 STEPS = 10
@@ -19,11 +15,7 @@ STEPS = 10
 def go_on(strategy, folder, until):
     """Trains from the newest checkpoint in `folder` to step `until`, saves, and returns weights and moments."""
     config = without_dropout(num_hidden_layers=1)
-    keras.utils.set_random_seed(0)
-    with strategy.scope():
-        model = BertForPreTraining(config)
-        optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-2, warmup_steps=3), STEPS)
-        optimizer.build(model.trainable_variables)
+    model, optimizer = model_and_optimizer(strategy, config, STEPS)
     checkpoints = Checkpoints(folder, 1, model=model, optimizer=optimizer)
     done = checkpoints.restore_newest(pytest.fail)
     step = Step(strategy, model, PretrainingObjective(4), optimizer, clip_norm=0.5)

@@ -61,7 +61,7 @@ def test_where_another_fails_this_one_does_not_wait(strategy, other_failed):
 
 
 def test_ones_own_error_is_told(strategy, other_failed):
-    with pytest.raises(ValueError, match="mine"), failing_together(strategy):
+    with pytest.raises(ValueError, match="mine"), failing_together(processes.agreement(strategy)):
         raise ValueError("mine")
 
 

@@ -1,6 +1,5 @@
 """Checkpoints of variables on another machine are written and read by this one."""
 
-import socket
 import subprocess
 import sys
 import types
@@ -8,6 +7,7 @@ import types
 import pytest
 import tensorflow as tf
 
+from keras_bert.cli.launch import free_ports
 from keras_bert.training.strategy import checkpoint_device
 
 HOST = """
@@ -46,9 +46,7 @@ def test_this_host_writes_for_a_remote_tpu_and_for_nothing_else(mirrored_strateg
 @pytest.mark.slow
 def test_variables_elsewhere_are_written_into_this_process():
     """`ram://` is the memory of one process: what the other one wrote there would not be seen here."""
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{opened.getsockname()[1]}"
+    address = f"127.0.0.1:{free_ports(1)[0]}"
     host = subprocess.Popen([sys.executable, "-c", HOST, address], stderr=subprocess.DEVNULL)
     try:
         arguments = [sys.executable, "-c", CLIENT, address]

@@ -1,16 +1,13 @@
 """One step of training: equal on one device and two, compiled or not, and the same when done again."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny import pretraining_batch, tiny_config, without_dropout
+from tiny import model_and_optimizer, pretraining_batch, tiny_config, without_dropout
 
-from keras_bert.config.training import OptimizerConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.training.metrics import MetricSums, Throughput
-from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.step import Step
 
 STEPS = 10
@@ -18,11 +15,7 @@ CONFIG = without_dropout(num_hidden_layers=1)
 
 
 def make_step(strategy, config, jit_compile=False, clip_norm=0.5, seed=1, accumulation=1):
-    keras.utils.set_random_seed(0)
-    with strategy.scope():
-        model = BertForPreTraining(config)
-        optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-2, warmup_steps=3), STEPS)
-        optimizer.build(model.trainable_variables)
+    model, optimizer = model_and_optimizer(strategy, config, STEPS)
     return Step(strategy, model, PretrainingObjective(4), optimizer, clip_norm, seed, jit_compile, accumulation)
 
 

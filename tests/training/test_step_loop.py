@@ -1,19 +1,15 @@
 """Many steps in one call: the same numbers as one call a step, and settings that do not fit are refused."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny import pretraining_batch, tiny_config
+from tiny import model_and_optimizer, pretraining_batch, tiny_config
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.config.training import OptimizerConfig
 from keras_bert.errors import UserError
-from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.training.metrics import MetricSums, Throughput
-from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.step import Step
 from keras_bert.training.step_loop import taking, trainer
 
@@ -26,11 +22,7 @@ STEPS = 7
 def train(strategy, steps_per_loop, widths, jit_compile, accumulation):
     """`STEPS` steps on batches whose widths alternate: (logged figures, gradient norms and rates, all variables)."""
     config = tiny_config(num_hidden_layers=1)
-    keras.utils.set_random_seed(0)
-    with strategy.scope():
-        model = BertForPreTraining(config)
-        optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-2, warmup_steps=3), STEPS)
-        optimizer.build(model.trainable_variables)
+    model, optimizer = model_and_optimizer(strategy, config, STEPS)
     step = Step(strategy, model, PretrainingObjective(4), optimizer, 0.5, 1, jit_compile, accumulation)
     batches = [pretraining_batch(config, batch=4, seq=widths[n % len(widths)], seed=n) for n in range(STEPS)]
     several = len(widths) > 1

@@ -128,7 +128,7 @@ class Pretraining:
             return open_readers(config, self.run.data, self.report, self.worker)
 
         made = by_chief(self.strategy, readers)  # The others then find what was not there yet.
-        with failing_together(self.strategy):
+        with failing_together(agreement(self.strategy)):
             self.readers = made or readers()
         self.tokenizer = self.readers.tokenizer
         vocabulary = self.tokenizer.vocabulary
@@ -175,7 +175,7 @@ class Pretraining:
             checkpoint_device(self.strategy), agreement(self.strategy), model=self.model, optimizer=self.optimizer,
             **clock,
         )  # fmt: skip
-        with failing_together(self.strategy):
+        with failing_together(agreement(self.strategy)):
             done = self.checkpoints.restore_newest(self.report)
             if done:
                 self.report(f"Going on from step {done}.")
