@@ -14,6 +14,7 @@ PRECISIONS = ("float32", "bfloat16")
 class OptimizerConfig:
     """Adam with decoupled weight decay, linear warm-up, and by default linear decay (paper, appendix A.2).
 
+    The rate falls over the last `decay_share` of what follows the warm-up, and stays at its peak before.
     `clip_norm` bounds the norm over all gradients together, after their reduction over replicas.
     """
 
@@ -21,6 +22,7 @@ class OptimizerConfig:
     warmup_steps: int = 10_000
     schedule: str = "linear"
     polynomial_power: float = 2.0
+    decay_share: float = 1.0
     weight_decay: float = 0.01
     beta_1: float = 0.9
     beta_2: float = 0.999
@@ -30,6 +32,7 @@ class OptimizerConfig:
     def __post_init__(self):
         require_positive(self, "learning_rate", "polynomial_power", "epsilon", "clip_norm")
         require(self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}", self.schedule)
+        require(0.0 < self.decay_share <= 1.0, "decay_share", "a share above 0, to 1", self.decay_share)
         require(self.warmup_steps >= 0, "warmup_steps", "0 or more", self.warmup_steps)
         require(self.weight_decay >= 0, "weight_decay", "0 or more", self.weight_decay)
         for key in ("beta_1", "beta_2"):

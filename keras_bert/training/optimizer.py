@@ -68,7 +68,7 @@ def make_optimizer(settings, total_steps, share=None, warmup_share=0.0):
 
     `share` is the variable of a `training.budget.TimeBudget`, `warmup_share` as in `TimedWarmupDecay`.
     """
-    shape = settings.schedule, settings.polynomial_power
+    shape = settings.schedule, settings.polynomial_power, settings.decay_share
     if share is None:
         schedule = WarmupDecay(settings.learning_rate, settings.warmup_steps, total_steps, *shape)
     else:

@@ -26,19 +26,24 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         total_steps: steps of the run.
         decay: `linear` (the paper's), `cosine`, `polynomial` or `constant`.
         power: of the polynomial.
+        decay_share: share of the steps after the warm-up, the last ones, over which the rate falls; above 0, to 1.
     """
 
-    def __init__(self, peak, warmup_steps, total_steps, decay="linear", power=2.0):
+    def __init__(self, peak, warmup_steps, total_steps, decay="linear", power=2.0, decay_share=1.0):
         super().__init__()
         self.peak = peak
         self.warmup_steps = warmup_steps
         self.total_steps = total_steps
         self.decay = decay
         self.power = power
+        self.decay_share = decay_share
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        return self.peak * self.share_risen(step) * DECAYS[self.decay](self.share_done(step), self.power)
+        fallen = self.share_done(step)
+        if self.decay_share < 1.0:
+            fallen = ops.maximum(1.0 - (1.0 - fallen) / self.decay_share, 0.0)
+        return self.peak * self.share_risen(step) * DECAYS[self.decay](fallen, self.power)
 
     def share_risen(self, step):
         """How far `step` (float32) is on the way up, above 0 to 1."""
@@ -55,6 +60,7 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
             "total_steps": self.total_steps,
             "decay": self.decay,
             "power": self.power,
+            "decay_share": self.decay_share,
         }
 
 
@@ -66,12 +72,12 @@ class TimedWarmupDecay(WarmupDecay):
 
     Args:
         share: float32 scalar variable, the share of the run's time that is over; see `training.budget.TimeBudget`.
-        peak, warmup_steps, decay, power: as in `WarmupDecay`.
+        peak, warmup_steps, decay, power, decay_share: as in `WarmupDecay`.
         warmup_share: of the run's time, 0 to below 1.
     """
 
-    def __init__(self, share, peak, warmup_steps, warmup_share=0.0, decay="linear", power=2.0):
-        super().__init__(peak, warmup_steps, 0, decay, power)
+    def __init__(self, share, peak, warmup_steps, warmup_share=0.0, decay="linear", power=2.0, decay_share=1.0):
+        super().__init__(peak, warmup_steps, 0, decay, power, decay_share)
         self.share = share
         self.warmup_share = warmup_share
 

@@ -80,6 +80,13 @@ def test_by_the_clock_it_rises_no_faster_than_by_steps_and_falls_over_the_rest(w
     assert float(schedule(step)) == pytest.approx(expected)
 
 
+def test_the_rate_stays_at_its_peak_until_the_share_in_which_it_falls():
+    received = rates(13, peak=2.0, warmup_steps=2, total_steps=12, decay_share=0.4)
+    assert received == [1.0, 2.0, *[2.0] * 7, 1.5, 1.0, 0.5, 0.0]
+    timed = TimedWarmupDecay(keras.Variable(0.8), peak=1.0, warmup_steps=1, decay_share=0.4)
+    assert float(timed(50)) == pytest.approx(0.5)
+
+
 def test_every_schedule_of_the_recipe_exists():
     assert set(SCHEDULES) == set(DECAYS)
 
