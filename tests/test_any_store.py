@@ -28,7 +28,7 @@ RECIPE = {
     "training": {"steps": 4, "log_every": 1, "evaluate_every": 2, "checkpoint_every": 2, "evaluation_examples": 4},
 }  # fmt: skip
 TEXT = "".join(f"The {word} sees {number} birds. They were {word}s.\n\n" for number in range(40) for word in "ab")
-OF_TIME = {"examples_per_second", "tokens_per_second", "data_wait_fraction", "flops_utilization"}
+OF_TIME = {"cpu_seconds", "examples_per_second", "tokens_per_second", "data_wait_fraction", "flops_utilization"}
 
 
 def invoke(*arguments, status=0):

@@ -89,7 +89,7 @@ def _at(values, index):
 
 
 class Throughput:
-    """Examples and tokens a second, and the share of the time in which nothing ran because the data were not there.
+    """Examples and tokens a second, the time that cost, and the share of it in which nothing ran for want of data.
 
     Accelerators compute a step after the call has returned. While they do, asking for the next batch costs nothing,
     so a wait counts from the end of the step before it, which another thread sees. The waits inside a `StepLoop` are
@@ -102,8 +102,8 @@ class Throughput:
         self._reset()
 
     def _reset(self):
-        self._began = time.perf_counter()
-        self._paused = 0.0
+        self._began, self._cpu_began = time.perf_counter(), time.process_time()
+        self._paused = self._cpu_paused = 0.0
         self._waits, self._seen = [], []
 
     @contextlib.contextmanager
@@ -118,16 +118,17 @@ class Throughput:
         """Around what is neither training nor waiting: validation and checkpoints."""
         if self._step_end:  # What still runs is training.
             self._step_end.result()
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.process_time()
         yield
         self._paused += time.perf_counter() - began
+        self._cpu_paused += time.process_time() - cpu_began
 
     def add(self, result):
         self._seen.append(result)
         self._step_end = self._watch.submit(_time_when_known, result["grad_norm"])
 
     def take(self):
-        """The figures since the last call."""
+        """The figures since the last call; `cpu_seconds` are this process's own, over all cores."""
         # Reading the counts waits for the steps still running, so it comes before the clock is read.
         steps = [step for result in self._seen for step in each_step(result)]
         examples = sum(int(step["examples"]) for step in steps)
@@ -136,7 +137,12 @@ class Throughput:
         waited = sum(
             max(end - max(began, step_end.result() if step_end else began), 0.0) for began, end, step_end in self._waits
         )
-        figures = {"examples_per_second": examples / elapsed, "tokens_per_second": tokens / elapsed}
+        cpu_seconds = time.process_time() - self._cpu_began - self._cpu_paused
+        figures = {
+            "cpu_seconds": cpu_seconds,
+            "examples_per_second": examples / elapsed,
+            "tokens_per_second": tokens / elapsed,
+        }
         if not any("steps" in result for result in self._seen):
             figures["data_wait_fraction"] = waited / elapsed
         self._reset()

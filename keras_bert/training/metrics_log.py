@@ -16,6 +16,7 @@ _SECONDS_BETWEEN_UPLOADS = 30.0
 _SECTIONS = {
     "learning_rate": "optimizer",
     "grad_norm": "optimizer",
+    "cpu_seconds": "speed",
     "examples_per_second": "speed",
     "tokens_per_second": "speed",
     "data_wait_fraction": "speed",

@@ -16,7 +16,7 @@ MODEL = {
     "intermediate_size": 64,
     "max_position_embeddings": 48,
 }
-CLOCKED = {"examples_per_second", "tokens_per_second", "data_wait_fraction", "flops_utilization"}
+CLOCKED = {"cpu_seconds", "examples_per_second", "tokens_per_second", "data_wait_fraction", "flops_utilization"}
 
 
 def recipe(corpus, **overrides):

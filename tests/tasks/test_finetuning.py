@@ -19,7 +19,7 @@ from keras_bert.tasks.finetuning_runs import FinetuningRuns
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 
-CLOCKED = {"examples_per_second", "tokens_per_second", "data_wait_fraction"}
+CLOCKED = {"cpu_seconds", "examples_per_second", "tokens_per_second", "data_wait_fraction"}
 
 
 def quiet(line):

@@ -142,6 +142,7 @@ def test_figures_go_on_from_totals_as_without_a_break():
 def test_throughput_leaves_pauses_out_and_sees_the_wait(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("time.process_time", lambda: 2.0 * now[0])
     throughput = Throughput()
     with throughput.waiting():
         now[0] += 1.0
@@ -149,4 +150,6 @@ def test_throughput_leaves_pauses_out_and_sees_the_wait(monkeypatch):
     with throughput.paused():
         now[0] += 10.0
     throughput.add({"examples": 8, "tokens": 100, "grad_norm": 1.0})
-    assert throughput.take() == {"examples_per_second": 2.0, "tokens_per_second": 25.0, "data_wait_fraction": 0.25}
+    assert throughput.take() == {
+        "cpu_seconds": 8.0, "examples_per_second": 2.0, "tokens_per_second": 25.0, "data_wait_fraction": 0.25
+    }  # fmt: skip
