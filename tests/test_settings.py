@@ -9,6 +9,7 @@ import yaml
 
 from keras_bert import settings
 from keras_bert.config.bert import BertConfig
+from keras_bert.config.initialization import NAMED
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import configs_folder, find_config
 from keras_bert.errors import UserError
@@ -121,9 +122,10 @@ def test_bert_base_is_the_papers():
     assert [(p.share, p.sequence_length, p.batch_size) for p in config.phases] == [(0.9, 128, 256), (0.1, 512, 256)]
     assert config.model == BertConfig()
     assert dataclasses.asdict(config.optimizer) == {
-        "learning_rate": 1e-4, "warmup_steps": 10_000, "schedule": "linear", "polynomial_power": 2.0, "weight_decay": 0.01, "beta_1": 0.9, "beta_2": 0.999,
-        "epsilon": 1e-6, "clip_norm": 1.0,
+        "learning_rate": 1e-4, "warmup_steps": 10_000, "schedule": "linear", "polynomial_power": 2.0,
+        "decay_share": 1.0, "weight_decay": 0.01, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6, "clip_norm": 1.0,
     }  # fmt: skip
+    assert config.initialization == NAMED["paper"]
 
 
 def test_model_configs_are_read_from_json_and_yaml_alike(tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from keras_bert import settings
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.checks import require, require_positive, require_share
+from keras_bert.config.initialization import InitializationConfig, named_initialization
 from keras_bert.config.recipes import extended_model
 from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends
 from keras_bert.errors import UserError
@@ -71,16 +72,20 @@ class ObjectiveConfig:
 
 @dataclass
 class MaskingConfig:
-    """Which positions the masked LM predicts and what stands there (paper, section 3.1, task 1)."""
+    """Which positions the masked LM predicts and what stands there (paper, section 3.1, task 1).
+
+    Validation masks `validation_share`, so that runs which differ in `share` are measured on the same questions.
+    """
 
     share: float = 0.15
+    validation_share: float = 0.15
     mask_token_share: float = 0.8
     random_token_share: float = 0.1
     whole_word: bool = False
     refresh: str = "epoch"
 
     def __post_init__(self):
-        for key in ("share", "mask_token_share", "random_token_share"):
+        for key in ("share", "validation_share", "mask_token_share", "random_token_share"):
             require_share(key, getattr(self, key))
         require(
             self.mask_token_share + self.random_token_share <= 1.0,
@@ -93,17 +98,23 @@ class MaskingConfig:
 
 @dataclass
 class PhaseConfig:
-    """A stretch of one run with its own length: `share` of all steps at `sequence_length` tokens."""
+    """A stretch of one run with its own length: `share` of all steps at `sequence_length` tokens.
+
+    `masking_share` is what it masks in place of `masking.share`.
+    """
 
     share: float = 1.0
     sequence_length: int = 128
     batch_size: int = 256
     max_predictions_per_seq: int = 20
+    masking_share: float | None = None
 
     def __post_init__(self):
         require_share("share", self.share)
         require(self.sequence_length >= 8, "sequence_length", "at least 8", self.sequence_length)
         require_positive(self, "batch_size")
+        if self.masking_share is not None:
+            require_share("masking_share", self.masking_share)
         require(
             0 < self.max_predictions_per_seq <= self.sequence_length,
             "max_predictions_per_seq",
@@ -117,12 +128,13 @@ class PretrainConfig:
     """One pretraining experiment, whole.
 
     `init` is a model whose weights are gone on from (its architecture is then `model`, its vocabulary the default);
-    `examples` are sentences with [MASK] that the trained model fills in.
+    without it the weights begin as `initialization` says. `examples` are sentences with [MASK] that the trained model fills in.
     """
 
     name: str = "pretrain"
     init: str | None = None
     model: BertConfig = field(default_factory=BertConfig)
+    initialization: InitializationConfig = field(default_factory=InitializationConfig)
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     data: DataConfig = field(default_factory=DataConfig)
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
@@ -188,7 +200,8 @@ class PretrainConfig:
         """Reads a recipe; `overrides` (`{"section.key": value}`) win over it.
 
         The recipe's `model` is the name of a file in configs/models (or its path), or a
-        mapping of `BertConfig` fields in which `extends` may name such a file.
+        mapping of `BertConfig` fields in which `extends` may name such a file. Its `initialization` is
+        one of `config.initialization.NAMED`, or a mapping of `InitializationConfig` fields.
         """
         values = settings.read_yaml(path)
         values.setdefault("name", os.path.splitext(os.path.basename(os.fspath(path)))[0])
@@ -201,4 +214,7 @@ class PretrainConfig:
         model = overrides.pop("model", values.get("model"))
         if model is not None:
             values["model"] = extended_model(model, folder)
+        initialization = overrides.pop("initialization", values.get("initialization"))
+        if initialization is not None:
+            values["initialization"] = named_initialization(initialization)
         return settings.from_mapping(cls, settings.apply_overrides(cls, values, overrides))

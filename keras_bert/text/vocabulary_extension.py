@@ -1,6 +1,7 @@
 """Giving a vocabulary the words of a new domain, all other ids unchanged."""
 
 from keras_bert.errors import UserError
+from keras_bert.text.tokenizer_json import CONTINUATION
 from keras_bert.text.vocabulary import MAX_PIECE_BYTES, Vocabulary, is_unused
 from keras_bert.text.word_counts import count_words
 
@@ -48,3 +49,23 @@ def extend_vocabulary(vocabulary, texts, lower_case=True, source="vocabulary"):
     for row, (word, _) in zip(slots, added):
         tokens[row] = word
     return Vocabulary(tokens, source), added
+
+
+def cut_before(vocabulary, tokenizer):
+    """How an older vocabulary cuts the words that a new one has in other rows, or for the first time.
+
+    Args:
+        vocabulary: the new `Vocabulary`.
+        tokenizer: the `WordPieceTokenizer` of the older one.
+
+    Returns: `{row of the new: list of rows of the older}`, without rows that hold what they held, and without pieces
+        that the older knows nothing of.
+    """
+    old = tokenizer.vocabulary
+    rows = [row for row, token in enumerate(vocabulary.tokens) if row >= len(old) or token != old.tokens[row]]
+    cut = {row: [old.ids[vocabulary.tokens[row]]] for row in rows if vocabulary.tokens[row] in old.ids}
+    new = [row for row in rows if row not in cut and not vocabulary.tokens[row].startswith(CONTINUATION)]
+    if new:
+        pieces = tokenizer([vocabulary.tokens[row] for row in new]).to_list()
+        cut |= {row: ids for row, ids in zip(new, pieces) if ids and old.unk_id not in ids}
+    return cut

@@ -22,7 +22,7 @@ MAY_DIFFER = (
 MAY_GROW = ("training.steps", "training.minutes", "training.epochs")
 
 # What the vocabulary and the shards in a run's folder are made from.
-DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size", "init")
+DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size.", "init.")
 
 
 class RunFolder:
@@ -123,7 +123,7 @@ class RunFolder:
             ]
             if not self.has_begun():
                 # A start that failed before anything was learned binds nobody.
-                if any(key.startswith(DATA_SETTINGS) for key, _, _ in different):
+                if any(f"{key}.".startswith(DATA_SETTINGS) for key, _, _ in different):
                     files.remove_folder(self.data)
             elif refused:
                 shown = "; ".join(f"{key}: {before!r} there, {after!r} now" for key, before, after in refused)

@@ -3,7 +3,7 @@ import pytest
 from keras_bert.errors import UserError
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from keras_bert.text.vocabulary_extension import extend_vocabulary
+from keras_bert.text.vocabulary_extension import cut_before, extend_vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 
 # As in Google's files: the slots stand before and between the special tokens.
@@ -51,3 +51,18 @@ def test_a_learned_vocabulary_keeps_slots_and_takes_words():
     assert vocabulary.tokens[:9] == [*SPECIAL_TOKENS, "[unused0]", "[unused1]", "[unused2]", vocabulary.tokens[8]]
     assert vocabulary.pad_id == 0 and len(vocabulary.tokens[8]) == 1
     assert extend_vocabulary(vocabulary, ["kite kite"])[0].ids["kite"] == 5
+
+
+def test_new_words_are_known_by_the_pieces_that_they_were_cut_into():
+    """Nothing is known of a piece inside words, nor of a word that was [UNK]; one that only moved is itself."""
+    tokens = list(BASE.tokens)
+    tokens[1], tokens[2], tokens[8], tokens[-1] = "court", "tort", "##tion", "cou"
+    tokens[BASE.ids["the"]], tokens[BASE.ids["co"]] = "co", "the"
+    ids = BASE.ids
+    assert cut_before(Vocabulary(tokens), WordPieceTokenizer(BASE)) == {
+        1: [ids["co"], ids["##u"], ids["##rt"]],
+        len(BASE) - 1: [ids["co"], ids["##u"]],
+        ids["the"]: [ids["co"]],
+        ids["co"]: [ids["the"]],
+    }
+    assert cut_before(BASE, WordPieceTokenizer(BASE)) == {}

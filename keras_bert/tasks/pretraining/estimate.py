@@ -49,7 +49,10 @@ class PhaseEstimate:
 
 @dataclasses.dataclass
 class Estimate:
-    """A whole run. `seconds` is training with validation and checkpoints; `memory` is in bytes, None where unknown."""
+    """A whole run. `seconds` is training with validation and checkpoints; `memory` is in bytes, None where unknown.
+
+    `seconds_before` is what the weights took to begin.
+    """
 
     parameters: int
     phases: list
@@ -58,6 +61,7 @@ class Estimate:
     seconds: float
     parameter_memory: int
     memory: int | None
+    seconds_before: float
 
     def lines(self):
         """The estimate as people read it."""
@@ -73,6 +77,8 @@ class Estimate:
             f"Parameters: {self.parameters:,}. Memory: {self.parameter_memory / 2**30:.2f} GiB for weights, "
             f"gradients and Adam's moments{memory}."
         )
+        if self.seconds_before >= 1.0:
+            yield f"Before the first step, once: {duration(self.seconds_before)} for the first values of the weights."
         yield (
             f"In all, with {self.evaluations:.0f} validations and {self.checkpoints:,} checkpoints: "
             f"{sum(phase.tokens for phase in self.phases):,.0f} tokens, {duration(self.seconds)}."
@@ -82,6 +88,9 @@ class Estimate:
 def estimate(pretraining):
     """The `Estimate` of a built `Pretraining`; its weights are changed by the timed steps and not kept."""
     config, training = pretraining.config, pretraining.config.training
+    began = time.perf_counter()
+    pretraining.begin()
+    seconds_before = time.perf_counter() - began
     timings = [time_phase(pretraining, phase) for phase in range(len(config.phases))]
     save_seconds = time_checkpoint(pretraining)
     steps = _steps(config, timings, save_seconds)
@@ -97,8 +106,9 @@ def estimate(pretraining):
     )
     parameters = pretraining.model.count_params()
     return Estimate(
-        parameters, phases, evaluations, checkpoints, seconds, parameters * _BYTES_A_PARAMETER, _memory_in_use()
-    )
+        parameters, phases, evaluations, checkpoints, seconds, parameters * _BYTES_A_PARAMETER, _memory_in_use(),
+        seconds_before,
+    )  # fmt: skip
 
 
 @dataclasses.dataclass

@@ -1,6 +1,8 @@
 """Where the batches of a pretraining run come from: shards, or text as it is."""
 
 import dataclasses
+import functools
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from keras_bert.data.raw_lines import RawLines
 from keras_bert.data.reader import ShardReader
 from keras_bert.data.shards import ShardSet
 from keras_bert.data.text_reader import TextReader
+from keras_bert.data.token_sample import sample_of_lines, sample_of_shards
 from keras_bert.tasks.pretraining.data import prepare_run_data, shards_folder
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizer import WordPieceTokenizer
@@ -26,12 +29,14 @@ class PretrainingReaders:
         tokenizer: the run's `WordPieceTokenizer`.
         training, validation: lists of readers, one a phase.
         unigram_nats: float32 [vocab], -log p of each token in the training text; None where it was not counted.
+        sample: function (tokens) -> iterator of arrays of ids [n], so many in all at the most, of the training text.
     """
 
     tokenizer: WordPieceTokenizer
     training: list
     validation: list
     unigram_nats: np.ndarray | None
+    sample: Callable[[int], Iterator[np.ndarray]]
 
 
 def open_readers(config, folder, report, worker=0):
@@ -64,9 +69,10 @@ def _shard_readers(config, folder, report, worker):
 
     return PretrainingReaders(
         tokenizer,
-        [reader(training, phase, config.training.seed, config.masking) for phase in config.phases],
-        [reader(validation, phase, VALIDATION_SEED, _fixed(config.masking)) for phase in config.phases],
+        [reader(training, phase, config.training.seed, _of_phase(config.masking, phase)) for phase in config.phases],
+        [reader(validation, phase, VALIDATION_SEED, _of_validation(config.masking)) for phase in config.phases],
         _unigram_nats(training),
+        functools.partial(sample_of_shards, training),
     )
 
 
@@ -81,14 +87,19 @@ def _text_readers(config, folder, report):
 
     return PretrainingReaders(
         tokenizer,
-        [reader(phase, config.training.seed, config.masking, False) for phase in config.phases],
-        [reader(phase, VALIDATION_SEED, _fixed(config.masking), True) for phase in config.phases],
+        [reader(phase, config.training.seed, _of_phase(config.masking, phase), False) for phase in config.phases],
+        [reader(phase, VALIDATION_SEED, _of_validation(config.masking), True) for phase in config.phases],
         None,
+        functools.partial(sample_of_lines, lines, tokenizer),
     )
 
 
-def _fixed(masking):
-    return dataclasses.replace(masking, refresh="never")
+def _of_phase(masking, phase):
+    return masking if phase.masking_share is None else dataclasses.replace(masking, share=phase.masking_share)
+
+
+def _of_validation(masking):
+    return dataclasses.replace(masking, share=masking.validation_share, refresh="never")
 
 
 def _describe(reader, phase):

@@ -13,6 +13,7 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
+from keras_bert.tasks.pretraining.first_values import begin, go_on_from, keep_first_values
 from keras_bert.tasks.pretraining.readers import open_readers
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.tasks.run_data import require_same_text
@@ -167,7 +168,7 @@ class Pretraining:
         return self.strategy.experimental_distribute_dataset(dataset)
 
     def restore(self):
-        """Takes the newest checkpoint, or the weights of `init`; returns the steps done."""
+        """Takes the newest checkpoint, or begins; returns the steps done."""
         training = self.config.training
         clock = {"budget": self.budget} if training.minutes else {}
         self.checkpoints = Checkpoints(
@@ -179,11 +180,21 @@ class Pretraining:
             done = self.checkpoints.restore_newest(self.report)
             if done:
                 self.report(f"Going on from step {done}.")
-            elif self.config.init:
-                loaded = open_model_folder(self.config.init).load_into(self.model)
-                self.report("\n".join([f"Going on from the weights of {self.config.init}.", *loaded.lines()]))
+        if not done:
+            self.begin()
         require_same_start(self.strategy, self.run.path, self.config, done, self.model, self.optimizer)
         return done
+
+    def begin(self):
+        """Gives the model the weights of `init`, or else its first values by the settings of `initialization`."""
+        config, folder = self.config, self.run.data
+        if not config.init:
+            by_chief(self.strategy, lambda: keep_first_values(config, self.readers, folder, self.report))
+        with failing_together(agreement(self.strategy)):
+            if config.init:
+                go_on_from(self.model, config.init, self.tokenizer.vocabulary, self.report)
+            else:
+                begin(self.model, config, folder)
 
     def evaluate(self, phase):
         """`{name: figure}` of the held-out documents, in rows of the phase numbered `phase`."""

@@ -1,0 +1,87 @@
+"""Vectors of pieces from a corpus's own counts: directional PPMI and a truncated SVD.
+
+Positive pointwise mutual information with smoothed contexts as in Levy, Goldberg and Dagan 2015, the pieces to the left
+and to the right counted apart. Pieces that can stand in the same place come out alike (london, paris; ##ing, ##ed),
+which is what the masked LM's tied decoder needs; one symmetric window puts together what is spoken of together.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import scipy.sparse
+
+# Levy et al., section 3.3: without it, rare contexts have the highest information.
+CONTEXT_POWER = 0.75
+# The vector of a piece seen less often would be that of one sentence.
+FEWEST_OCCURRENCES = 5
+_POWER_ITERATIONS = 3
+_TOKENS_AT_ONCE = 1 << 22
+
+
+def corpus_vectors(
+    tokens: Iterable[np.ndarray], vocab_size: int, width: int, window: int = 2
+) -> tuple[np.ndarray, np.ndarray]:
+    """Counts the pieces of a text and makes a vector of each. The same text gives the same vectors.
+
+    Args:
+        tokens: arrays of ids [n], whole numbers below `vocab_size`, read once.
+        vocab_size: rows of the result.
+        width: columns of the result, at most `vocab_size`.
+        window: how far to the left and to the right a piece's neighbours are counted.
+
+    Returns: (counts int64 [vocab_size], vectors float32 [vocab_size, width]). A vector has length 1, or is 0 where the
+        piece occurs fewer than `FEWEST_OCCURRENCES` times.
+    """
+    # It takes a second to import.
+    from sklearn.utils.extmath import randomized_svd
+
+    counts, neighbours = _count(tokens, vocab_size, window)
+    information = scipy.sparse.hstack([_ppmi(neighbours), _ppmi(neighbours.T.tocsr())], format="csr")
+    del neighbours
+    left, singular_values, _ = randomized_svd(information, width, n_iter=_POWER_ITERATIONS, random_state=0)
+    vectors = left * np.sqrt(singular_values)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    is_known = (counts[:, None] >= FEWEST_OCCURRENCES) & (lengths > 0)
+    return counts, np.where(is_known, vectors / np.where(is_known, lengths, 1.0), 0.0).astype(np.float32)
+
+
+def count_tokens(tokens: Iterable[np.ndarray], vocab_size: int) -> np.ndarray:
+    """How often each piece occurs in arrays of ids: int64 [vocab_size]."""
+    return sum((np.bincount(part, minlength=vocab_size) for part in tokens), np.zeros(vocab_size, np.int64))
+
+
+def _count(tokens, vocab_size, window):
+    """(counts int64 [vocab], float32 CSR [vocab, vocab]: what stands to the right, a pair at distance d counted 1/d)."""
+    counts = np.zeros(vocab_size, np.int64)
+    neighbours = scipy.sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float32)
+    for part in _in_large_parts(tokens):
+        counts += np.bincount(part, minlength=vocab_size)
+        for distance in range(1, window + 1):
+            pairs = (part[:-distance], part[distance:])
+            weights = np.full(len(pairs[0]), 1.0 / distance, np.float32)
+            neighbours += scipy.sparse.coo_matrix((weights, pairs), neighbours.shape).tocsr()
+    return counts, neighbours
+
+
+def _in_large_parts(arrays: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    """The same ids as int32, in arrays that are worth a matrix of their own."""
+    waiting, size = [], 0
+    for array in arrays:
+        waiting.append(np.asarray(array, np.int32))
+        size += len(array)
+        if size >= _TOKENS_AT_ONCE:
+            yield np.concatenate(waiting)
+            waiting, size = [], 0
+    if size:
+        yield np.concatenate(waiting)
+
+
+def _ppmi(counts):
+    """Positive pointwise mutual information of rows and columns: float32 CSR of the shape of `counts`."""
+    rows = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
+    contexts = np.asarray(counts.sum(axis=0, dtype=np.float64)).ravel() ** CONTEXT_POWER
+    expected = np.repeat(rows, np.diff(counts.indptr)) * contexts[counts.indices] / contexts.sum()
+    information = counts.copy()
+    information.data = np.maximum(np.log(counts.data / expected), 0.0).astype(np.float32)
+    information.eliminate_zeros()
+    return information

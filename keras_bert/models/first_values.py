@@ -1,0 +1,92 @@
+"""What the weights of a new model begin as in place of BERT's normal noise."""
+
+import numpy as np
+from keras import ops
+
+from keras_bert.config.initialization import CORPUS, MIMETIC, SINUSOIDAL, UNIGRAM, InitializationConfig
+from keras_bert.models.pretraining import BertForPreTraining
+
+# Of the noise and of the identity in the product of query and key. Trockman and Kolter 2023 (section 3) have 0.7 and
+# 0.7 for images; these were best for text.
+_NOISE, _IDENTITY = 0.5, 0.3
+_LONGEST_WAVE = 10_000.0
+
+
+def set_first_values(
+    model: BertForPreTraining,
+    settings: InitializationConfig,
+    counts: np.ndarray | None,
+    vectors: np.ndarray | None,
+    seed: int,
+) -> None:
+    """Gives the weights that `settings` name their values; all others keep those they have.
+
+    Args:
+        model: newly made.
+        settings: an `InitializationConfig`.
+        counts: [vocab], how often each piece occurs in the training text; where its decoder bias begins as the unigram.
+        vectors: [vocab, hidden] of `data.corpus_vectors`; where its word embeddings begin as those.
+        seed: int, of the noise in mimetic attention.
+    """
+    deviation, embeddings = model.config.initializer_range, model.encoder.embeddings
+    if settings.word_embeddings == CORPUS:
+        table = embeddings.word_embeddings
+        table.assign(_scaled(vectors, deviation, ops.convert_to_numpy(table)))
+    if settings.position_embeddings == SINUSOIDAL:
+        table = embeddings.position_embeddings
+        table.assign(sinusoids(*table.shape) * (deviation / np.sqrt(0.5)))
+    if settings.decoder_bias == UNIGRAM:
+        # One more of each, so that none is impossible.
+        model.mlm_head.bias.assign(np.log((counts + 1.0) / (counts + 1.0).sum()))
+    if settings.attention == MIMETIC:
+        for layer, block in enumerate(model.encoder.blocks):
+            attention = block.attention
+            query, key = mimetic_kernels(attention.hidden_size, attention.num_attention_heads, (seed, layer))
+            attention.query.kernel.assign(query)
+            attention.key.kernel.assign(key)
+
+
+def set_new_words(model: BertForPreTraining, pieces: dict[int, list[int]]) -> None:
+    """Gives words that are new to a trained model the mean of the pieces it knew them by.
+
+    Args:
+        model: with the weights of the older vocabulary.
+        pieces: `{row: rows whose mean it gets}`, of the word embeddings and of the decoder's bias.
+    """
+    for variable in (model.encoder.embeddings.word_embeddings, model.mlm_head.bias):
+        before = ops.convert_to_numpy(variable)
+        after = np.array(before)
+        for row, ids in pieces.items():
+            after[row] = before[ids].mean(axis=0)
+        variable.assign(after)
+
+
+def _scaled(vectors, deviation, others):
+    """The vectors, centred and with a standard deviation like any other row's; where there is none, that of `others`."""
+    is_known = vectors.any(axis=1)
+    known = vectors[is_known] - vectors[is_known].mean(axis=0)
+    table = np.array(others)
+    table[is_known] = known * (deviation / max(known.std(), np.finfo(np.float32).tiny))
+    return table
+
+
+def sinusoids(positions: int, width: int) -> np.ndarray:
+    """[positions, width] float32: sines in the even columns, cosines in the odd (Vaswani et al. 2017, section 3.5)."""
+    waves = _LONGEST_WAVE ** (-np.arange(0, width, 2) / width)
+    angles = np.arange(positions)[:, None] * waves
+    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(positions, -1)[:, :width].astype(np.float32)
+
+
+def mimetic_kernels(width: int, heads: int, seed: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Kernels of queries and keys, float32 [width, width], whose product is near the identity in every head.
+
+    A head's is the best approximation of noise + identity that its rank allows, halved between the two.
+    """
+    generator, size = np.random.default_rng(np.random.SeedSequence(seed)), width // heads
+    query, key = np.empty((2, width, width), np.float32)
+    for head in range(heads):
+        noise = generator.normal(0.0, width**-0.5, (width, width))
+        left, singular_values, right = np.linalg.svd(_NOISE * noise + _IDENTITY * np.eye(width))
+        root, columns = np.sqrt(singular_values[:size]), slice(head * size, (head + 1) * size)
+        query[:, columns], key[:, columns] = left[:, :size] * root, right[:size].T * root
+    return query, key

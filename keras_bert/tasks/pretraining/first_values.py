@@ -1,0 +1,107 @@
+"""What a run's training text says of the first values of its model: counted once, and kept in the run's data."""
+
+import io
+import json
+import zipfile
+import zlib
+
+import numpy as np
+
+from keras_bert import files
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.config.initialization import CORPUS
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.data.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors, count_tokens
+from keras_bert.errors import UserError
+from keras_bert.models.first_values import set_first_values, set_new_words
+from keras_bert.models.loading import model_tokenizer
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.tasks.pretraining.readers import PretrainingReaders
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary_extension import cut_before
+
+FILE = "first_values.npz"
+
+
+def keep_first_values(config: PretrainConfig, readers: PretrainingReaders, folder: str, report) -> None:
+    """Counts the training text, where the model's first values need that and it was not done; writes `FILE`.
+
+    Args:
+        config: of the run.
+        readers: of the run.
+        folder: of the run's data.
+        report: takes one line of text at a time.
+
+    Raises:
+        UserError: the vocabulary is too small for the model's width.
+    """
+    settings, vocab_size, width = config.initialization, len(readers.tokenizer.vocabulary), config.model.hidden_size
+    if not settings.needs_text or _read(config, folder) is not None:
+        return
+    sample, vectors = readers.sample(settings.sample_tokens), np.zeros((0, width), np.float32)
+    if settings.word_embeddings == CORPUS:
+        if width > vocab_size:
+            raise UserError(
+                f"initialization.word_embeddings: corpus needs a vocabulary of model.hidden_size ({width}) pieces or "
+                f"more. Received: one of {vocab_size}. Set initialization.word_embeddings=random."
+            )
+        report("Counting which pieces stand together, for the first values of the word embeddings.")
+        counts, vectors = corpus_vectors(sample, vocab_size, width, settings.window)
+        report(
+            f"{vectors.any(axis=1).sum():,} of {vocab_size:,} pieces begin as vectors of {counts.sum():,} tokens; those "
+            f"that occur fewer than {FEWEST_OCCURRENCES} times begin at random."
+        )
+    else:
+        counts = count_tokens(sample, vocab_size)
+    # The parts of a .npz carry checksums.
+    content = io.BytesIO()
+    np.savez(content, counts=counts, vectors=vectors, made_of=_made_of(config))
+    with files.atomic_write(files.join(folder, FILE), "wb") as stream:
+        stream.write(content.getvalue())
+
+
+def begin(model: BertForPreTraining, config: PretrainConfig, folder: str) -> None:
+    """Gives a new model its first values, for which `keep_first_values` has written what is needed."""
+    counts, vectors = _read(config, folder) if config.initialization.needs_text else (None, None)
+    set_first_values(model, config.initialization, counts, vectors, config.training.seed)
+
+
+def go_on_from(model: BertForPreTraining, name: str, vocabulary: Vocabulary, report) -> None:
+    """Gives a new model the weights of another, and words that this one's vocabulary lacks their first values.
+
+    Args:
+        model: a `BertForPreTraining`.
+        name: of the other: a folder, or a name on the hub.
+        vocabulary: of the run.
+        report: takes one line of text at a time.
+    """
+    folder = open_model_folder(name)
+    loaded = folder.load_into(model)
+    report("\n".join([f"Going on from the weights of {name}.", *loaded.lines()]))
+    if vocabulary.fingerprint == Vocabulary.from_file(folder.vocabulary_file).fingerprint:
+        return
+    pieces = cut_before(vocabulary, model_tokenizer(folder))
+    set_new_words(model, pieces)
+    report(
+        f"{len(pieces):,} rows of the vocabulary are new and begin as the mean of the pieces that they were cut into."
+    )
+
+
+def _made_of(config):
+    settings = config.initialization
+    return json.dumps([settings.word_embeddings, settings.sample_tokens, settings.window, config.model.hidden_size])
+
+
+def _read(config, folder):
+    """(counts, vectors); None where they are not there, are damaged or were made of other settings."""
+    path = files.join(folder, FILE)
+    if not files.exists(path):
+        return None
+    with files.open_file(path) as stream:
+        try:
+            with np.load(io.BytesIO(stream.read())) as arrays:
+                if str(arrays["made_of"]) == _made_of(config):
+                    return arrays["counts"], arrays["vectors"]
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+            pass
+    return None
