@@ -58,6 +58,33 @@ def confusion_picture(matrix, labels, title=""):
     return _png(figure)
 
 
+def scores_picture(scores, title=""):
+    """PNG bytes: a group of bars a task, one bar a model: the median of its scores, and a line over their range.
+
+    Args:
+        scores: `{task: {model: list of per cent, or of None where there is no score}}`, the same models everywhere.
+        title: above the picture.
+    """
+    models = list(next(iter(scores.values())))
+    figure = _figure(2 + 1.2 * len(scores) + 0.2 * len(scores) * len(models), 4)
+    axes = figure.subplots()
+    width = 0.8 / len(models)
+    for number, model in enumerate(models):
+        values = [by_model[model] for by_model in scores.values()]
+        values = [[np.nan if value is None else value for value in found] for found in values]
+        places = np.arange(len(scores)) + (number - (len(models) - 1) / 2) * width
+        medians = np.array([np.median(found) for found in values])
+        ranges = [medians - [min(found) for found in values], [max(found) for found in values] - medians]
+        drawn = axes.bar(places, medians, 0.92 * width, yerr=ranges, capsize=2, label=_plain(model))
+        axes.bar_label(drawn, [f"{median:.0f}" for median in medians], padding=2, fontsize="small")
+    axes.set(ylabel="per cent", title=_plain(title), ylim=(0, 105))
+    axes.set_xticks(range(len(scores)), [_plain(task) for task in scores])
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.legend(ncols=len(models), loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
+    return _png(figure)
+
+
 def write_pictures(run, pictures, step):
     """Writes `{name: PNG bytes}` to the run's folder, each as `<name>.png`, and to TensorBoard."""
     for name, png in pictures.items():
@@ -73,6 +100,8 @@ def write_pictures(run, pictures, step):
 
 def _plain(text):
     """A text that is drawn as it is, without formulas, and cut where it would leave the picture no room."""
+    if text.startswith("_"):
+        text = f" {text}"  # Legends leave out what begins so.
     text = text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
     return text.replace("$", r"\$")
 
