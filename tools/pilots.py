@@ -87,7 +87,7 @@ def table(folder, names, seeds):
     headings = [f"{goal:g} nats: million tokens | CPU s" for goal in GOALS]
     headings += ["CPU s in all", "nats below at the end", "perplexity"]
     yield f"| pilot | {' | '.join(headings)} |"
-    yield "| --- |" * (len(headings) + len(GOALS) + 1)
+    yield "|" + " --- |" * (len(headings) + len(GOALS) + 1)
     for name in names:
         runs = [read(os.path.join(folder, name, f"seed-{seed}")) for seed in seeds]
         cells = []

@@ -75,7 +75,7 @@ def _median(results):
 def table(found, models):
     """Lines of Markdown. `found` is `{task: {model: (rate, results)}}`."""
     yield "| task | metric | most frequent answer | " + " | ".join(models) + " |"
-    yield "| --- |" * (3 + len(models))
+    yield "|" + " --- |" * (3 + len(models))
     for task, by_model in found.items():
         first = next(iter(by_model.values()))[1]
         base = majority(first)

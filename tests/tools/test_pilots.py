@@ -1,0 +1,48 @@
+"""What a pilot costs: where a curve comes below the unigram by so much, in tokens and CPU seconds."""
+
+import json
+
+import pytest
+
+from keras_bert import settings
+from keras_bert.config.pretraining import PretrainConfig
+from tools.pilots import crossing, described, read, table
+
+PHASES = [
+    {"share": 0.5, "sequence_length": 16, "batch_size": 4, "max_predictions_per_seq": 3},
+    {"share": 0.5, "sequence_length": 16, "batch_size": 8, "max_predictions_per_seq": 3},
+]
+
+
+def write_run(folder, below):
+    """A finished run of 40 steps, validated every 10, at 3 CPU seconds each."""
+    folder.mkdir(parents=True)
+    config = PretrainConfig.from_mapping({"phases": PHASES, "training": {"steps": 40}})
+    (folder / "config.yaml").write_text(settings.to_yaml(config))
+    lines = []
+    for number, value in enumerate(below, 1):
+        lines += [{"step": 10 * number, "cpu_seconds": 3.0, "loss": 1.0}]
+        figures = {"eval_mask_token_loss": 7.0 - value, "eval_mask_token_unigram_loss": 7.0, "eval_perplexity": 50.0}
+        lines += [{"step": 10 * number, **figures}]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_a_curve_counts_tokens_by_phase_and_time_of_training_alone(tmp_path):
+    write_run(tmp_path / "run", [0.0, 0.4, 0.8, 1.2])
+    curve, figures = read(str(tmp_path / "run"))
+    tokens = [10 * 64, 20 * 64, 20 * 64 + 10 * 128, 20 * 64 + 20 * 128]
+    assert [(point[0], point[1]) for point in curve] == list(zip(tokens, (3.0, 6.0, 9.0, 12.0)))
+    assert [point[2] for point in curve] == pytest.approx([0.0, 0.4, 0.8, 1.2])
+    assert figures["eval_perplexity"] == 50.0
+    assert crossing(curve, 0.5) == pytest.approx((20 * 64 + 0.25 * 10 * 128, 6.75))
+    assert crossing(curve, 2.0) is None
+
+
+def test_a_goal_that_one_seed_misses_has_no_median(tmp_path):
+    for seed, last in ((1, 1.2), (2, 0.9)):
+        write_run(tmp_path / "base" / f"seed-{seed}", [0.0, 0.4, 0.8, last])
+    header, rule, row = table(str(tmp_path), ["base"], (1, 2))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert header.count("|") == rule.count("|") == row.count("|")
+    assert cells[:5] == ["base", "0.00 (0.00–0.00)", "7 (7–7)", "–", "–"]
+    assert described([3.0], "{:.0f}".format) == "3"
