@@ -4,6 +4,7 @@ import dataclasses
 
 from keras_bert.checkpoints.hub_name import hub_repository, shown_name
 from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
+from keras_bert.config.initialization import CORPUS
 from keras_bert.tasks.classification.glue import GLUE
 from keras_bert.tasks.multiple_choice.problem import MULTIPLE_CHOICE
 from keras_bert.tasks.question_answering.squad import QUESTION_ANSWERING
@@ -49,11 +50,12 @@ def pretraining_card(config, path, steps, evaluation, command=None):
     objectives = "masked LM and next sentence prediction" if config.objective.pair == "nsp" else "masked LM"
     text = "the documentation of the Python language" if is_documentation else "text of its maker's"
     scores = [Score(name, float(evaluation[f"eval_{name}"])) for name in _PRETRAINING if f"eval_{name}" in evaluation]
+    beginning = _beginning(config.init, config.initialization.word_embeddings == CORPUS)
     count = f"at most {config.training.evaluation_examples:,} rows"
     held_out = Scores("held-out documents of the same text", None, None, "validation", count, scores)
     return ModelCard(
         shown_name(path),
-        f"Pretrained on {text} by {objectives}, beginning from {_beginning(config.init)}: {steps:,} steps of {rows}.",
+        f"Pretrained on {text} by {objectives}, beginning from {beginning}: {steps:,} steps of {rows}.",
         hub_repository(config.init),
         command,
         "en" if is_documentation else None,
@@ -111,8 +113,10 @@ def _card(config, path, results, command, how):
     )
 
 
-def _beginning(init):
-    return f"the weights of `{shown_name(init)}`" if init else "random weights"
+def _beginning(init, is_counted=False):
+    if init:
+        return f"the weights of `{shown_name(init)}`"
+    return "vectors of the text's own counts and random weights" if is_counted else "random weights"
 
 
 def _known(config):

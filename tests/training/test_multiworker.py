@@ -20,6 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 RECIPE = """
 model: {vocab_size: 120, hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 32,
   hidden_dropout_prob: 0, attention_probs_dropout_prob: 0}
+initialization: corpus
 data: {validation_share: 0.2}
 phases: [{sequence_length: 16, batch_size: 8, max_predictions_per_seq: 3}]
 optimizer: {learning_rate: 1.0e-2, warmup_steps: 2}
