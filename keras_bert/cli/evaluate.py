@@ -46,7 +46,7 @@ def evaluate(context, model, split, noises, output, **data):
 
     finetuned = FinetunedModel(folder.name, table_settings(**data))
     problem, found = finetuned.problem, {}
-    if noises and not hasattr(problem, "noise"):
+    if noises and not problem.takes_noise:
         raise UserError(f"--noise: needs a task on whole texts. Received: {finetuned.config.task}.")
     for name, disturbance in disturbances.items():
         problem.noise = disturbance

@@ -24,7 +24,7 @@ class Evaluator:
     """Computes a model's outputs for rows of any lengths.
 
     Args:
-        problem: what is judged; see `tasks.problems`.
+        problem: the `Problem`.
         model: its Keras model.
         pad_id: the id of [PAD].
         strategy: the `tf.distribute.Strategy` in whose scope the model was made.

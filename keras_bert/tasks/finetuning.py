@@ -54,7 +54,7 @@ class Finetuning:
     Args:
         config: a `FinetuneConfig`.
         run: the `RunFolder`, which is settled here.
-        problem: what is learned and how it is judged; see `tasks.problems`.
+        problem: the `Problem` to learn.
         folder: the `ModelFolder` to begin from.
         tokenizer: its `WordPieceTokenizer`.
         strategy: the `tf.distribute.Strategy`.

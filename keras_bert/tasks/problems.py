@@ -1,22 +1,4 @@
-"""Every task that `finetune --task NAME` knows, opened: what the loop of fine-tuning needs of it.
-
-A problem is a plain object of one of four classes. All have
-
-- `head`: what config.json says of the head; `make_model(bert_config, dtype)`; `objective`;
-- `dev_splits`; `rows(split)`, the split's `TokenRows`; `origin(split)`, the file or data set that they are of;
-- `by_token`, the model's outputs that are [batch, seq, …];
-- `answers(split, outputs)`: what the model's outputs for the rows say to each example, and
-  `served_answers(split, function)`, the same from its `ServingFunction`. They go into
-  `evaluate(split, answers)`, the scores; `tune(split, answers)`, which sets what is chosen on the dev examples;
-  `remarks(split, answers)`; `confusion(split, answers)`;
-- `windows(split)`, which iterates over some of its examples at a time, without labels; `window_answers(window,
-  function)`, the answers to them; `writing(split, output)`, in whose block `(window, answers)` are written, each with
-  one call of what it gives; `output_kind(split)`, the `answer_files.FILE` or `FOLDER` that `output` is, and
-  `answers_ending`, what the name of a file ends in;
-- `main_metric`, `metric_names`; `baseline(split)`; `per_cent`, whether scores are given in per cent already;
-- `notes`: what a user should know of the files read so far, one line each;
-- `described()`: what the model's folder keeps, so that it can be used without the recipe.
-"""
+"""Every task that `finetune --task NAME` knows, opened as a `Problem`."""
 
 import dataclasses
 
@@ -27,6 +9,7 @@ from keras_bert.tasks.classification.glue import GLUE
 from keras_bert.tasks.classification.problem import SequenceProblem
 from keras_bert.tasks.classification.tabular import text_task
 from keras_bert.tasks.multiple_choice.problem import MULTIPLE_CHOICE, MultipleChoiceProblem
+from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
 from keras_bert.tasks.question_answering.squad import QUESTION_ANSWERING, qa_task
 from keras_bert.tasks.sources import TfdsSource
@@ -38,7 +21,7 @@ from keras_bert.tasks.task import INPUT, Split
 TASKS = (*GLUE, "text", *QUESTION_ANSWERING, "qa", *TAGGING, *MULTIPLE_CHOICE)
 
 
-def open_problem(config, tokenizer, head=None, described=None, asked=None):
+def open_problem(config, tokenizer, head=None, described=None, asked=None) -> Problem:
     """The problem of a `FinetuneConfig`.
 
     Args:

@@ -17,7 +17,7 @@ def require_same_data(run, problem):
 
     Args:
         run: the `RunFolder`, settled.
-        problem: of `tasks.problems`.
+        problem: the `Problem`.
 
     Raises:
         UserError: names the files that are others than when the run learned from them.

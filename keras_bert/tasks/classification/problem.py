@@ -9,7 +9,7 @@ from keras_bert.config.classification import REGRESSION, SINGLE_LABEL, Classific
 from keras_bert.errors import UserError
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.sequence_classification import BertForSequenceClassification
-from keras_bert.tasks.answer_files import FILE, FOLDER
+from keras_bert.tasks.answer_files import FOLDER
 from keras_bert.tasks.classification.answering import served_logits, text_windows, writing_answers
 from keras_bert.tasks.classification.examples import with_labels
 from keras_bert.tasks.classification.labelled_rows import read_split
@@ -20,10 +20,11 @@ from keras_bert.tasks.classification.scores import (
     predictions,
     scores,
 )
-from keras_bert.tasks.task import MOST_CONFUSED, NamedSplits
+from keras_bert.tasks.problem import Problem
+from keras_bert.tasks.task import MOST_CONFUSED
 
 
-class SequenceProblem(NamedSplits):
+class SequenceProblem(Problem):
     """A `Task`, with its examples as one tokenizer cuts them.
 
     Args:
@@ -36,16 +37,9 @@ class SequenceProblem(NamedSplits):
     Attributes:
         task: the `Task` with its labels.
         head: the `ClassificationConfig`.
-        main_metric: the name of what the best epoch is chosen by; higher is better.
-        metric_names: of all that `evaluate` gives, the main one first.
-        notes: what a user should know of the files read so far, one line each.
-        noise: function (text) -> text that the examples go through, to be set from outside; None for none.
-        by_token, per_cent: as of every problem, see `tasks.problems`.
-        splits: names of all splits.
     """
 
-    by_token, per_cent = (), False
-    answers_ending = ".jsonl"
+    takes_noise = True
 
     def __init__(self, task, source, tokenizer, config, head=None):
         if head is None:
@@ -64,11 +58,9 @@ class SequenceProblem(NamedSplits):
         self._tokenizer = tokenizer
         self._config = config
         self.notes = []
-        self.noise = None
         self._kept = {}
 
     def described(self):
-        """What the model's folder keeps, so that it can be used without the recipe."""
         data = {"format": self._config.data.format, "columns": self._config.data.columns}
         return {
             "task": self.task.name,
@@ -81,9 +73,8 @@ class SequenceProblem(NamedSplits):
             **{name: value for name, value in data.items() if value},
         }
 
-    def make_model(self, config, dtype):
-        """The Keras model for a `BertConfig`."""
-        return BertForSequenceClassification(config, self.head.num_labels, dtype=dtype)
+    def make_model(self, bert_config, dtype=None):
+        return BertForSequenceClassification(bert_config, self.head.num_labels, dtype=dtype)
 
     @functools.cached_property
     def objective(self):
@@ -91,7 +82,6 @@ class SequenceProblem(NamedSplits):
         return ClassificationObjective(self.head.problem_type, self._class_weights())
 
     def origin(self, split):
-        """The file or data set that a split is read from."""
         return self._read(split).origin
 
     def rows(self, split):
@@ -110,7 +100,7 @@ class SequenceProblem(NamedSplits):
         return sums / np.bincount(numbers)[:, None]
 
     def windows(self, split):
-        """See `tasks.problems`; `TextWindow`s."""
+        """`TextWindow`s."""
         return text_windows(self.task, split, self._source, self.notes)
 
     def window_answers(self, window, function):
@@ -118,30 +108,23 @@ class SequenceProblem(NamedSplits):
         return function.answers_by_length(*window.texts)
 
     def output_kind(self, split):
-        return FOLDER if self.task.splits[split].submission else FILE
+        return FOLDER if self.task.splits[split].submission else super().output_kind(split)
 
     def writing(self, split, output):
-        """See `tasks.problems` and `writing_answers`."""
         return writing_answers(self.head, self.task, split, output)
 
     def served_answers(self, split, function):
-        """`answers`, of the model's `ServingFunction`."""
         served = (served_logits(self.head, self.window_answers(window, function)) for window in self.windows(split))
         return np.concatenate(list(served))
 
     def evaluate(self, split, answers):
-        """`{metric: number}`, the main one first, of `answers` to a split that has labels."""
         return scores(self.head, self.task.metrics, self._labels(split), predictions(self.head, answers))
 
     def baseline(self, split):
         """The scores of the most frequent answer in training, as `evaluate`'s."""
         return majority_scores(self.head, self.task.metrics, self._labels("train"), self._labels(split))
 
-    def tune(self, split, answers):
-        """Nothing is chosen on the dev examples."""
-
     def remarks(self, split, answers):
-        """Lines that a person must see: predictions that are all alike."""
         predicted = predictions(self.head, answers)
         if self.head.problem_type == SINGLE_LABEL and one_class_throughout(predicted):
             yield (

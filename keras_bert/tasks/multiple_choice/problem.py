@@ -15,11 +15,11 @@ from keras_bert.errors import UserError
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.models.multiple_choice import BertForMultipleChoice
-from keras_bert.tasks.answer_files import FILE, STANDARD_STREAM, text_output
+from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
 from keras_bert.tasks.multiple_choice.examples import choice_examples, own_rows, swag_rows, swag_tfds_rows
+from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.sequence_rows import sequence_rows
 from keras_bert.tasks.sources import TfdsSource
-from keras_bert.tasks.task import NamedSplits
 from keras_bert.tasks.windows import windows
 
 _CHARACTERS_AT_ONCE = 1 << 20
@@ -52,7 +52,7 @@ CHOICE = ChoiceTask(
 MULTIPLE_CHOICE = {task.name: task for task in (SWAG, CHOICE)}
 
 
-class MultipleChoiceProblem(NamedSplits):
+class MultipleChoiceProblem(Problem):
     """The splits of a task of multiple choice, laid out for a model and judged.
 
     A row is [CLS] context [SEP] choice [SEP] (paper, section 4.4); an example is the rows of its choices, as many as it
@@ -67,8 +67,6 @@ class MultipleChoiceProblem(NamedSplits):
 
     Attributes:
         head: the `MultipleChoiceConfig`.
-        main_metric, metric_names, by_token, objective, splits: as of every problem, see `tasks.problems`.
-        notes: list of what a user should know, one line each.
 
     Raises:
         UserError: examples that are broken, or settings that do not fit.
@@ -76,8 +74,6 @@ class MultipleChoiceProblem(NamedSplits):
 
     main_metric = "accuracy"
     metric_names = ("accuracy",)
-    by_token, per_cent = (), False
-    answers_ending = ".jsonl"
 
     def __init__(self, task, files, tokenizer, settings):
         if settings.long == "windows":
@@ -95,15 +91,12 @@ class MultipleChoiceProblem(NamedSplits):
         return tuple(self._task.tfds if isinstance(self._files, TfdsSource) else self._files)
 
     def described(self):
-        """What the model's folder keeps, so that it can be used without the recipe."""
         return {"task": self._task.name, "max_length": self._settings.max_length, "long": self._settings.long}
 
     def make_model(self, bert_config, dtype=None):
-        """A new `BertForMultipleChoice`."""
         return BertForMultipleChoice(bert_config, dtype=dtype)
 
     def origin(self, split):
-        """The file or data set that a split is read from."""
         return self._layout(split)[2]
 
     def rows(self, split):
@@ -128,7 +121,7 @@ class MultipleChoiceProblem(NamedSplits):
         return _logits(outputs["logits"], self.rows(split).group_sizes)
 
     def windows(self, split):
-        """See `tasks.problems`; `ChoiceExamples` without labels."""
+        """`ChoiceExamples` without labels."""
         origin, rows, unit = self._opened(split)
         window = None
         for window in windows(rows, _CHARACTERS_AT_ONCE, _characters):
@@ -141,22 +134,17 @@ class MultipleChoiceProblem(NamedSplits):
         served = function.answers_by_length(window.contexts, window.beginnings, window.choices)
         return _logits([row["logits"] for row in served], map(len, window.choices))
 
-    def output_kind(self, split):
-        return FILE
-
     @contextlib.contextmanager
     def writing(self, split, output):
-        """See `tasks.problems`: one JSON object an example, as `own_rows` reads them, `label` the choice of the model,
+        """One JSON object an example, as `own_rows` reads them, `label` the choice of the model,
         with the `probabilities` of all."""
         with text_output(output) as write:
             yield lambda window, answers: write(_lines(window, answers))
 
     def served_answers(self, split, function):
-        """`answers`, of the model's `ServingFunction`."""
         return [logits for window in self.windows(split) for logits in self.window_answers(window, function)]
 
     def evaluate(self, split, answers):
-        """`{"accuracy": float}` of a split with labels. Raises `UserError` where they are hidden."""
         return self._scores(split, _chosen(answers))
 
     def baseline(self, split):
@@ -164,20 +152,13 @@ class MultipleChoiceProblem(NamedSplits):
         (place, _), *_ = Counter(self._labels("train").tolist()).most_common(1)
         return self._scores(split, np.full(len(self.rows(split)), place))
 
-    def tune(self, split, answers):
-        """Nothing is chosen on the dev examples."""
-
     def remarks(self, split, answers):
-        """Lines that a person must see: predictions that are all alike."""
         predicted = _chosen(answers)
         if len(predicted) > 1 and len(set(predicted.tolist())) == 1:
             yield (
                 f"Every example of {split} is predicted as choice {predicted[0]}: the training failed. "
                 "Try another seed, a lower learning rate or more epochs."
             )
-
-    def confusion(self, split, answers):
-        """None: the places of choices are no classes."""
 
     def _opened(self, split):
         """(where from, its `ChoiceRow`s, what their numbers count) of a split."""

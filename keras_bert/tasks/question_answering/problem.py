@@ -8,6 +8,7 @@ from keras_bert.errors import UserError
 from keras_bert.models.span_extraction import BertForQuestionAnswering
 from keras_bert.models.span_objective import SpanObjective
 from keras_bert.tasks.answer_files import FOLDER, json_objects
+from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.question_answering.answer_spans import (
     load_questions,
     passages_with_questions,
@@ -18,14 +19,13 @@ from keras_bert.tasks.question_answering.decoding import decode, decoded, n_best
 from keras_bert.tasks.question_answering.squad import CHARACTERS
 from keras_bert.tasks.question_answering.squad_scores import squad_v1_scores, squad_v2_scores
 from keras_bert.tasks.question_answering.windows import question_windows
-from keras_bert.tasks.task import NamedSplits
 from keras_bert.tasks.windows import windows
 
 N_BEST = 20  # run_squad.py's n_best_size.
 _CHARACTERS_AT_ONCE = 1 << 20
 
 
-class QuestionAnsweringProblem(NamedSplits):
+class QuestionAnsweringProblem(Problem):
     """A `SpanTask` over a source, for the one loop of fine-tuning.
 
     Args:
@@ -40,12 +40,6 @@ class QuestionAnsweringProblem(NamedSplits):
 
     Attributes:
         task: the `SpanTask`, which knows whether questions may be unanswerable.
-        objective: the `SpanObjective`.
-        main_metric: its name; higher is better. Scores are in per cent, as the official scripts give them.
-        head: the `SpanExtractionConfig`.
-        notes: what a user should know of the files read so far, one line each.
-        by_token, per_cent: as of every problem, see `tasks.problems`.
-        metric_names: what `evaluate` always gives, the main metric first.
         null_threshold: what the odds of no answer must be above for that to be the answer; 0 until `tune` sets it.
 
     Raises:
@@ -93,11 +87,9 @@ class QuestionAnsweringProblem(NamedSplits):
         return tuple(self.task.splits)
 
     def make_model(self, bert_config, dtype=None):
-        """A new `BertForQuestionAnswering`."""
         return BertForQuestionAnswering(bert_config, dtype=dtype)
 
     def described(self):
-        """What the model's folder keeps, so that it can be used without the recipe."""
         return {
             "task": self.task.name,
             **self._lengths,
@@ -120,7 +112,6 @@ class QuestionAnsweringProblem(NamedSplits):
         return self.metric_names[0]
 
     def origin(self, split):
-        """The file or data set that a split is read from."""
         return self._split(split)[0].origin
 
     def rows(self, split):
@@ -142,7 +133,7 @@ class QuestionAnsweringProblem(NamedSplits):
         return {question.id: answer for question, answer in zip(answered.questions, answers)}
 
     def windows(self, split):
-        """See `tasks.problems`; lists of (question's id, question, passage)."""
+        """Lists of (question's id, question, passage)."""
         asked = (
             (question.id, question.text, passage)
             for passage, questions in passages_with_questions(self.task, split, self._source)
@@ -160,7 +151,7 @@ class QuestionAnsweringProblem(NamedSplits):
 
     @contextlib.contextmanager
     def writing(self, split, folder):
-        """See `tasks.problems`. The files are those of run_squad.py.
+        """The files are those of run_squad.py.
 
         predictions.json has `{id: text}`, nbest.json `{id: [{"text", "probability", "start_logit", "end_logit",
         "start", "end"}]}` with the places in code points of the passage, and null_odds.json, for tasks with
@@ -178,7 +169,6 @@ class QuestionAnsweringProblem(NamedSplits):
             yield lambda window, answers: [members[name](content(answers)) for name, content in contents.items()]
 
     def served_answers(self, split, function):
-        """`answers`, of the model's `ServingFunction`."""
         found = {}
         for window in self.windows(split):
             found |= self.window_answers(window, function)
@@ -222,16 +212,12 @@ class QuestionAnsweringProblem(NamedSplits):
         return {**scores, "tuned_exact": scores["exact"], "tuned_f1": scores["f1"]}
 
     def remarks(self, split, answers):
-        """Lines that a person must see: answers that are all alike."""
         texts = self._texts(answers)
         if len(texts) > 1 and len(set(texts.values())) == 1:
             yield (
                 f"Every question of {split} is answered with {next(iter(texts.values()))[:40]!r}: the training "
                 "failed. Try another seed, a lower learning rate or more epochs."
             )
-
-    def confusion(self, split, answers):
-        """None: answers are no classes."""
 
     def _split(self, split):
         """(`AnsweredQuestions`, `QuestionWindows`), read once."""

@@ -19,10 +19,11 @@ from keras_bert.export.tagging import WORDS
 from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.models.heads import model_with_head
 from keras_bert.models.tagging_objective import TaggingObjective
-from keras_bert.tasks.answer_files import FILE, text_output
+from keras_bert.tasks.answer_files import text_output
+from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_files import TaggedFiles
-from keras_bert.tasks.task import MOST_CONFUSED, NamedSplits
+from keras_bert.tasks.task import MOST_CONFUSED
 
 _SHOWN = 10  # Labels, in a message.
 
@@ -44,7 +45,7 @@ class TaggedWindow:
         return self.tagged.reader.labelled(self.tagged, labels)
 
 
-class TaggingProblem(NamedSplits):
+class TaggingProblem(Problem):
     """The splits of a task of tagging, laid out for a model and judged.
 
     The first piece of a word bears its label (paper, section 5.3), and a sentence too long for a row goes by windows;
@@ -64,17 +65,12 @@ class TaggingProblem(NamedSplits):
     Attributes:
         head: the `TokenClassificationConfig`, or, over frozen features, the `FeatureTaggingConfig`.
         main_metric: `f1` of entities, else `accuracy`.
-        metric_names: of what `evaluate` gives, those over all labels, the main one first.
-        by_token: names of the model's outputs that are [batch, seq, …].
-        splits: names of the splits.
-        objective: the `TaggingObjective`.
-        notes: list of what a user should know of the files read so far, one line each.
 
     Raises:
         UserError: there is no such file, it cannot be read, or labels that must mark entities do not; with the line.
     """
 
-    by_token, per_cent = ("logits",), False
+    by_token = ("logits",)
     answers_ending = ".txt"
 
     def __init__(self, task, files, tokenizer, max_length, head=None, scheme=None, features=None, **options):
@@ -101,16 +97,13 @@ class TaggingProblem(NamedSplits):
         return self._files.splits
 
     def described(self):
-        """What the model's folder keeps, so that it can be used without the recipe."""
         scheme = {"scheme": self._scheme} if self._scheme else {}
         return {"task": self._task.name, "max_length": self._max_length, **scheme, **self._options}
 
     def make_model(self, bert_config, dtype=None):
-        """A new `BertForTokenClassification` for these labels, or `BertFeatureTagger`."""
         return model_with_head(bert_config, self.head, dtype=dtype)
 
     def origin(self, split):
-        """The file that a split is read from."""
         return self._words(split).origin
 
     def rows(self, split):
@@ -136,7 +129,7 @@ class TaggingProblem(NamedSplits):
         return [self.head.labels[index] for index in logits.argmax(axis=1)]
 
     def windows(self, split):
-        """See `tasks.problems`; `TaggedWindow`s."""
+        """`TaggedWindow`s."""
         return itertools.starmap(TaggedWindow, self._files.windows(split, self._marks_entities))
 
     def window_answers(self, window, function):
@@ -150,17 +143,13 @@ class TaggingProblem(NamedSplits):
             for label in row["labels"][: len(sentence)]
         ]
 
-    def output_kind(self, split):
-        return FILE
-
     @contextlib.contextmanager
     def writing(self, split, output):
-        """See `tasks.problems`: the file again with the predicted label of every word, in the file's own scheme."""
+        """The file again with the predicted label of every word, in the file's own scheme."""
         with text_output(output) as write:
             yield lambda window, answers: write(window.labelled(answers))
 
     def served_answers(self, split, function):
-        """`answers`, of the model's `ServingFunction`."""
         return [label for window in self.windows(split) for label in self.window_answers(window, function)]
 
     def evaluate(self, split, answers):
@@ -185,11 +174,7 @@ class TaggingProblem(NamedSplits):
         [(of_all, _)] = collections.Counter(label for label in labels if label is not None).most_common(1)
         return self._scores(split, [most_frequent.get(word, of_all) for word in self._words(split).words])
 
-    def tune(self, split, answers):
-        """Nothing is chosen on the dev examples."""
-
     def remarks(self, split, answers):
-        """Lines that a person must see: predictions that are all alike."""
         if len(answers) > 1 and len(set(answers)) == 1:
             yield (
                 f"Every word of {split} is predicted as {answers[0]!r}: the training failed. "
