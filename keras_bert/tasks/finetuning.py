@@ -5,9 +5,6 @@ import dataclasses
 import math
 import time
 
-import keras
-import tensorflow as tf
-
 from keras_bert import extras, files
 from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.checkpoints.names import HEADS
@@ -19,8 +16,7 @@ from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pictures import confusion_picture, loss_picture, write_pictures
 from keras_bert.tasks.run_data import require_same_data
-from keras_bert.training.budget import make_budget
-from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.engine import make_engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
@@ -32,12 +28,9 @@ from keras_bert.training.processes import (
     failing_together,
     process_number,
     require_same,
-    require_same_start,
     settle,
 )
-from keras_bert.training.step import Step
-from keras_bert.training.step_loop import trainer
-from keras_bert.training.strategy import check_divisible, checkpoint_device, describe
+from keras_bert.training.strategy import check_divisible, describe
 from keras_bert.training.surroundings import surroundings
 
 _MOST_SHAPES = 8
@@ -125,29 +118,24 @@ class Finetuning:
         self._steps_per_epoch = self.reader.batches_per_epoch
         steps = training.steps or math.ceil(training.epochs * self._steps_per_epoch)
 
-        tf.config.experimental.enable_op_determinism()
-        keras.utils.set_random_seed(training.seed)
-        with self.strategy.scope():
-            self.model = problem.make_model(
-                self.folder.config, "mixed_bfloat16" if training.precision == "bfloat16" else "float32"
-            )
+        def model(dtype):
+            made = problem.make_model(self.folder.config, dtype)
             if training.freeze:
-                self.model.encoder.trainable = False
-            self.budget = make_budget(training.minutes, steps, [1.0], self.strategy)
-            self.optimizer = self._make_optimizer(steps)
-            self.optimizer.build(self.model.trainable_variables)
-        self.step = Step(
-            self.strategy, self.model, problem.objective, self.optimizer, config.optimizer.clip_norm,
-            training.seed, training.jit_compile, training.accumulation,
+                made.encoder.trainable = False
+            return made
+
+        self.engine = make_engine(
+            self.strategy, self.run, training, steps, [1.0], model, lambda budget: self._optimizer(steps, budget.share),
+            problem.objective, config.optimizer.clip_norm,
         )  # fmt: skip
-        self.trainer = trainer(self.step, training.steps_per_loop)
+        self.model = self.engine.model
         self.evaluate = Evaluator(problem, self.model, pad_id, self.strategy, training.batch_size)
         self.batches = PhasedBatches(
-            [self.reader], self.budget, self.strategy.experimental_distribute_dataset, training.steps_per_loop
+            [self.reader], self.engine.budget, self.strategy.experimental_distribute_dataset, training.steps_per_loop
         )
 
-    def _make_optimizer(self, steps):
-        settings, share = self.config.optimizer, getattr(self.budget, "share", None)
+    def _optimizer(self, steps, share):
+        settings = self.config.optimizer
         if settings.warmup_steps:
             return make_optimizer(settings, steps, share)
         if share is None:
@@ -166,25 +154,14 @@ class Finetuning:
 
     def restore(self):
         """Takes the newest checkpoint, or the weights of `init`; returns the steps done."""
-        training = self.config.training
-        more = {"budget": self.budget} if training.minutes else {}
-        if not self.model.encoder.trainable:
-            # The blocks' variables, in a list, come into a checkpoint with the optimizer, which has none of these.
-            more["frozen"] = self.model.encoder.weights
-        self.checkpoints = Checkpoints(
-            self.run.checkpoints, training.keep_checkpoints, training.keep_every, self.is_chief,
-            checkpoint_device(self.strategy), agreement(self.strategy), model=self.model, optimizer=self.optimizer,
-            **more,
-        )  # fmt: skip
+        return self.engine.start(self.run, self.config, self._begin, self.report)
+
+    def _begin(self):
+        if self.config.from_scratch:
+            return
         with failing_together(agreement(self.strategy)):
-            done = self.checkpoints.restore_newest(self.report)
-            if done:
-                self.report(f"Going on from step {done}.")
-            elif not self.config.from_scratch:
-                loaded = self.folder.load_into(self.model, new_parts=() if self._same_head() else HEADS)
-                self.report("\n".join([f"Beginning from the weights of {self.folder.name}.", *loaded.lines()]))
-        require_same_start(self.strategy, self.run.path, self.config, done, self.model, self.optimizer)
-        return done
+            loaded = self.folder.load_into(self.model, new_parts=() if self._same_head() else HEADS)
+        self.report("\n".join([f"Beginning from the weights of {self.folder.name}.", *loaded.lines()]))
 
     def _same_head(self):
         """Whether `init` was fine-tuned to answer just what is asked here: its head is a beginning then."""
@@ -225,11 +202,9 @@ class Finetuning:
             Column(name.replace("_", " ").rjust(8), name, _as_per_cent(problem.per_cent))
             for name in problem.metric_names[:_METRICS_SHOWN]
         ]
-        with surroundings(self.run, self.strategy, training, self.budget, first_step, batch, columns) as around:
-            loop = Loop(
-                self.trainer, self.batches, evaluate, self.budget, settings, self.checkpoints, around,
-                score=score, is_enough=self._is_enough,
-            )  # fmt: skip
+        budget = self.engine.budget
+        with surroundings(self.run, self.strategy, training, budget, first_step, batch, columns) as around:
+            loop = Loop(self.engine, self.batches, evaluate, settings, around, score=score, is_enough=self._is_enough)
             loop.run(first_step)
         return loop.done
 
@@ -243,7 +218,7 @@ class Finetuning:
 
     def _validations_since_best(self):
         """How many validations followed the best whose checkpoint stands; the newest may not be saved yet."""
-        best = self.checkpoints.best()
+        best = self.engine.checkpoints.best()
         if best is None:
             return 0
         step, score = best
@@ -260,7 +235,7 @@ class Finetuning:
         """
         problem = self.problem
         with failing_together(agreement(self.strategy)):
-            best_step = self.checkpoints.restore_best(self.report)
+            best_step = self.engine.checkpoints.restore_best(self.report)
         require_same(self.strategy, self.run.path, best_checkpoint=best_step)
         results = {
             "task": self.config.task,

@@ -28,7 +28,12 @@ class StepBudget:
     Args:
         steps: of the whole run.
         shares: each phase's share of it, summing to 1.
+
+    Attributes:
+        share: None; see `TimeBudget`.
     """
+
+    share = None
 
     def __init__(self, steps, shares):
         self._ends = phase_ends(steps, shares)

@@ -12,13 +12,11 @@ class Loop:
     """Steps, looks, saves; the same for pretraining and for every task.
 
     Args:
-        step: a `Step` with an optimiser, or a `StepLoop` of one.
+        engine: what trains, restored.
         batches: function `(first_step) -> iterator` from that step on, of global batches, or of `LoopBatches` for a
             `StepLoop`. It starts anywhere by arithmetic, so a run that goes on sees what it would have seen.
         evaluate: function `(step) -> {name: number}` of validation figures.
-        budget: a `StepBudget` or `TimeBudget`, which says when the run is over.
         settings: has `log_every`, `evaluate_every` and `checkpoint_every`, in steps; see `TrainingConfig`.
-        checkpoints: `Checkpoints` of the model and the optimiser.
         surroundings: the run's `Surroundings`: log, progress, requests to stop, the clock of checkpoints.
         derive: function `(step, figures) -> {name: number}`, more figures that follow from the logged ones.
         score: function `(validation figures) -> number`, lower is better: that of a checkpoint.
@@ -30,15 +28,13 @@ class Loop:
     """
 
     def __init__(
-        self, step, batches, evaluate, budget, settings, checkpoints, surroundings,
+        self, engine, batches, evaluate, settings, surroundings,
         derive=lambda step, figures: {}, score=operator.itemgetter("eval_loss"), is_enough=lambda: False,
     ):  # fmt: skip
-        self.step = step
+        self.step, self.budget, self.checkpoints = engine.trainer, engine.budget, engine.checkpoints
         self.batches = batches
         self.evaluate = evaluate
-        self.budget = budget
         self.settings = settings
-        self.checkpoints = checkpoints
         self.surroundings = surroundings
         self.derive = derive
         self.score = score

@@ -100,11 +100,11 @@ def test_by_the_clock_warm_up_is_a_share_of_the_time_and_not_of_an_epoch(init, g
     with pytest.raises(Built) as built:
         FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
     finetuning = built.value.args[0]
-    finetuning.optimizer.iterations.assign(99)
+    finetuning.engine.optimizer.iterations.assign(99)
     rates = []
     for share in (0.05, 0.1, 0.55):
-        finetuning.budget.share.assign(share)
-        rates.append(float(finetuning.optimizer.learning_rate) / config.optimizer.learning_rate)
+        finetuning.engine.budget.share.assign(share)
+        rates.append(float(finetuning.engine.optimizer.learning_rate) / config.optimizer.learning_rate)
     assert rates == pytest.approx([0.5, 1.0, 0.5])
 
 

@@ -96,7 +96,9 @@ class Lines(list):
 def test_it_is_true_to_5_points(monkeypatch, batch_seconds, step_seconds, made_ahead, returns_at_once):
     """The truth: from the end of each step to the arrival of the next batch nothing is computed."""
     clock, made = Clock(), []
-    monkeypatch.setattr(metrics, "time", types.SimpleNamespace(perf_counter=lambda: clock.now))
+    monkeypatch.setattr(
+        metrics, "time", types.SimpleNamespace(perf_counter=lambda: clock.now, process_time=lambda: clock.now)
+    )
     # In another thread, which waits without moving this one's clock.
     monkeypatch.setattr(metrics, "_time_when_known", lambda value: value.known_at)
 
@@ -111,7 +113,8 @@ def test_it_is_true_to_5_points(monkeypatch, batch_seconds, step_seconds, made_a
     step, lines = TimedStep(clock, step_seconds, returns_at_once), Lines()
     settings = TrainingConfig(steps=STEPS, log_every=STEPS, evaluate_every=STEPS, checkpoint_every=STEPS)
     Loop(
-        step, batches, lambda done: {"eval_loss": 1.0}, StepBudget(STEPS, [1.0]), settings, Quiet(),
+        types.SimpleNamespace(trainer=step, budget=StepBudget(STEPS, [1.0]), checkpoints=Quiet()), batches,
+        lambda done: {"eval_loss": 1.0}, settings,
         Surroundings(lines, Quiet(), StopRequest(), CheckpointClock()),
     ).run(0)  # fmt: skip
     waited = sum(max(ready - end, 0.0) for ready, end in zip(made, step.ends))

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -71,8 +72,8 @@ def make_loop(losses, stop, clock=None, **settings):
     )
     checkpoints = FakeCheckpoints()
     loop = Loop(
-        FakeStep(losses), lambda first: iter([None] * (len(losses) - first)), lambda done: {"eval_loss": 1.0},
-        StepBudget(settings.steps, [1.0]), settings, checkpoints,
+        SimpleNamespace(trainer=FakeStep(losses), budget=StepBudget(settings.steps, [1.0]), checkpoints=checkpoints),
+        lambda first: iter([None] * (len(losses) - first)), lambda done: {"eval_loss": 1.0}, settings,
         Surroundings(Quiet(), Quiet(), stop, clock or CheckpointClock()),
     )  # fmt: skip
     return loop, checkpoints

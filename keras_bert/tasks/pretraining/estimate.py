@@ -104,7 +104,7 @@ def estimate(pretraining):
         + sum(phase.evaluation_seconds * phase.steps / training.evaluate_every for phase in phases)
         + checkpoints * save_seconds
     )
-    parameters = pretraining.model.count_params()
+    parameters = pretraining.engine.model.count_params()
     return Estimate(
         parameters, phases, evaluations, checkpoints, seconds, parameters * _BYTES_A_PARAMETER, _memory_in_use(),
         seconds_before,
@@ -129,7 +129,7 @@ def time_phase(pretraining, phase):
     numbers = itertools.count(0, loop)
 
     def train():
-        return pretraining.trainer.train(take(loop), tf.constant(next(numbers), tf.int64))
+        return pretraining.engine.trainer.train(take(loop), tf.constant(next(numbers), tf.int64))
 
     began = time.perf_counter()
     train()  # Traces and compiles.
@@ -157,7 +157,7 @@ def time_checkpoint(pretraining):
     with tempfile.TemporaryDirectory() as folder:
         checkpoints = Checkpoints(
             folder, 1, io_device=checkpoint_device(pretraining.strategy),
-            model=pretraining.model, optimizer=pretraining.optimizer,
+            model=pretraining.engine.model, optimizer=pretraining.engine.optimizer,
         )  # fmt: skip
         began = time.perf_counter()
         checkpoints.save(0)

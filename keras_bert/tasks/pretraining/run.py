@@ -3,9 +3,6 @@
 import dataclasses
 import time
 
-import keras
-import tensorflow as tf
-
 from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.models.fill_mask import fill_masks
@@ -17,8 +14,7 @@ from keras_bert.tasks.pretraining.first_values import begin, go_on_from, keep_fi
 from keras_bert.tasks.pretraining.readers import open_readers
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.tasks.run_data import require_same_text
-from keras_bert.training.budget import make_budget
-from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.engine import make_engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.loop import Loop
 from keras_bert.training.matmul_peak import matmul_peak
@@ -31,17 +27,10 @@ from keras_bert.training.processes import (
     failing_together,
     process_count,
     process_number,
-    require_same_start,
     settle,
 )
 from keras_bert.training.step import Step
-from keras_bert.training.step_loop import trainer
-from keras_bert.training.strategy import (
-    check_divisible,
-    checkpoint_device,
-    describe,
-    make_strategy,
-)
+from keras_bert.training.strategy import check_divisible, describe, make_strategy
 from keras_bert.training.surroundings import surroundings
 
 _COLUMNS = (
@@ -86,7 +75,7 @@ class Pretraining:
         report: takes one line of text at a time.
 
     Attributes (after `build`):
-        strategy, readers, model, optimizer, budget, batches, step, trainer: the parts of the run.
+        strategy, readers, engine, batches: the parts of the run.
         is_chief: whether this process writes the run's files.
     """
 
@@ -133,34 +122,27 @@ class Pretraining:
             self.readers = made or readers()
         self.tokenizer = self.readers.tokenizer
         vocabulary = self.tokenizer.vocabulary
-        predicts_next = config.objective.pair == "nsp"
+        training, predicts_next = config.training, config.objective.pair == "nsp"
 
-        tf.config.experimental.enable_op_determinism()
-        keras.utils.set_random_seed(config.training.seed)
-        with self.strategy.scope():
-            self.model = BertForPreTraining(
-                dataclasses.replace(config.model, vocab_size=len(vocabulary)),
-                dtype="mixed_bfloat16" if config.training.precision == "bfloat16" else "float32",
-            )
+        def model(dtype):
+            made = BertForPreTraining(dataclasses.replace(config.model, vocab_size=len(vocabulary)), dtype=dtype)
             if not predicts_next:
                 # They get no gradient; weight decay would shrink them all the same.
-                self.model.encoder.pooler.trainable = self.model.nsp_head.trainable = False
-            training, shares = config.training, [phase.share for phase in config.phases]
-            self.budget = make_budget(training.minutes, training.steps, shares, self.strategy)
-            share = getattr(self.budget, "share", None)
-            self.optimizer = make_optimizer(config.optimizer, config.training.steps, share)
-            self.optimizer.build(self.model.trainable_variables)
-        self.report(f"The model has {self.model.count_params():,} parameters.")
+                made.encoder.pooler.trainable = made.nsp_head.trainable = False
+            return made
 
-        self.batches = PhasedBatches(self.readers.training, self.budget, self.distribute, training.steps_per_loop)
-        objective = PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next)
-        measured = PretrainingObjective(vocabulary.mask_id, self.readers.unigram_nats, predicts_next)
-        self.step = Step(
-            self.strategy, self.model, objective, self.optimizer, config.optimizer.clip_norm,
-            training.seed, training.jit_compile, training.accumulation,
+        self.engine = make_engine(
+            self.strategy, self.run, training, training.steps, [phase.share for phase in config.phases], model,
+            lambda budget: make_optimizer(config.optimizer, training.steps, budget.share),
+            PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next), config.optimizer.clip_norm,
         )  # fmt: skip
-        self.trainer = trainer(self.step, training.steps_per_loop)
-        self._evaluation_step = Step(self.strategy, self.model, measured)
+        self.report(f"The model has {self.engine.model.count_params():,} parameters.")
+
+        self.batches = PhasedBatches(
+            self.readers.training, self.engine.budget, self.distribute, training.steps_per_loop
+        )
+        measured = PretrainingObjective(vocabulary.mask_id, self.readers.unigram_nats, predicts_next)
+        self._evaluation_step = Step(self.strategy, self.engine.model, measured)
         self._validation = {}
 
     def distribute(self, dataset):
@@ -169,21 +151,7 @@ class Pretraining:
 
     def restore(self):
         """Takes the newest checkpoint, or begins; returns the steps done."""
-        training = self.config.training
-        clock = {"budget": self.budget} if training.minutes else {}
-        self.checkpoints = Checkpoints(
-            self.run.checkpoints, training.keep_checkpoints, training.keep_every, self.is_chief,
-            checkpoint_device(self.strategy), agreement(self.strategy), model=self.model, optimizer=self.optimizer,
-            **clock,
-        )  # fmt: skip
-        with failing_together(agreement(self.strategy)):
-            done = self.checkpoints.restore_newest(self.report)
-            if done:
-                self.report(f"Going on from step {done}.")
-        if not done:
-            self.begin()
-        require_same_start(self.strategy, self.run.path, self.config, done, self.model, self.optimizer)
-        return done
+        return self.engine.start(self.run, self.config, self.begin, self.report)
 
     def begin(self):
         """Gives the model the weights of `init`, or else its first values by the settings of `initialization`."""
@@ -192,13 +160,13 @@ class Pretraining:
             by_chief(self.strategy, lambda: keep_first_values(config, self.readers, folder, self.report))
         with failing_together(agreement(self.strategy)):
             if config.init:
-                go_on_from(self.model, config.init, self.tokenizer.vocabulary, self.report)
+                go_on_from(self.engine.model, config.init, self.tokenizer.vocabulary, self.report)
             else:
-                begin(self.model, config, folder)
+                begin(self.engine.model, config, folder)
 
     def evaluate(self, phase):
         """`{name: figure}` of the held-out documents, in rows of the phase numbered `phase`."""
-        sums = MetricSums(self.step.objective.terms)
+        sums = MetricSums(self.engine.step.objective.terms)
         for batch in self._validation_batches(phase):
             sums.add(self._evaluation_step.evaluate(batch))
         figures = {f"eval_{name}": value for name, value in sums.take().items()}
@@ -213,13 +181,16 @@ class Pretraining:
 
     def train(self, first_step):
         """Trains from `first_step` to the end; returns the steps done and the last validation figures."""
-        training = self.config.training
+        training, engine = self.config.training, self.engine
 
         def batch():
             return self._batch_key(loop.done)
 
-        with surroundings(self.run, self.strategy, training, self.budget, first_step, batch, _COLUMNS) as around:
-            views = PretrainingViews(self, around.log, self.matmul_peak())
+        with surroundings(self.run, self.strategy, training, engine.budget, first_step, batch, _COLUMNS) as around:
+            views = PretrainingViews(
+                engine.model, self.tokenizer.vocabulary, self.readers.validation, self.config, self.run, around.log,
+                self.matmul_peak(),
+            )  # fmt: skip
 
             def batches(step):
                 return views.traced(self.batches(step), step) if self.is_chief else self.batches(step)
@@ -233,7 +204,7 @@ class Pretraining:
                 utilization = views.utilization(self._phase_of(done), figures)
                 return {"perplexity": perplexity(figures["mlm_loss"]), **utilization}
 
-            loop = Loop(self.trainer, batches, evaluate, self.budget, training, self.checkpoints, around, derive)
+            loop = Loop(engine, batches, evaluate, training, around, derive)
             evaluation = loop.run(first_step)
             if self.is_chief:
                 views.embeddings()
@@ -248,7 +219,7 @@ class Pretraining:
 
     def _phase_of(self, done):
         """The phase of the last of `done` steps."""
-        phase = self.budget.phase(max(done - 1, 0))
+        phase = self.engine.budget.phase(max(done - 1, 0))
         return len(self.config.phases) - 1 if phase is None else phase
 
     def _batch_key(self, done):
@@ -258,10 +229,10 @@ class Pretraining:
     def write_results(self, done, evaluation, began, command=None):
         """Writes the model folder and results.json; `began` is when the process did, by `time.perf_counter`."""
         write_model_folder(
-            self.run.model, self.model, self.tokenizer.vocabulary, self.tokenizer.lower_case,
+            self.run.model, self.engine.model, self.tokenizer.vocabulary, self.tokenizer.lower_case,
             card=pretraining_card(self.config, self.run.path, done, evaluation, command),
         )  # fmt: skip
-        examples = fill_masks(self.model, self.tokenizer, self.config.examples)
+        examples = fill_masks(self.engine.model, self.tokenizer, self.config.examples)
         results = {
             "steps": done,
             "minutes": self.config.training.minutes,

@@ -11,38 +11,44 @@ class PretrainingViews:
     """The masked sentences, the word embeddings, the trace and the share of the machine's peak.
 
     Args:
-        pretraining: a built `tasks.pretraining.run.Pretraining`.
+        model: the `BertForPreTraining`.
+        vocabulary: of the run.
+        validation: readers of the held-out documents, one for each phase.
+        config: the `PretrainConfig`.
+        run: the `RunFolder`.
         log: its `MetricsLog`.
         peak: FLOP/s of a matrix product on all devices of the run.
     """
 
-    def __init__(self, pretraining, log, peak):
-        self._pretraining = pretraining
+    def __init__(self, model, vocabulary, validation, config, run, log, peak):
+        self._model = model
+        self._vocabulary = vocabulary
+        self._validation = validation
+        self._config = config
+        self._run = run
         self._log = log
         self._peak = peak
 
     def fillings(self, done, phase):
         """Logs held-out sentences with the model's fillings after `done` steps, in rows of a phase."""
-        rows = self._pretraining.readers.validation[phase].all_batches().take(1)
+        rows = self._validation[phase].all_batches().take(1)
         batch = next(iter(rows.as_numpy_iterator()))
-        vocabulary = self._pretraining.tokenizer.vocabulary
-        self._log.table(done, "fillings", fillings_panel(self._pretraining.model, vocabulary, batch))
+        self._log.table(done, "fillings", fillings_panel(self._model, self._vocabulary, batch))
 
     def utilization(self, phase, figures):
         """`flops_utilization`: the step's arithmetic a second, as a share of the peak."""
-        phase = self._pretraining.config.phases[phase]
-        config = self._pretraining.model.config
-        flops = training_flops(config, phase.sequence_length, phase.max_predictions_per_seq)
+        phase = self._config.phases[phase]
+        flops = training_flops(self._model.config, phase.sequence_length, phase.max_predictions_per_seq)
         return {"flops_utilization": flops * figures["examples_per_second"] / self._peak}
 
     def traced(self, batches, first_step):
         """The batches, a few of whose steps are traced where `training.profile_at` says so."""
-        profile_at = self._pretraining.config.training.profile_at
-        folder = files.join(self._pretraining.run.tensorboard, "training")
+        profile_at = self._config.training.profile_at
+        folder = files.join(self._run.tensorboard, "training")
         return profiled(batches, first_step, profile_at, folder) if profile_at else batches
 
     def embeddings(self):
         """Writes the word embeddings for the projector page."""
-        table = self._pretraining.model.encoder.embeddings.word_embeddings.numpy()
-        folder = files.join(self._pretraining.run.tensorboard, "validation")
-        write_embeddings(folder, "word_embeddings", table, self._pretraining.tokenizer.vocabulary.tokens)
+        table = self._model.encoder.embeddings.word_embeddings.numpy()
+        folder = files.join(self._run.tensorboard, "validation")
+        write_embeddings(folder, "word_embeddings", table, self._vocabulary.tokens)

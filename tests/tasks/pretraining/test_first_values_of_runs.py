@@ -31,7 +31,7 @@ def begun(config, folder):
         pretraining = Pretraining(config, run, said.append)
         pretraining.build()
         pretraining.restore()
-        return pretraining.model.encoder.embeddings.word_embeddings.numpy(), said
+        return pretraining.engine.model.encoder.embeddings.word_embeddings.numpy(), said
 
 
 @pytest.mark.slow

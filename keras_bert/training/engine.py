@@ -1,0 +1,104 @@
+"""What trains: a model with its optimizer, its steps, its budget and its checkpoints, made in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_bert.config.training import RunConfig
+from keras_bert.training.budget import StepBudget, TimeBudget, make_budget
+from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.optimizer import AdamW
+from keras_bert.training.processes import agreement, failing_together, process_number, require_same, require_same_start
+from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.step import Step
+from keras_bert.training.step_loop import StepLoop, trainer
+from keras_bert.training.strategy import checkpoint_device
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """One process's share of a run, whatever the run learns.
+
+    Attributes:
+        strategy: in whose scope everything was made.
+        model, optimizer: what a checkpoint holds, with the budget of a run by the clock.
+        budget: says when the run ends and which phase each step falls in.
+        step: one optimizer step on a global batch.
+        trainer: `step`, or a `StepLoop` of it where several steps make one call.
+        checkpoints: of the run.
+    """
+
+    strategy: tf.distribute.Strategy
+    model: keras.Model
+    optimizer: AdamW
+    budget: StepBudget | TimeBudget
+    step: Step
+    trainer: Step | StepLoop
+    checkpoints: Checkpoints
+
+    def start(self, run: RunFolder, config: Any, begin: Callable[[], None], report: Callable[[str], None]) -> int:
+        """Restores the newest checkpoint, or calls `begin` where there is none; returns the steps done.
+
+        Raises:
+            UserError: a checkpoint cannot be read, or the processes of the run disagree on where they start.
+        """
+        with failing_together(agreement(self.strategy)):
+            done = self.checkpoints.restore_newest(report)
+        # Before `begin`, whose collectives a process that found a checkpoint would not take part in.
+        require_same(self.strategy, run.path, step=done)
+        if done:
+            report(f"Going on from step {done}.")
+        else:
+            begin()
+        require_same_start(self.strategy, run.path, config, done, self.model, self.optimizer)
+        return done
+
+
+def make_engine(
+    strategy: tf.distribute.Strategy,
+    run: RunFolder,
+    training: RunConfig,
+    steps: int,
+    shares: list[float],
+    make_model: Callable[[str], keras.Model],
+    make_optimizer: Callable[[StepBudget | TimeBudget], AdamW],
+    objective: Any,
+    clip_norm: float,
+) -> Engine:
+    """A new `Engine`; the model's weights are those of `training.seed`.
+
+    Args:
+        strategy: of the run.
+        run: where the checkpoints lie.
+        training: the run's settings.
+        steps: of the whole run, where it does not go by the clock.
+        shares: each phase's share of the run.
+        make_model: function (Keras dtype policy) -> the model. What it makes untrainable stays as it begins.
+        make_optimizer: function (budget) -> the optimizer.
+        objective: see `Step`.
+        clip_norm: bound on the global norm of the gradients.
+    """
+    tf.config.experimental.enable_op_determinism()
+    keras.utils.set_random_seed(training.seed)
+    with strategy.scope():
+        model = make_model("mixed_bfloat16" if training.precision == "bfloat16" else "float32")
+        budget = make_budget(training.minutes, steps, shares, strategy)
+        optimizer = make_optimizer(budget)
+        optimizer.build(model.trainable_variables)
+    step = Step(
+        strategy, model, objective, optimizer, clip_norm, training.seed, training.jit_compile, training.accumulation
+    )
+    more = {"budget": budget} if training.minutes else {}
+    if not model.encoder.trainable:
+        # The blocks' variables, in a list, come into a checkpoint with the optimizer, which has none of these.
+        more["frozen"] = model.encoder.weights
+    checkpoints = Checkpoints(
+        run.checkpoints, training.keep_checkpoints, training.keep_every, process_number(strategy) == 0,
+        checkpoint_device(strategy), agreement(strategy), model=model, optimizer=optimizer, **more,
+    )  # fmt: skip
+    return Engine(strategy, model, optimizer, budget, step, trainer(step, training.steps_per_loop), checkpoints)
