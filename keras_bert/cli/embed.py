@@ -55,10 +55,10 @@ def embed(context, model, source, output, pooling, max_length, batch_tokens, low
     if source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give one with a text a line, or - for what comes in.")
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.models.loading import load
+    from keras_bert.models.loading import load_folder
     from keras_bert.tasks.embedding import embed_file
 
-    embedder = load(folder.name, lower_case).embedder(pooling, max_length, batch_tokens)
+    embedder = load_folder(folder).embedder(pooling, max_length, batch_tokens)
     done = embed_file(embedder, source, output)
     if done.cut:
         click.echo(

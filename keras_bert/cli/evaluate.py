@@ -44,7 +44,7 @@ def evaluate(context, model, split, noises, output, **data):
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
     from keras_bert.tasks.results_table import evaluation_lines
 
-    finetuned = FinetunedModel(folder.name, table_settings(**data))
+    finetuned = FinetunedModel(folder, table_settings(**data))
     problem, found = finetuned.problem, {}
     if noises and not problem.takes_noise:
         raise UserError(f"--noise: needs a task on whole texts. Received: {finetuned.config.task}.")

@@ -62,9 +62,9 @@ def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lowe
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.export.saved_model import write_version
     from keras_bert.export.serving_function import serving_function
-    from keras_bert.models.loading import load
+    from keras_bert.models.loading import load_folder
 
-    function = serving_function(load(folder.name, lower_case), dtype, jit, top_k, n_best, encoder_only)
+    function = serving_function(load_folder(folder), dtype, jit, top_k, n_best, encoder_only)
     version = write_version(output, function)
     for name, specs in function.inputs.items():
         click.echo(f"{name}: {', '.join(spec.name for spec in specs)} → {', '.join(function.outputs(name))}")

@@ -26,11 +26,11 @@ def fill(context, model, top_k, lower_case, texts):
     for text in texts:
         if text.encode("utf-8", "replace").decode("utf-8") != text:
             raise UserError(f"TEXT: needs UTF-8. Received: {text!r}. Is the terminal set to another encoding?")
-    folder = open_model_folder(model)  # What is missing is told before TensorFlow is imported.
+    folder = open_model_folder(model, lower_case)  # What is missing is told before TensorFlow is imported.
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.models.loading import load
+    from keras_bert.models.loading import load_folder
 
-    for filling in load(folder.name, lower_case).fill(list(texts), top_k):
+    for filling in load_folder(folder).fill(list(texts), top_k):
         click.echo(filling.text)
         for number, candidates in enumerate(filling.candidates, start=1):
             shown = "  ".join(f"{piece} {probability:.3f}" for piece, probability in candidates)

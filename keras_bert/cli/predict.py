@@ -60,7 +60,7 @@ def predict(context, model, source, split, task, output, **data):
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
     from keras_bert.tasks.prediction import predict as write_answers
 
-    finetuned = FinetunedModel(folder.name, table_settings(**data), task, asked=source)
+    finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source)
     splits = [INPUT] if source else splits_like(finetuned.problem, split)
     written, count = write_answers(finetuned, splits, output)
     if output != "-":

@@ -3,7 +3,6 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.config.answering import AnsweringConfig
 from keras_bert.config.classification import ClassificationConfig
 from keras_bert.config.multiple_choice import MultipleChoiceConfig
@@ -102,9 +101,8 @@ def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, n_best=N_BEST,
     Raises:
         UserError: config.json says of texts what cannot be exported.
     """
-    folder = open_model_folder(bert.path)
     positions, path = bert.config.max_position_embeddings, f"{bert.path}/config.json"
-    reading = ReadingConfig.from_fields(folder.other_fields, positions, path)
+    reading = ReadingConfig.from_fields(bert.folder.other_fields, positions, path)
     reader = Reader(bert.config, bert.tokenizer, reading)
     network = Network(bert.model, dtype, jit)
     head = None if encoder_only else bert.head
@@ -113,7 +111,7 @@ def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, n_best=N_BEST,
     elif isinstance(head, TokenClassificationConfig):
         signatures = tagging_signatures(head, reader, network)
     elif isinstance(head, SpanExtractionConfig):
-        answering = AnsweringConfig.from_fields(folder.other_fields, path)
+        answering = AnsweringConfig.from_fields(bert.folder.other_fields, path)
         signatures = question_answering_signatures(answering, reader, network, n_best)
     elif isinstance(head, MultipleChoiceConfig):
         signatures = multiple_choice_signatures(reader, network)

@@ -3,11 +3,12 @@
 import dataclasses
 import functools
 import logging
+from typing import Any
 
 import keras
 
 from keras_bert.checkpoints.load_report import LoadReport
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.names import MASKED_LM_HEAD
 from keras_bert.checkpoints.unwritten import unwritten
 from keras_bert.config.bert import BertConfig
@@ -30,23 +31,33 @@ class LoadedModel:
     """A BERT, pretrained or fine-tuned, with its tokenizer.
 
     Attributes:
-        path: the folder that it came from.
-        config: its `BertConfig`.
+        folder: the `ModelFolder` that it came from.
         tokenizer: the `WordPieceTokenizer` of its vocabulary.
         model: where the folder holds a task's head the model of it, such as `BertForSequenceClassification`; else a
             `BertForPreTraining`; where it holds no masked LM head either, the `BertEncoder` alone.
         report: the `LoadReport`: what the folder lacked and was made new, and what in it was not used.
-        head: what a task put on the encoder, one of `config.heads.TASK_HEADS` in its values, such as the
-            `ClassificationConfig` of a classifier; else None.
     """
 
-    path: str
-    config: BertConfig
+    folder: ModelFolder
     tokenizer: WordPieceTokenizer
     model: keras.Model
     report: LoadReport
-    head: object = None
     _embedders: dict = dataclasses.field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def path(self) -> str:
+        """The folder that it came from."""
+        return self.folder.path
+
+    @property
+    def config(self) -> BertConfig:
+        return self.folder.config
+
+    @property
+    def head(self) -> Any:
+        """What a task put on the encoder, one of `config.heads.TASK_HEADS` in its values, such as the
+        `ClassificationConfig` of a classifier; else None."""
+        return self.folder.head
 
     @property
     def encoder(self):
@@ -121,12 +132,16 @@ def load(path, lower_case=None):
     Raises:
         UserError: no model there, or its files do not fit together; the file and the tensor are named.
     """
-    folder = open_model_folder(path, lower_case)
+    return load_folder(open_model_folder(path, lower_case))
+
+
+def load_folder(folder: ModelFolder) -> LoadedModel:
+    """As `load`, of a folder that is open already."""
     tokenizer = model_tokenizer(folder)
     model, report = _loaded(_kind(folder), folder)
     for line in (*folder.notes, *report.lines()):
         logging.getLogger("keras_bert").warning(line)
-    return LoadedModel(folder.path, folder.config, tokenizer, model, report, folder.head)
+    return LoadedModel(folder, tokenizer, model, report)
 
 
 def _kind(folder):

@@ -3,14 +3,14 @@
 import dataclasses
 import functools
 
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.data.length_batches import every_row_once
 from keras_bert.data.tables import known_format
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.files import exists, join
-from keras_bert.models.loading import load
+from keras_bert.models.loading import load_folder
 from keras_bert.program import PROGRAM
 from keras_bert.tasks.problems import open_problem
 from keras_bert.tasks.question_answering.problem import N_BEST
@@ -61,7 +61,7 @@ class FinetunedModel:
     """A model that was fine-tuned here, with the task that its folder or its run tells.
 
     Args:
-        path: a run folder or a model folder.
+        model: a run folder or a model folder, or a `ModelFolder`.
         data: `{field of TaskDataConfig: value}` in place of what the run was trained on.
         task: another task that the model answers too (GLUE's ax for MNLI's); None for its own.
         batch_size: rows at once.
@@ -78,12 +78,12 @@ class FinetunedModel:
         UserError: the folder does not say what its model was fine-tuned on, or the data do not fit.
     """
 
-    def __init__(self, path, data=None, task=None, batch_size=32, asked=None):
-        folder = open_model_folder(path)
-        self.config = finetune_config(path, folder, data or {}, task)
+    def __init__(self, model, data=None, task=None, batch_size=32, asked=None):
+        folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
+        self.config = finetune_config(folder.name, folder, data or {}, task)
         strategy = make_strategy("one")
         with strategy.scope():
-            loaded = load(path)
+            loaded = load_folder(folder)
         self._loaded = loaded
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
         self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task, asked)

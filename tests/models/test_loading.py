@@ -5,7 +5,9 @@ import pytest
 from tiny import random_weights, without_dropout
 
 import keras_bert
+from keras_bert.checkpoints import model_folder
 from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.export.serving_function import serving_function
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -40,3 +42,11 @@ def test_the_mean_is_over_the_tokens_of_the_text(bert):
 def test_public_names_are_there_without_tensorflow_being_asked_for():
     assert set(keras_bert.__all__) <= set(dir(keras_bert))
     assert all(hasattr(keras_bert, name) for name in keras_bert.__all__)
+
+
+def test_a_folder_is_opened_once(bert, monkeypatch):
+    """Whoever needed more of it than was loaded opened it again: `predict` five times."""
+    opened, as_before = [], model_folder._opened
+    monkeypatch.setattr(model_folder, "_opened", lambda *arguments: opened.append(1) or as_before(*arguments))
+    serving_function(keras_bert.load(bert.path))
+    assert len(opened) == 1

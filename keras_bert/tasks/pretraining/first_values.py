@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 
 from keras_bert import files
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors, count_tokens
@@ -66,18 +66,17 @@ def begin(model: BertForPreTraining, config: PretrainConfig, folder: str) -> Non
     set_first_values(model, config.initialization, counts, vectors, config.training.seed)
 
 
-def go_on_from(model: BertForPreTraining, name: str, vocabulary: Vocabulary, report) -> None:
+def go_on_from(model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocabulary, report) -> None:
     """Gives a new model the weights of another, and words that this one's vocabulary lacks their first values.
 
     Args:
         model: a `BertForPreTraining`.
-        name: of the other: a folder, or a name on the hub.
+        folder: of the other.
         vocabulary: of the run.
         report: takes one line of text at a time.
     """
-    folder = open_model_folder(name)
     loaded = folder.load_into(model)
-    report("\n".join([f"Going on from the weights of {name}.", *loaded.lines()]))
+    report("\n".join([f"Going on from the weights of {folder.name}.", *loaded.lines()]))
     if vocabulary.fingerprint == Vocabulary.from_file(folder.vocabulary_file).fingerprint:
         return
     pieces = cut_before(vocabulary, model_tokenizer(folder))

@@ -1,6 +1,7 @@
 """Pretraining, whole: text → vocabulary → shards → training → validation → model folder."""
 
 import dataclasses
+import functools
 import time
 
 from keras_bert.checkpoints.hub_name import is_hub_name
@@ -80,9 +81,9 @@ class Pretraining:
     """
 
     def __init__(self, config, run, report=print):
-        if config.init and is_hub_name(config.init):  # Written down as the very model that it is today.
-            config = dataclasses.replace(config, init=open_model_folder(config.init).name)
         self.config = config
+        if config.init and is_hub_name(config.init):  # Written down as the very model that it is today.
+            self.config = config = dataclasses.replace(config, init=self._init.name)
         self.run = run
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
         self.worker = process_number(self.strategy)
@@ -93,6 +94,11 @@ class Pretraining:
         settle(self.strategy, run, config, self.report)
         if config.data.source == "text":
             by_chief(self.strategy, lambda: require_same_text(run, config.data.files))
+
+    @functools.cached_property
+    def _init(self):
+        """The `ModelFolder` of `init`, which a run that goes on does without."""
+        return open_model_folder(self.config.init)
 
     def is_finished(self):
         """Whether the run is over already, as its chief sees it."""
@@ -160,7 +166,7 @@ class Pretraining:
             by_chief(self.strategy, lambda: keep_first_values(config, self.readers, folder, self.report))
         with failing_together(agreement(self.strategy)):
             if config.init:
-                go_on_from(self.engine.model, config.init, self.tokenizer.vocabulary, self.report)
+                go_on_from(self.engine.model, self._init, self.tokenizer.vocabulary, self.report)
             else:
                 begin(self.engine.model, config, folder)
 
