@@ -1,6 +1,6 @@
-"""The command line: one module a command, each thin.
+"""The command line: one thin module per command.
 
-Nothing imported here imports TensorFlow, so that help and bad arguments are answered at once.
+Nothing imported here imports TensorFlow, so help and bad arguments are answered at once.
 """
 
 import errno
@@ -24,10 +24,10 @@ from keras_bert.cli.vocab import vocab
 from keras_bert.errors import RunStopped, UserError
 from keras_bert.program import PROGRAM
 
-# What the system refuses and the user can mend.
+# Errors of the operating system that the user can fix.
 _USERS_ERRNO = {
     errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS,
-    # A file where a folder is needed, or the other way round; a name that no file can have.
+    # A file where a folder is needed, or the reverse; an invalid file name.
     errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP,
 }  # fmt: skip
 
@@ -48,7 +48,7 @@ class FrontDoor(click.Group):
             click.echo(str(stopped))
             context.exit(stopped.status)
         except OSError as error:
-            # What a store says is never a fault of this program: no such bucket, no right to it, no network.
+            # Errors from an object store (no such bucket, no permission, no network) are never bugs of this program.
             if error.errno in _USERS_ERRNO or error.filename and files.is_remote(error.filename):
                 raise BadInput(f"{error.filename or 'Writing'}: {error.strerror}.") from None
             self._keep_traceback(context)
@@ -58,18 +58,18 @@ class FrontDoor(click.Group):
             self._keep_traceback(context)
 
     def _keep_traceback(self, context):
-        """Inside an `except`: writes RUN/error.log where a run is known, else lets the traceback through."""
-        folder, told = context.meta.get("keras_bert.run_folder"), traceback.format_exc()
+        """Called in an `except`: writes the traceback to RUN/error.log if there is a run folder, else re-raises."""
+        folder, text = context.meta.get("keras_bert.run_folder"), traceback.format_exc()
         path = folder and files.join(folder, "error.log")
-        if context.params.get("debug") or not folder or not _is_written(path, told):
+        if context.params.get("debug") or not folder or not _is_written(path, text):
             raise  # noqa: PLE0704
-        last = told.strip().splitlines()[-1]
-        click.echo(f"A fault in the program: {last[:300]}\nThe traceback is in {path}; --debug prints it.", err=True)
+        last = text.strip().splitlines()[-1]
+        click.echo(f"Internal error: {last[:300]}\nThe traceback is in {path}; --debug prints it.", err=True)
         context.exit(1)
 
 
 def _is_written(path, text):
-    """Writes a file where its folder is there and takes it; says whether it did."""
+    """Writes a file if its folder exists and is writable. Returns whether it was written."""
     try:
         if files.is_folder(files.parent(path)):
             with files.open_file(path, "w") as stream:

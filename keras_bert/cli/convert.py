@@ -30,7 +30,7 @@ def convert(to, lower_case, model, directory):
       python run.py convert --to google runs/demo demo_in_tf1
     """
     if list_folder(directory):
-        raise UserError(f"{directory}: needs a new or empty folder. Received: one that is not. Give another DIR.")
+        raise UserError(f"{directory}: needs a new or empty folder. Received: one with files in it. Give another DIR.")
     folder = open_model_folder(model, lower_case)
     for line in folder.notes:
         click.echo(line)
@@ -38,17 +38,17 @@ def convert(to, lower_case, model, directory):
     folder.require_length(len(vocabulary))
     left_out = convert_folder(folder, to, directory, vocabulary)
     if left_out:
-        click.echo(f"Left out, as BERT has no such tensors: {', '.join(left_out)}.")
+        click.echo(f"Left out, because they are no part of BERT: {', '.join(left_out)}.")
     if to == "google":
-        _say_what_google_leaves_open(folder.tokenizer)
+        _say_what_google_omits(folder.tokenizer)
     click.echo(f"Written: {directory}. Next: {PROGRAM} inspect {shlex.quote(directory)}")
 
 
-def _say_what_google_leaves_open(tokenizer):
+def _say_what_google_omits(tokenizer):
     option = "--do_lower_case" + ("" if tokenizer.lower_case else "=false")
-    click.echo(f"Google's folder does not say how texts are cased; its programs need {option}.")
+    click.echo(f"Google's format does not record casing; run its programs with {option}.")
     if not tokenizer.is_berts_own():
         click.echo(
-            f"Its tokenizer has no setting for strip_accents {tokenizer.strip_accents}, "
+            f"Google's tokenizer cannot be set to strip_accents {tokenizer.strip_accents}, "
             f"tokenize_chinese_chars {tokenizer.split_chinese}."
         )

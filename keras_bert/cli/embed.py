@@ -17,34 +17,34 @@ from keras_bert.quiet import import_tensorflow
     "source",
     required=True,
     metavar="FILE|-",
-    help="Texts, one per line; may be .gz, .bz2 or .xz. - reads standard input.",
+    help="Texts, one per line; may be .gz, .bz2 or .xz. - reads stdin.",
 )
 @click.option("--output", required=True, metavar="FILE.npz", callback=file_to_write, help="Array file to write.")
 @click.option("--pooling", type=click.Choice(POOLINGS), default="mean", show_default=True, help="See above.")
 @click.option(
     "--max-length",
     type=int,
-    help="Tokens kept of each text, [CLS] and [SEP] included. Default: as many as the model takes.",
+    help="Truncate texts to this many tokens, [CLS] and [SEP] included. Default: the model's maximum.",
 )
 @click.option(
     "--batch-tokens",
     type=click.IntRange(min=1),
     default=4096,
     show_default=True,
-    help="Tokens computed at once, padding included.",
+    help="Tokens per batch, padding included.",
 )
 @casing_option
 @click.pass_context
 def embed(context, model, source, output, pooling, max_length, batch_tokens, lower_case):
-    """Write the vectors of texts to a file for numpy.load.
+    """Write the embeddings of texts to a file for numpy.load.
 
     \b
     --pooling mean     mean of the last layer over all tokens, [CLS] and [SEP] included
     --pooling cls      last layer at [CLS]
     --pooling last4    last four layers concatenated, then the mean over all tokens
     --pooling tokens   last layer at every piece: embeddings [pieces, hidden], with the
-                       arrays pieces (ids), starts and ends (places in the line, in
-                       characters) and rows (first piece of each text, and the end)
+                       arrays pieces (ids), starts and ends (character offsets in the
+                       line) and rows (index of each text's first piece, and the end)
 
     \b
     Example:
@@ -53,7 +53,7 @@ def embed(context, model, source, output, pooling, max_length, batch_tokens, low
     folder = open_model_folder(model, lower_case)
     check_embedding(folder.config, pooling, max_length)
     if source != "-" and not exists(source):
-        raise UserError(f"{source}: no such file. Give one with a text a line, or - for what comes in.")
+        raise UserError(f"{source}: no such file. Give one with a text on each line, or - for stdin.")
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.models.loading import load_folder
     from keras_bert.tasks.embedding import embed_file
@@ -62,8 +62,8 @@ def embed(context, model, source, output, pooling, max_length, batch_tokens, low
     done = embed_file(embedder, source, output)
     if done.cut:
         click.echo(
-            f"{done.cut:,} of {done.texts:,} texts have more than {embedder.max_length} tokens and were cut, "
-            f"the first in line {done.first_cut:,}."
+            f"{done.cut:,} of {done.texts:,} texts have more than {embedder.max_length} tokens and were truncated, "
+            f"the first on line {done.first_cut:,}."
         )
     shape = ", ".join(map(str, done.shape))
     opened = f'tf.io.gfile.GFile("{output}", "rb")' if is_remote(output) else f'"{output}"'

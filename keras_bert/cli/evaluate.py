@@ -15,13 +15,13 @@ from keras_bert.quiet import import_tensorflow
 
 @click.command()
 @model_option
-@click.option("--split", default="dev", show_default=True, help="Split to score: dev, or another that has labels.")
+@click.option("--split", default="dev", show_default=True, help="Split to score: dev, or another with labels.")
 @click.option(
     "--noise",
     "noises",
     multiple=True,
     metavar="typo=SHARE|nospace",
-    help="Score the split with these errors added as well. Repeatable.",
+    help="Also score the split with this noise added to its texts. Repeatable.",
 )
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
 @table_options
@@ -30,7 +30,7 @@ def evaluate(context, model, split, noises, output, **data):
     """Score a fine-tuned model on labelled examples.
 
     \b
-    --noise typo=0.3   a letter of three words in ten is replaced, dropped, doubled or swapped
+    --noise typo=0.3   in 30% of the words a letter is replaced, dropped, doubled or swapped
     --noise nospace    all spaces are removed
 
     \b

@@ -17,19 +17,21 @@ from keras_bert.quiet import import_tensorflow
     required=True,
     metavar="DIR",
     callback=folder_to_write,
-    help="Model folder for TensorFlow Serving. The next version is written into it.",
+    help="Model folder for TensorFlow Serving. The next version is written to it.",
 )
 @click.option(
     "--dtype",
     type=click.Choice(("float32", "bfloat16", "float16")),
     default="float32",
     show_default=True,
-    help="Type in which weights are stored. Computation is in float32.",
+    help="Storage type of the weights. Computation is in float32.",
 )
 @click.option(
-    "--jit", is_flag=True, help="Compile the network for single rows by XLA, which Serving's CPU build lacks."
+    "--jit",
+    is_flag=True,
+    help="Compile requests of a single row with XLA. TensorFlow Serving's CPU build lacks XLA.",
 )
-@click.option("--encoder", "encoder_only", is_flag=True, help="Export the text encoder and leave out the head.")
+@click.option("--encoder", "encoder_only", is_flag=True, help="Export the text encoder without the head.")
 @click.option(
     "--top-k",
     type=click.IntRange(min=1),
@@ -50,7 +52,7 @@ def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lowe
     """Write a SavedModel for TensorFlow Serving: strings in, answers out.
 
     \b
-    The first export is DIR/1/, the next DIR/2/. Each is complete in itself.
+    The first export is DIR/1/, the next DIR/2/. Each is self-contained.
     docs/serving.md lists the inputs and outputs of each kind of model.
 
     \b

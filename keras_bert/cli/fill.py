@@ -26,7 +26,7 @@ def fill(context, model, top_k, lower_case, texts):
     for text in texts:
         if text.encode("utf-8", "replace").decode("utf-8") != text:
             raise UserError(f"TEXT: needs UTF-8. Received: {text!r}. Is the terminal set to another encoding?")
-    folder = open_model_folder(model, lower_case)  # What is missing is told before TensorFlow is imported.
+    folder = open_model_folder(model, lower_case)  # Reports missing files before TensorFlow is imported.
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.models.loading import load_folder
 

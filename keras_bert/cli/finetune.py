@@ -35,7 +35,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
     metavar="NAME",
     help="Task to train on: a recipe in configs/finetune (sst2, squad, text, …), or glue for all of GLUE.",
 )
-@click.option("--config", metavar="FILE", help="Recipe file to use in place of the task's own.")
+@click.option("--config", metavar="FILE", help="Recipe file to use instead of the task's own.")
 @click.option(
     "--init",
     metavar="MODEL",
@@ -54,7 +54,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 @click.option(
     "--features",
     type=click.Choice(FEATURES),
-    help="For tagging: train a BiLSTM over these states of the frozen encoder (paper, section 5.3).",
+    help="For tagging: train a BiLSTM on these hidden states of the frozen encoder (paper, section 5.3).",
 )
 @click.option("--sweep", is_flag=True, help="Try the paper's grid of batch sizes, learning rates and epochs.")
 @run_options
@@ -63,7 +63,7 @@ def finetune(
     context, task, config, init, lower_case, from_scratch, kind, output, seeds, epochs, freeze, features, sweep,
     overrides, fresh, data_dir, train, dev, test, texts, label, **run,
 ):  # fmt: skip
-    """Fine-tune a BERT on a task and keep the epoch that scores best on the dev examples.
+    """Fine-tune a BERT on a task and keep the best epoch by dev score.
 
     The same command resumes a run that stopped.
 
@@ -75,9 +75,9 @@ def finetune(
       python run.py finetune --task ner --init MODEL --data-dir conll2003 --features concat_last4
     """
     if not task and not config:
-        raise UserError("--task: needs the name of a task, or --config a recipe's file. Received: neither.")
+        raise UserError("--task: needs the name of a task, or --config with a recipe file. Received: neither.")
     if sweep and seeds:
-        raise UserError("--sweep: needs one seed; --set training.seed=N chooses it. Received: --seeds as well.")
+        raise UserError("--sweep: needs a single seed. Received: --seeds as well. Choose it by --set training.seed=N.")
     data = table_settings(data_dir, train, dev, test, texts, label)
     overrides = dict(settings.parse_override(text) for text in overrides)
     if task == "glue" and not config:
@@ -170,9 +170,9 @@ def _glue(recipes, output, seeds):
     if results and not is_chief:
         return
     for task, reason in missing.items():
-        click.echo(f"Left out: {task}: {reason}")
+        click.echo(f"Skipped {task}: {reason}")
     if not results:
-        raise UserError("glue: needs the data of one task or more. Received: none. Give --data-dir.")
+        raise UserError("glue: needs the data of at least one task. Received: none. Give --data-dir.")
     files.write_json(files.join(output, "results.json"), {"tasks": results, "left_out": missing})
     for line in glue_lines(results):
         click.echo(line)
@@ -187,10 +187,10 @@ def _newest():
     newest = newest_pretrained("runs")
     if newest is None:
         raise UserError(
-            "--init: needs a BERT, and no run in runs/ holds one. Give the folder of one (Hugging Face's or Google's) "
-            f"or hf:NAME, a model of the Hugging Face hub; or train one with: {PROGRAM} pretrain"
+            "--init: needs a BERT. Received: none, and runs/ has no pretraining run. Give a Hugging Face or Google "
+            f"folder, or hf:NAME for a model on the hub; or train one with: {PROGRAM} pretrain"
         )
-    click.echo(f"Beginning from {newest}, the newest pretraining run here; --init takes another.")
+    click.echo(f"Starting from {newest}, the newest pretraining run in runs/; --init chooses another.")
     return newest
 
 
@@ -202,5 +202,5 @@ def _seeds(text):
     except ValueError:
         seeds = []
     if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
-        raise UserError(f"--seeds: needs different whole numbers with commas between, as 1,2,3. Received: {text!r}.")
+        raise UserError(f"--seeds: needs distinct whole numbers separated by commas, as in 1,2,3. Received: {text!r}.")
     return seeds

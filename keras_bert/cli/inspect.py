@@ -28,16 +28,16 @@ _PARTS = {
     MASKED_LM_HEAD: "masked LM head",
     NEXT_SENTENCE_HEAD: "next sentence head",
     CLASSIFIER: "classifier",
-    SPAN_HEAD: "head for the start and end of answers",
+    SPAN_HEAD: "answer span head",
     FEATURE_TAGGER: "tagger over frozen features",
-    SCALAR_MIX: "weights of the features' layers",
+    SCALAR_MIX: "layer weights of the features",
 }
 
 
 @click.command()
 @click.argument("model", metavar="MODEL|CONFIG")
 def inspect(model):
-    """Print the parameters of a model, part by part, beside the formulas often quoted for them.
+    """Print a model's parameter counts, part by part, next to the formulas often quoted for them.
 
     \b
     MODEL is a run folder, a model folder, a Hugging Face or Google folder, or hf:NAME for a model on the hub.
@@ -69,17 +69,17 @@ def _config(name):
 def _contents(folder):
     shapes, parts = folder.tensor_shapes(), folder.parts()
     yield f"{folder.tensors.path}: {len(shapes)} tensors, {sum(map(math.prod, shapes.values())):,} values."
-    yield f"It holds the {', the '.join(_PARTS[part] for part in parts)}."
+    yield f"Parts: {', '.join(_PARTS[part] for part in parts)}."
     known = [name for part in parts for name in folder.names(part)]
     unknown = folder.tensors.unused(known)
     if unknown:
-        yield f"BERT has no place for {', '.join(unknown)}."
+        yield f"Not part of BERT: {', '.join(unknown)}."
     tokenizer = folder.tokenizer
     strips = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
     yield (
         f"{folder.vocabulary_file}: texts {'are' if tokenizer.lower_case else 'are not'} lower-cased, "
-        f"accents are {'taken off' if strips else 'kept'}, "
-        f"Chinese characters {'are words' if tokenizer.split_chinese else 'stay together'}."
+        f"accents are {'stripped' if strips else 'kept'}, "
+        f"Chinese characters {'are split into single words' if tokenizer.split_chinese else 'stay together'}."
     )
 
 
@@ -90,18 +90,18 @@ def _table(config):
         f"V = {config.vocab_size:,}"
     )
     yield from map(_row, encoder)
-    yield _sum("the encoder with its pooler", parameters.total(encoder))
+    yield _sum("encoder with pooler", parameters.total(encoder))
     yield from map(_row, heads)
-    yield _sum("with the pretraining heads", parameters.total(encoder) + parameters.total(heads))
+    yield _sum("encoder with pretraining heads", parameters.total(encoder) + parameters.total(heads))
     yield ""
     exact = parameters.total(encoder)
     weights_only, rough = parameters.weights_only(config), parameters.rough_estimate(config)
-    yield _sum("the tutorials' weights-only formula", weights_only)
-    yield f"    {exact - weights_only:,} fewer than the encoder: no dense biases and no pooler."
-    yield _sum("the rough 30k·H + 12·L·H²", rough)
+    yield _sum("weights-only formula of tutorials", weights_only)
+    yield f"    {exact - weights_only:,} fewer than the encoder: omits dense biases and the pooler."
+    yield _sum("rough estimate 30k·H + 12·L·H²", rough)
     yield (
-        f"    {abs(exact - rough):,} {'fewer' if rough < exact else 'more'}: 30,000 words for {config.vocab_size:,}, "
-        "no positions, segments, LayerNorm, biases or pooler."
+        f"    {abs(exact - rough):,} {'fewer' if rough < exact else 'more'}: assumes 30,000 words instead of "
+        f"{config.vocab_size:,}; omits positions, segments, LayerNorm, biases and pooler."
     )
 
 

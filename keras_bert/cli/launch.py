@@ -12,8 +12,8 @@ import click
 
 from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
 
-GRACE_SECONDS = 20.0  # How long the others may take to stop once a worker has failed.
-_PAUSE = 0.1  # Seconds between two looks at the workers.
+GRACE_SECONDS = 20.0  # How long the other workers may take to stop after one has failed.
+_PAUSE = 0.1  # Seconds between polls of the workers.
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -23,11 +23,11 @@ _PAUSE = 0.1  # Seconds between two looks at the workers.
 def launch(context, workers, command):
     """Start several workers of one run on this machine, and stop all of them if one fails.
 
-    SIGTERM, SIGHUP and Ctrl-C are passed on once: the workers save a checkpoint and stop, and so does this command, with
-    status 75. Another signal, a second later or more, ends them at once.
+    SIGTERM, SIGHUP and Ctrl-C are forwarded to the workers, which save a checkpoint and stop; this command then exits
+    with status 75. A second signal, at least one second later, stops them at once.
 
-    Each worker gets its TF_CONFIG and a share of the GPUs in CUDA_VISIBLE_DEVICES. On several machines, set TF_CONFIG
-    and start the command itself on each.
+    Each worker gets its own TF_CONFIG and a share of the GPUs in CUDA_VISIBLE_DEVICES. On several machines, set
+    TF_CONFIG and start the command itself on each instead.
 
     \b
     Example:
@@ -35,7 +35,7 @@ def launch(context, workers, command):
     """
     addresses = [f"127.0.0.1:{port}" for port in free_ports(workers)]
     started = [
-        # A session of its own: what the terminal sends to its group comes here alone, and is passed on once.
+        # A session of its own: a signal from the terminal reaches only this process, which forwards it once.
         subprocess.Popen(
             [sys.executable, os.path.abspath(sys.argv[0]), *command],
             env=worker_environment(addresses, index),
@@ -50,17 +50,17 @@ def launch(context, workers, command):
     failed = group.wait()
     if failed is not None:
         status = started[failed].returncode
-        click.echo(f"Worker {failed} ended with status {status}; all are stopped.", err=True)
-        context.exit(status if status > 0 else 128 - status)  # As a shell says that a signal ended it.
+        click.echo(f"Worker {failed} exited with status {status}; all workers are stopped.", err=True)
+        context.exit(status if status > 0 else 128 - status)  # The shell's convention for a process killed by a signal.
     context.exit(STOPPED_BY_SIGNAL if any(process.returncode for process in started) else 0)
 
 
 class Workers:
-    """The processes of one run, asked to stop together and waited for together.
+    """The worker processes of one run, stopped together and waited for together.
 
     Args:
-        processes: `subprocess.Popen` of each.
-        grace_seconds: how long those that are left may take to stop once one has failed.
+        processes: the `subprocess.Popen` of each worker.
+        grace_seconds: how long the remaining workers may take to stop after one has failed.
     """
 
     def __init__(self, processes: list[subprocess.Popen], grace_seconds: float = GRACE_SECONDS):
@@ -69,16 +69,16 @@ class Workers:
         self._are_asked = False
 
     def stop(self, number: int) -> None:
-        """Passes a signal on: a first one asks to save and stop, a later one to leave at once."""
+        """Forwards a signal: the first asks the workers to save and stop, a later one to exit at once."""
         self._are_asked = True
         for process in self._running():
             process.send_signal(number)
 
     def wait(self) -> int | None:
-        """When all have ended, the index of the one that failed first, if any.
+        """Waits for all workers to exit. Returns the index of the first to fail, or None.
 
-        To stop on request, with `STOPPED_BY_SIGNAL`, is no failure: the others are left to end their saving. After a
-        failure they are asked to stop, unless they have been, and killed when the grace is over.
+        Exiting on request, with `STOPPED_BY_SIGNAL`, is not a failure: the others are left to finish saving. After a
+        failure the others are asked to stop, unless they already were, and killed after `grace_seconds`.
         """
         failed = None
         while running := self._running():
@@ -98,7 +98,7 @@ class Workers:
         return [process for process in self._processes if process.poll() is None]
 
     def _first_failure(self):
-        # One that failed of itself comes before one that a signal ended (< 0), should both be seen at once.
+        # If several are found at once, a worker that failed by itself comes before one killed by a signal (< 0).
         failures = [
             index
             for index, process in enumerate(self._processes)
@@ -108,7 +108,7 @@ class Workers:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of this machine that nothing listens at."""
+    """Returns `count` free ports of this machine."""
     sockets = [socket.socket() for _ in range(count)]
     for opened in sockets:
         opened.bind(("127.0.0.1", 0))
@@ -119,7 +119,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def worker_environment(addresses: list[str], index: int) -> dict[str, str]:
-    """The environment of a worker: TF_CONFIG, and its share of the GPUs that are visible here."""
+    """Returns a worker's environment, with TF_CONFIG and its share of the GPUs visible to this process."""
     task = {"type": "worker", "index": index}
     environment = {**os.environ, "TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": task})}
     gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what is made of them."""
+"""Options shared by several commands, and the settings they become."""
 
 import click
 
@@ -10,14 +10,14 @@ from keras_bert.tasks.answer_files import PLAIN_FILE, check_output
 
 
 def folder_to_write(context, parameter, path):
-    """Callback of a parameter: a file where a folder is to be written is refused before anything is computed."""
+    """Parameter callback: refuses a path that is a file where a folder is to be written, before any computation."""
     if path and is_file(path):
         raise UserError(f"{path}: needs a folder. Received: a file. Give another path.")
     return path
 
 
 def file_to_write(context, parameter, path):
-    """Callback of a parameter: what is no file to write is refused before anything is computed."""
+    """Parameter callback: refuses a path that cannot be written as a file, before any computation."""
     if path:
         check_output(path, PLAIN_FILE)
     return path
@@ -27,7 +27,7 @@ casing_option = click.option(
     "--uncased/--cased",
     "lower_case",
     default=None,
-    help="Whether texts are lower-cased. Default: what the model's folder says, or else what its vocabulary suggests.",
+    help="Whether texts are lower-cased. Default: as the model folder says, or else as its vocabulary suggests.",
 )
 
 text_option = click.option(
@@ -48,7 +48,7 @@ model_option = click.option(
 
 
 def recipe_init(recipe_file):
-    """The MODEL that a recipe itself begins from; None where it says none."""
+    """Returns the recipe's own `init`, the model it starts from, or None."""
     return settings.read_yaml(recipe_file).get("init")
 
 
@@ -73,31 +73,33 @@ _TABLE_OPTIONS = (
 
 
 def table_options(command):
-    """Gives a command the options that say where a task's examples stand; `table_settings` takes them."""
+    """Adds the options that locate a task's examples to a command; `table_settings` takes their values."""
     for option in reversed(_TABLE_OPTIONS):
         command = option(command)
     return command
 
 
 def table_settings(data_dir, train, dev, test, texts, label):
-    """`{field of TaskDataConfig: value}` of those of `table_options` that were given."""
+    """Returns `{field of TaskDataConfig: value}` for the `table_options` that were given."""
     values = {"folder": data_dir, "train": train, "dev": dev, "test": test, "texts": list(texts) or None}
     return given({**values, "label": label})
 
 
 _RUN_OPTIONS = (
     click.option(
-        "--strategy", type=click.Choice(STRATEGIES), help="How to use devices. Default: auto, all that are found."
+        "--strategy",
+        type=click.Choice(STRATEGIES),
+        help="How to use devices. Default: auto, which uses all that are found.",
     ),
     click.option("--devices", metavar="GPU:0,GPU:1", help="Which devices to use, with --strategy one or mirrored."),
     click.option(
         "--tpu", metavar="NAME", help="Name or address of the TPU, with --strategy tpu. Default: local, on a TPU VM."
     ),
-    click.option("--steps", type=click.IntRange(min=1), help="Total training steps. A resumed run may be given more."),
+    click.option("--steps", type=click.IntRange(min=1), help="Total training steps. A resumed run may have more."),
     click.option(
         "--minutes",
         type=click.FloatRange(min=0, min_open=True),
-        help="Total training time, in place of --steps. The learning rate follows the clock.",
+        help="Total training time, instead of --steps. The learning-rate schedule follows the clock.",
     ),
     click.option(
         "--max-minutes",
@@ -116,21 +118,21 @@ _RUN_OPTIONS = (
 
 
 def run_options(command):
-    """Gives a command the options of every training run; `run_settings` takes what they were given."""
+    """Adds the options of every training run to a command; `run_settings` takes their values."""
     for option in reversed(_RUN_OPTIONS):
         command = option(command)
     return command
 
 
 def run_settings(strategy, devices, tpu, steps, minutes, max_minutes):
-    """`{key: value}` of a recipe's settings for those of `run_options` that were given."""
+    """Returns `{key: value}`, settings of a recipe, for the `run_options` that were given."""
     return given(
         {
             "training.strategy": strategy,
             "training.devices": devices.split(",") if devices else None,
             "training.tpu": tpu,
             "training.steps": steps,
-            # A recipe may run by the clock; steps asked for are steps.
+            # --steps overrides a recipe that runs by the clock.
             "training.minutes": 0.0 if steps and not minutes else minutes,
             "training.max_minutes": max_minutes,
         }
@@ -138,5 +140,5 @@ def run_settings(strategy, devices, tpu, steps, minutes, max_minutes):
 
 
 def given(values):
-    """Those of the settings that are not None."""
+    """Returns the settings that are not None."""
     return {key: value for key, value in values.items() if value is not None}

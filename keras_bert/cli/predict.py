@@ -16,32 +16,30 @@ from keras_bert.tasks.task import INPUT
 
 @click.command()
 @model_option
-@click.option("--input", "source", metavar="FILE|-", help="Examples to answer; - reads standard input.")
+@click.option("--input", "source", metavar="FILE|-", help="Examples to answer; - reads stdin.")
 @click.option(
-    "--split", help="Answer a split of the task instead; test in the format that its leaderboard takes, if it has one."
+    "--split", help="Answer a split of the task instead. test is written in its leaderboard's format, if it has one."
 )
 @click.option(
-    "--task", metavar="NAME", help="With --split: another task for the same model, as ax for a model of mnli."
+    "--task", metavar="NAME", help="With --split: another task for the same model, such as ax for an mnli model."
 )
-@click.option(
-    "--output", required=True, metavar="FILE|-|DIR", help="Where to write the answers; - writes to standard output."
-)
+@click.option("--output", required=True, metavar="FILE|-|DIR", help="Where to write the answers; - writes to stdout.")
 @table_options
 @click.pass_context
 def predict(context, model, source, split, task, output, **data):
-    """Write a fine-tuned model's answers.
+    """Write a fine-tuned model's predictions.
 
     \b
     Model                --input                                        --output
-    classification       .csv, .tsv, .jsonl, or .txt with a text a line JSON lines
+    classification       .csv, .tsv, .jsonl, or .txt, one text per line JSON lines
     tagging              columns or CoNLL-U, as in training             the same file with labels
     question answering   SQuAD's JSON                                   a folder: predictions, n-best, null odds
     multiple choice      as in training                                 JSON lines
 
     \b
-    Files of any size, without answers or with them, which are not looked at. --split writes the same,
-    or a submission into a folder where the task has one; of several splits, as mnli's dev, each into
-    the folder --output under its own name.
+    Files may be of any size. Answers in them are ignored. --split writes the same formats, or a folder
+    with a submission where the task has one. Where a split is several, as mnli's dev is, --output is a
+    folder with a file for each.
 
     \b
     Examples:
@@ -50,12 +48,12 @@ def predict(context, model, source, split, task, output, **data):
       python run.py predict --model runs/squad --input dev-v1.1.json --output answers
     """
     if bool(source) == bool(split):
-        raise UserError("--input: needs texts to answer, or --split a split of the task. Give one of the two.")
+        raise UserError("--input: needs a file of examples, or --split a split of the task. Give one of the two.")
     if source and source != "-" and not exists(source):
-        raise UserError(f"{source}: no such file. Give one that is there, or - for what comes in.")
+        raise UserError(f"{source}: no such file. Give an existing one, or - for stdin.")
     folder = open_model_folder(model)
     if output == "-" and isinstance(folder.head, SpanExtractionConfig):
-        raise UserError("--output: needs a folder, as the answers to questions are several files. Received: -.")
+        raise UserError("--output: needs a folder, because question answering writes several files. Received: -.")
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
     from keras_bert.tasks.prediction import predict as write_answers

@@ -14,15 +14,17 @@ _DEFAULTS = DataConfig()
 
 @click.command()
 @text_option
-@click.option("--vocab", required=True, metavar="FILE", help="Vocabulary file, or hf:NAME for a model's on the hub.")
+@click.option(
+    "--vocab", required=True, metavar="FILE", help="Vocabulary file, or hf:NAME for that of a model on the hub."
+)
 @click.option(
     "--output",
     required=True,
     metavar="DIR",
     callback=folder_to_write,
-    help="New folder for the shards, to be given to `pretrain --data`.",
+    help="New folder for the shards; pass it to `pretrain --data`.",
 )
-@click.option("--cased", is_flag=True, help="Keep case and accents. Must match how the vocabulary was learned.")
+@click.option("--cased", is_flag=True, help="Keep case and accents. Must match the vocabulary.")
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -35,7 +37,7 @@ _DEFAULTS = DataConfig()
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=_DEFAULTS.validation_share,
     show_default=True,
-    help="Share of the documents to hold out for validation.",
+    help="Fraction of the documents held out for validation.",
 )
 @click.option(
     "--shard-megabytes",
@@ -48,7 +50,7 @@ _DEFAULTS = DataConfig()
 def prepare(inputs, vocab, output, cased, workers, validation_share, shard_megabytes, whole_words):
     """Tokenize text once, into shards that any number of runs can train on.
 
-    The same command resumes after a stop or a kill.
+    The same command resumes after an interruption.
 
     \b
     Example:

@@ -27,21 +27,21 @@ from keras_bert.quiet import import_tensorflow
 @click.option(
     "--init",
     metavar="MODEL",
-    help="Continue from the weights of this model, a folder or hf:NAME, with its vocabulary or an extended one.",
+    help="Start from the weights of this model, a folder or hf:NAME, with its vocabulary or an extended one.",
 )
 @casing_option
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/RECIPE.")
 @run_options
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of weights, masks, pairs, order and dropout.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed for weights, masks, pairs, order and dropout.")
 @click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
 @click.pass_context
 def pretrain(context, config, data, init, lower_case, output, seed, overrides, estimate, fresh, **run):
     """Pretrain a BERT: masked LM, and next sentence prediction unless the recipe says objective.pair: none.
 
-    Without --config, --data, --init or --strategy this trains the demo: a small model on the documentation that comes
-    with Python. With any of them the recipe is bert_base, and bert_base_tpu for --strategy tpu. The same command
+    Without --config, --data, --init or --strategy this trains the demo: a small model on the documentation that ships
+    with Python. With any of them the default recipe is bert_base, or bert_base_tpu for --strategy tpu. The same command
     resumes a run that stopped. SIGTERM, SIGHUP and Ctrl-C save a checkpoint after the current step and exit with status
-    75; another signal, a second later or more, exits at once.
+    75; a second signal, at least one second later, exits at once.
 
     \b
     Example:
@@ -54,11 +54,11 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
         **given({"data.files": list(data) or None, "training.seed": seed}),
         **run_settings(**run),
     }
-    of_model = _of_model(init_given or recipe_init(recipe_file), lower_case)
+    of_model = _settings_of_model(init_given or recipe_init(recipe_file), lower_case)
     if "init" in of_model and not init_given:
-        of_model = _unless_said(of_model, recipe_file, lower_case)
-    begun_from = given({"init": of_model.pop("init", None)})
-    recipe = PretrainConfig.from_file(recipe_file, {**of_model, **overrides, **flags, **begun_from})
+        of_model = _unless_in_recipe(of_model, recipe_file, lower_case)
+    init_setting = given({"init": of_model.pop("init", None)})
+    recipe = PretrainConfig.from_file(recipe_file, {**of_model, **overrides, **flags, **init_setting})
     recipe.require_text()
     output = output or os.path.join("runs", recipe.name)
 
@@ -73,7 +73,7 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
         return
     click.echo(f"{shown(recipe_file)} → {folder.path}")
     results = run_pretraining(recipe, folder, click.echo, command_line())
-    if results is None:  # One of several workers, and not the one that writes.
+    if results is None:  # A worker that is not the chief.
         return
     _show(results)
     click.echo(
@@ -100,8 +100,8 @@ def _estimate(recipe, run):
     click.echo(f"Written: the run's data, {run.data}. Next: the same command without --estimate.")
 
 
-def _of_model(init, lower_case):
-    """The settings that come from a model whose weights are gone on from."""
+def _settings_of_model(init, lower_case):
+    """Returns the settings taken from the model that training starts from."""
     if not init:
         return {} if lower_case is None else {"vocabulary.lower_case": lower_case}
     folder = open_model_folder(init, lower_case)
@@ -109,7 +109,7 @@ def _of_model(init, lower_case):
         click.echo(line)
     if not folder.tokenizer.is_berts_own():
         raise UserError(
-            f"{init}: needs a tokenizer that lower_case says all of, to pretrain. Received: strip_accents "
+            f"{init}: needs a tokenizer that lower_case alone describes, to pretrain. Received: strip_accents "
             f"{folder.tokenizer.strip_accents}, tokenize_chinese_chars {folder.tokenizer.split_chinese}."
         )
     return {
@@ -119,14 +119,14 @@ def _of_model(init, lower_case):
     }
 
 
-def _unless_said(of_model, recipe_file, lower_case):
-    """The settings that come from the `init` of a recipe, without those that the recipe has itself."""
-    recipe, said = settings.read_yaml(recipe_file), []
+def _unless_in_recipe(of_model, recipe_file, lower_case):
+    """Returns the settings taken from the recipe's `init` model, except those that the recipe sets itself."""
+    recipe, own = settings.read_yaml(recipe_file), []
     if "model" in recipe:
-        said.append("model")
+        own.append("model")
     if lower_case is None and "lower_case" in (recipe.get("vocabulary") or {}):
-        said.append("vocabulary.lower_case")
-    return {key: value for key, value in of_model.items() if key not in said}
+        own.append("vocabulary.lower_case")
+    return {key: value for key, value in of_model.items() if key not in own}
 
 
 def _show(results):
@@ -137,9 +137,9 @@ def _show(results):
     )
     loss, unigram = results["eval_mask_token_loss"], results.get("eval_mask_token_unigram_loss")
     compared = "" if unigram is None else (
-        f"; the training text's unigram has {unigram:.3f} there, "
-        f"{abs(unigram - loss):.3f} {'more' if unigram > loss else 'less'}"
+        f", {abs(unigram - loss):.3f} {'below' if unigram > loss else 'above'} "
+        f"the training text's unigram ({unigram:.3f})"
     )  # fmt: skip
-    click.echo(f"At [MASK]ed positions alone: {loss:.3f} nats{compared}.")
+    click.echo(f"At [MASK] positions only: {loss:.3f} nats{compared}.")
     for example in results["examples"]:
         click.echo(f"  {example['text']}\n    → {example['filled']}")

@@ -18,7 +18,7 @@ from keras_bert.quiet import import_tensorflow
 @click.option(
     "--extend",
     metavar="VOCAB",
-    help="Fill the [unused] rows of this vocabulary, a file or hf:NAME, with new words of the text instead.",
+    help="Instead, fill the [unused] rows of this vocabulary (a file or hf:NAME) with new words from the text.",
 )
 @click.option(
     "--unused",
@@ -30,7 +30,7 @@ from keras_bert.quiet import import_tensorflow
 @click.option("--output", required=True, metavar="FILE", help="Vocabulary file to write.")
 @click.pass_context
 def vocab(context, inputs, size, extend, unused, cased, output):
-    """Learn a vocabulary from text, or extend one with the words of a new domain.
+    """Learn a WordPiece vocabulary from text, or extend one with the words of a new domain.
 
     \b
     Examples:
@@ -38,11 +38,11 @@ def vocab(context, inputs, size, extend, unused, cased, output):
       python run.py vocab --input 'law/*.txt' --extend bert/vocab.txt --output law.txt
     """
     if (size is None) == (extend is None):
-        raise click.UsageError("Give either --size, to learn a vocabulary, or --extend, to go on from one.")
+        raise click.UsageError("Give either --size, to learn a vocabulary, or --extend, to extend one.")
     if extend and unused:
-        raise click.UsageError("--unused goes with --size: --extend fills the unused rows that are there.")
+        raise click.UsageError("--unused goes with --size: --extend fills the existing [unused] rows.")
     if exists(output):
-        raise UserError(f"{output}: is there already. Remove it, or give another --output.")
+        raise UserError(f"{output}: exists already. Remove it, or give another --output.")
     from keras_bert.data.corpus import Corpus
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -54,7 +54,7 @@ def vocab(context, inputs, size, extend, unused, cased, output):
 
         vocabulary, added = extend_vocabulary(base, corpus.documents(), not cased, extend)
         first = ", ".join(f"{word} ({count:,})" for word, count in added[:5])
-        summary = f"{len(added):,} new words in [unused] rows, the most frequent {first}; all other ids as they were."
+        summary = f"{len(added):,} new words in [unused] rows, the most frequent {first}; all other ids are unchanged."
     else:
         from keras_bert.text.vocabulary_learning import SMALLEST_COUNT, learn_vocabulary
 
@@ -63,7 +63,7 @@ def vocab(context, inputs, size, extend, unused, cased, output):
         if unused:
             summary += f", rows {len(SPECIAL_TOKENS)} to {len(SPECIAL_TOKENS) + unused - 1} unused"
         if len(vocabulary) < size:
-            summary += f": fewer than {size:,}, because the text holds no more that occur {SMALLEST_COUNT} times"
+            summary += f": fewer than {size:,}, because no other pieces occur {SMALLEST_COUNT} times in the text"
         summary += "."
     vocabulary.to_file(output)
     if str(corpus.report):

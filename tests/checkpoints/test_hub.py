@@ -322,7 +322,7 @@ def test_the_command_line_takes_the_hubs_own_settings(hub, tmp_path):
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     first = inspect(f"hf:{NAME}")
-    assert first.returncode == 0 and "It holds the encoder, the masked LM head." in first.stdout
+    assert first.returncode == 0 and "Parts: encoder, masked LM head." in first.stdout
     assert "%|" not in first.stderr
     assert inspect(f"hf:{NAME}", HF_HUB_OFFLINE="1").stdout == first.stdout
     missing = inspect("hf:other", HF_HUB_OFFLINE="1")

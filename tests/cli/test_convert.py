@@ -65,12 +65,12 @@ def test_inspect_says_what_is_there(folder, tmp_path):
     for path in (folder, google):
         output = invoke("inspect", path).output
         assert "46 tensors" in output
-        assert "It holds the encoder, the pooler, the masked LM head, the next sentence head." in output
+        assert "Parts: encoder, pooler, masked LM head, next sentence head." in output
 
 
 def test_fill_refuses_an_encoder_alone_in_one_line(tmp_path):
     path = str(tmp_path / "encoder")
     write_model_folder(path, BertEncoder(without_dropout()), VOCABULARY, lower_case=True)
-    assert "It holds the encoder, the pooler.\n" in invoke("inspect", path).output
+    assert "Parts: encoder, pooler.\n" in invoke("inspect", path).output
     result = invoke("fill", "--model", path, "w1 [MASK]")
     assert result.exit_code == 2 and f"Error: {path}: needs a masked LM head" in result.output

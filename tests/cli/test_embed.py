@@ -28,7 +28,7 @@ def test_the_last_line_opens_the_file(folder, tmp_path):
     output = str(tmp_path / "out.npz")
     result = embed(folder, "--input", "-", "--output", output, input="w1 w2\n" + "w3 " * 30 + "\n")
     assert result.exit_code == 0, result.output
-    assert "1 of 2 texts have more than 24 tokens and were cut, the first in line 2." in result.output
+    assert "1 of 2 texts have more than 24 tokens and were truncated, the first on line 2." in result.output
     last = result.output.splitlines()[-1]
     assert "float32 [2, 16]" in last
     expression = last.partition("Next: ")[2].partition(", float32")[0]

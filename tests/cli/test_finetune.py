@@ -148,7 +148,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         (["finetune"], "--task: needs the name of a task"),
         (["finetune", "--task", "sst3", "--init", "BERT"], "sst3: no such config"),
         (["finetune", "--task", "sst2", "--init", "absent"], "absent: needs a model folder"),
-        (["finetune", "--task", "sst2", "--init", "BERT", "--seeds", "1,1"], "--seeds: needs different whole numbers"),
+        (["finetune", "--task", "sst2", "--init", "BERT", "--seeds", "1,1"], "--seeds: needs distinct whole numbers"),
         (["finetune", "--task", "sst2", "--init", "BERT", "--data-dir", "absent", *SMALL], "absent: needs"),
         (["finetune", "--task", "sst2", "--init", "BERT"], "input.max_length: needs at most 32"),
         (
@@ -174,7 +174,7 @@ def test_what_cannot_be_done_is_one_line(arguments, message, place, tmp_path, mo
 
 def test_without_init_the_newest_pretraining_run_is_taken(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert "no run in runs/ holds one" in give("finetune", "--task", "sst2").output
+    assert "runs/ has no pretraining run" in give("finetune", "--task", "sst2").output
     for number, name in enumerate(("older", "newer")):
         folder = tmp_path / "runs" / name
         write_tiny_bert(folder / "model")

@@ -34,7 +34,9 @@ def test_a_vocabulary_of_the_size_asked_for(text):
 
 
 def test_fewer_rows_are_explained(text):
-    assert "fewer than 5,000, because the text" in run("vocab", "--input", text, "--size", "5000", "--output", "v.txt")
+    assert "fewer than 5,000, because no other pieces occur" in run(
+        "vocab", "--input", text, "--size", "5000", "--output", "v.txt"
+    )
 
 
 def test_cased(text):
@@ -55,7 +57,7 @@ def test_extend(text):
         ([], "either --size"),
         (["--size", "90", "--extend", "vocab.txt"], "either --size"),
         (["--extend", "vocab.txt", "--unused", "3"], "--unused goes with --size"),
-        (["--size", "90", "--output", "text.txt"], "text.txt: is there already"),
+        (["--size", "90", "--output", "text.txt"], "text.txt: exists already"),
         (["--size", "6"], "needs at least"),
         (["--size", "90", "--input", "nothing*"], "No file matches 'nothing*'"),
         (["--extend", "text.txt"], "text.txt: needs a"),

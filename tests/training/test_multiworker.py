@@ -103,7 +103,7 @@ def test_one_that_fails_stops_all(tmp_path):
     """Bad settings: both end with status 2, and so does the launcher, at once."""
     result = run("launch", "--workers", "2", "--", "pretrain", "--set", "training.stepz=1", cwd=tmp_path)
     assert result.returncode == 2
-    assert "training.stepz: no such setting" in result.stderr and "all are stopped" in result.stderr
+    assert "training.stepz: no such setting" in result.stderr and "all workers are stopped" in result.stderr
 
 
 @pytest.mark.parametrize("failing", [0, 1])
