@@ -2,13 +2,17 @@
 
 import dataclasses
 import glob
+import itertools
 import os
+import re
 
 import pytest
 import yaml
+from pages import ROOT
 
 from keras_bert import settings
 from keras_bert.config.bert import BertConfig
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.initialization import NAMED
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import configs_folder, find_config
@@ -109,11 +113,47 @@ def test_broken_recipes_are_named_with_their_line(tmp_path):
         PretrainConfig.from_file(tmp_path / "absent.yaml")
 
 
-@pytest.mark.parametrize("path", sorted(glob.glob(os.path.join(configs_folder(), "pretrain", "*.yaml"))))
-def test_every_shipped_recipe_is_valid_and_its_header_tells_what_it_takes(path):
-    PretrainConfig.from_file(path)
-    header = [line for line in open(path, encoding="utf-8") if line.startswith("#")]
-    assert all(any(line.startswith(f"# {word}") for line in header) for word in ("Command:", "Time:", "Score:"))
+KINDS = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
+
+
+def shipped(kind):
+    return sorted(glob.glob(os.path.join(configs_folder(), kind, "*.yaml")))
+
+
+def header_of(path):
+    """`{"Command": …, "Time": …, "Score": …}` as a recipe's header states them, lines joined."""
+    with open(path, encoding="utf-8") as file:
+        comments = [line[1:].strip() for line in itertools.takewhile(lambda line: line.startswith("#"), file)]
+    stated, word = {}, None
+    for line in comments:
+        if match := re.match(r"(Command|Time|Score): +(.*)", line):
+            word, line = match.groups()
+        if word:
+            stated[word] = f"{stated.get(word, '')} {line}".strip()
+    return stated
+
+
+@pytest.mark.parametrize(("kind", "path"), [(kind, path) for kind in KINDS for path in shipped(kind)])
+def test_every_shipped_recipe_is_valid_and_its_header_states_command_time_and_score(kind, path):
+    KINDS[kind].from_file(path)
+    stated = header_of(path)
+    assert list(stated) == ["Command", "Time", "Score"] and all(stated.values())
+    assert stated["Command"].startswith(f"python run.py {kind}")
+    name = os.path.splitext(os.path.basename(path))[0]
+    assert kind == "pretrain" or f"--task {name} " in stated["Command"]
+
+
+@pytest.mark.parametrize("path", shipped("finetune"))
+def test_a_finetuning_header_cites_the_page_its_figures_are_on(path):
+    """A time or score that no page has would be an invention."""
+    stated = header_of(path)
+    for said in (stated["Time"], stated["Score"]):
+        pages = re.findall(r"\((docs/\w+\.md)\)", said)
+        assert bool(pages) != (said == "not measured")
+        for page in pages:
+            with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+                figures = set(re.findall(r"\d+\.\d+|\d+", file.read()))
+            assert set(re.findall(r"(?<![-\w.])\d+\.\d+", said)) <= figures
 
 
 def test_bert_base_is_the_papers():
