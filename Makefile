@@ -1,9 +1,9 @@
-# `make demo`, `test`, `test-slow` and `parity` do everything from a fresh clone: environment, packages, run.
+# `make demo`, `test`, `test-slow` and `parity` work from a fresh clone: they create the environment and install packages.
 PYTHON ?= python3
 VENV ?= .venv
 PARITY_VENV ?= .venv-parity
 PYTEST ?=
-# A test keeps one core busy or waits for processes of its own. A file's tests stay together: they share models.
+# A test keeps one core busy, or waits for its own processes. The tests of a file run in one worker: they share models.
 WORKERS ?= 3
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
@@ -14,15 +14,15 @@ demo: $(VENV)/.installed
 
 RUN_TESTS = $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# What every change must pass, without PyTorch.
+# The tests every change must pass; without PyTorch.
 test: $(VENV)/.installed-for-tests
 	$(RUN_TESTS) -m "not slow" $(PYTEST)
 
-# The tests that take long: whole commands of each kind, kills at random instants, several processes, every code point.
+# The slow tests: whole commands of each kind, kills at random moments, several processes, every code point.
 test-slow: $(VENV)/.installed-for-tests
 	$(RUN_TESTS) -m slow $(PYTEST)
 
-# The tests that compare with other implementations, on what these compute now, and whether they open what ours writes.
+# Compares with results that other implementations compute afresh, and tests that they open files written here.
 parity: $(PARITY_VENV)/.installed-for-parity
 	rm -rf $(PARITY_VENV)/goldens
 	$(PARITY_VENV)/bin/python tools/goldens $(PARITY_VENV)/goldens

@@ -1,4 +1,4 @@
-"""The command line's front door: `python run.py --help`."""
+"""Entry point of the command line: `python run.py --help`."""
 
 from keras_bert.cli import main
 
