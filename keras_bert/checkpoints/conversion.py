@@ -1,29 +1,32 @@
-"""A model folder of one kind written as the other, tensor by tensor, without a model in between."""
+"""Converts a model folder to the other format, tensor by tensor, without building a model."""
 
 import dataclasses
+import os
 
 from keras_bert import files
 from keras_bert.checkpoints.google import is_google_folder, write_google_folder
 from keras_bert.checkpoints.hub_name import hub_repository, shown_name
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.model_card import CARD, ModelCard
+from keras_bert.checkpoints.model_folder import ModelFolder
+from keras_bert.text.vocabulary import Vocabulary
 
 FORMATS = ("google", "huggingface")
 
 
-def convert_folder(folder, to, path, vocabulary):
-    """Writes what a folder holds to `path`, whole or not at all; no value changes.
+def convert_folder(folder: ModelFolder, to: str, path: str | os.PathLike[str], vocabulary: Vocabulary) -> list[str]:
+    """Writes the contents of a folder to `path`, whole or not at all; no value changes.
 
     Args:
-        folder: a `ModelFolder`.
+        folder: the folder to convert.
         to: one of `FORMATS`.
         path: the new folder.
-        vocabulary: the folder's, as a `text.Vocabulary`.
+        vocabulary: the vocabulary of `folder`.
 
-    Returns: the names of the tensors that the table does not know and that were left out.
+    Returns: the names of the tensors that were left out because `names.PARTS` does not list them.
 
     Raises:
-        UserError: what is there cannot be read.
+        UserError: the folder cannot be read.
     """
     tensors = {name: value for part in folder.parts() for name, value in folder.read(part).items()}
     if to == "google":
@@ -38,15 +41,15 @@ def convert_folder(folder, to, path, vocabulary):
     return folder.tensors.unused(tensors)
 
 
-def _card(folder, path):
-    """The model's own card where the folder has one, else one that says where it is from."""
+def _card(folder: ModelFolder, path: str | os.PathLike[str]) -> str | ModelCard:
+    """The model's own card if the folder has one, otherwise a card that names the source."""
     own = files.join(folder.path, CARD)
-    if files.exists(own) and not is_google_folder(folder.path):  # Whose card says how to use that format.
+    if files.exists(own) and not is_google_folder(folder.path):  # That card explains Google's format.
         with files.open_file(own) as stream:
             return stream.read().decode("utf-8", "replace")
     return _new_card(folder, path)
 
 
-def _new_card(folder, path):
+def _new_card(folder: ModelFolder, path: str | os.PathLike[str]) -> ModelCard:
     made = f"The weights of `{shown_name(folder.name)}`, converted without loss."
     return ModelCard(shown_name(path), made, base=hub_repository(folder.name))

@@ -2,20 +2,30 @@
 
 import contextlib
 import dataclasses
+import os
 import re
 import weakref
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from keras_bert import files
-from keras_bert.checkpoints.model_card import write_card
-from keras_bert.checkpoints.names import PARTS
+from keras_bert.checkpoints.model_card import ModelCard, write_card
+from keras_bert.checkpoints.names import PARTS, TensorName
 from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
+from keras_bert.config.bert import BertConfig
 from keras_bert.config.heads import TASK_HEADS
 from keras_bert.config.reading import FIELD
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 from keras_bert.stores import as_os_errors
+from keras_bert.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 CONFIG, CHECKPOINT = "bert_config.json", "bert_model.ckpt"
 
@@ -25,13 +35,13 @@ _LAYER = re.compile(r"^bert/encoder/layer_(\d+)/")
 
 
 class GoogleTensors(StoredTensors):
-    """The tensors of the folder's checkpoint, without global_step and the optimizer's slots."""
+    """The tensors of the folder's checkpoint, without global_step and optimizer slots."""
 
     column = "google"
 
-    def __init__(self, folder):
+    def __init__(self, folder: str) -> None:
         prefix = find_checkpoint(folder)
-        self._places = contextlib.ExitStack()  # The reader opens the data when they are asked for.
+        self._places = contextlib.ExitStack()  # The reader opens the data files lazily.
         self._reader = _open(self._places.enter_context(readable_prefix(prefix)), prefix)
         weakref.finalize(self, self._places.close)
         self._shapes = {
@@ -43,49 +53,53 @@ class GoogleTensors(StoredTensors):
         places = {name: name for name in self._shapes if _LAYER.sub("bert/encoder/layer_{i}/", name) in known}
         super().__init__(prefix, places, [name for name in self._shapes if name not in places])
 
-    def shape(self, name_in_file):
+    def shape(self, name_in_file: str) -> tuple[int, ...]:
         return tuple(self._shapes[name_in_file])
 
-    def kind(self, name_in_file):
+    def kind(self, name_in_file: str) -> str:
         return self._reader.get_variable_to_dtype_map()[name_in_file].name
 
-    def value(self, name_in_file):
+    def value(self, name_in_file: str) -> np.ndarray | None:
         if not self._reader.get_variable_to_dtype_map()[name_in_file].is_floating:
             return None
         try:
             return self._reader.get_tensor(name_in_file)
-        except Exception as error:  # What TensorFlow raises here is of several kinds.
+        except Exception as error:  # TensorFlow raises several kinds of errors here.
             raise UserError(
                 f"{self.path}: {name_in_file} cannot be read ({_first_line(error)}). Fetch or write it again."
             ) from None
 
 
-def is_google_folder(folder):
+def is_google_folder(folder: str | os.PathLike[str]) -> bool:
     return files.is_file(files.join(folder, CONFIG))
 
 
-def find_checkpoint(folder):
-    """The prefix of the folder's checkpoint: bert_model.ckpt, the only one there is, or that of the last step.
+def find_checkpoint(folder: str) -> str:
+    """The prefix of the folder's checkpoint: bert_model.ckpt, the only one, or the one of the highest step.
 
     Raises:
-        UserError: there is none, several have no step in their names, or the data is missing.
+        UserError: there is none, there are several and not all names carry a step, or a data file is missing.
     """
     index, *_ = checkpoint_files(files.list_folder(folder), folder)
     return files.join(folder, index.removesuffix(".index"))
 
 
-def checkpoint_files(names, folder):
-    """The names of a checkpoint's index and data among the `names` in a folder; see `find_checkpoint`."""
+def checkpoint_files(names: Collection[str], folder: str) -> list[str]:
+    """The names of the index and data files of a checkpoint among the files `names`; see `find_checkpoint`.
+
+    `folder` is where they are, for messages.
+    """
     indexes = sorted(name.removesuffix(".index") for name in names if name.endswith(".index"))
     if not indexes:
         raise UserError(f"{folder}: needs {CHECKPOINT}.index and {CHECKPOINT}.data-00000-of-00001 and lacks them.")
-    steps = {name: re.search(r"-(\d+)$", name) for name in indexes}
+    matches = {name: re.search(r"-(\d+)$", name) for name in indexes}
+    steps = {name: int(match.group(1)) for name, match in matches.items() if match}
     if CHECKPOINT in indexes:
         chosen = CHECKPOINT
     elif len(indexes) == 1:
         chosen = indexes[0]
-    elif all(steps.values()):
-        chosen = max(indexes, key=lambda name: int(steps[name].group(1)))
+    elif len(steps) == len(indexes):
+        chosen = max(indexes, key=steps.__getitem__)
     else:
         raise UserError(f"{folder}: needs one checkpoint. Received: {', '.join(indexes)}. Leave one in the folder.")
     data = re.compile(re.escape(chosen) + r"\.data-(\d{5})-of-(\d{5})$")
@@ -98,7 +112,7 @@ def checkpoint_files(names, folder):
     return [f"{chosen}.index", *parts]
 
 
-def _open(prefix, shown):
+def _open(prefix: str, shown: str) -> "tf.train.CheckpointReader":
     import_tensorflow()
     import tensorflow as tf
 
@@ -106,22 +120,30 @@ def _open(prefix, shown):
         return tf.compat.v1.train.NewCheckpointReader(prefix)
     except Exception as error:
         raise UserError(
-            f"{shown}.index: is not a whole checkpoint ({_first_line(error)}). Fetch or write it again."
+            f"{shown}.index: is not a complete checkpoint ({_first_line(error)}). Fetch or write it again."
         ) from None
 
 
-def write_google_folder(path, config, tensors, vocabulary, other_fields=None, card=None, lower_case=True):
-    """Writes a folder as Google published them, whole or not at all: names, shapes and values are the original's.
+def write_google_folder(
+    path: str | os.PathLike[str],
+    config: BertConfig,
+    tensors: Mapping[TensorName, np.ndarray],
+    vocabulary: Vocabulary,
+    other_fields: Mapping[str, Any] | None = None,
+    card: ModelCard | None = None,
+    lower_case: bool = True,
+) -> None:
+    """Writes a folder in the format that Google published, whole or not at all, with its names, shapes and values.
 
     Args:
-        path: the folder; replaced if there.
-        config: a `BertConfig`.
-        tensors: `{TensorName: array in our orientation}`.
-        vocabulary: a `text.Vocabulary`.
-        other_fields: of a config that was read; kept are those that Google's own files have, which kind of head a
-            task put on it, with its labels' names, and what was said of the task.
-        card: the `ModelCard` of README.md; None for none.
-        lower_case: whether the tokenizer lower-cases, for the card: Google's format does not say.
+        path: the folder; replaced if it exists.
+        config: the architecture.
+        tensors: the weights in our orientation.
+        vocabulary: the vocabulary.
+        other_fields: the other fields of the config that was read. Kept are those that Google's files have, the kind
+            of head with the names of its labels, and the description of the task.
+        card: what README.md says; None writes no README.md.
+        lower_case: whether the tokenizer lower-cases, for the card only: Google's format does not record it.
     """
     import_tensorflow()
     import tensorflow as tf
@@ -135,7 +157,7 @@ def write_google_folder(path, config, tensors, vocabulary, other_fields=None, ca
     names = sorted(stored)
     with files.whole_folder(path, last=CONFIG) as aside:
         with tf.device("CPU:0"), as_os_errors(path):
-            # A tf.train.Saver writes these plain names too, but only from a graph and its session.
+            # tf.train.Saver writes these plain names too, but only from a graph in a session.
             tf.raw_ops.SaveV2(
                 prefix=files.join(aside, CHECKPOINT),
                 tensor_names=names,
@@ -149,5 +171,5 @@ def write_google_folder(path, config, tensors, vocabulary, other_fields=None, ca
         vocabulary.to_file(files.join(aside, VOCABULARY))
 
 
-def _first_line(error):
+def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]

@@ -1,7 +1,7 @@
-"""Models of the Hugging Face hub by name, `hf:NAME[@REVISION]`, fetched into the cache that the hub's own library keeps.
+"""Models of the Hugging Face hub by name, `hf:NAME[@REVISION]`, downloaded into the cache of the hub's own library.
 
-That library's cache, token (HF_TOKEN, `hf auth login`), offline mode (HF_HUB_OFFLINE) and mirror (HF_ENDPOINT) are this
-program's. Only config, vocabulary, tokenizer and one form of the weights are fetched, the weights when they are needed.
+The library's cache, token (HF_TOKEN, `hf auth login`), offline mode (HF_HUB_OFFLINE) and mirror (HF_ENDPOINT) apply.
+Only the config, vocabulary, tokenizer and one format of the weights are fetched, and the weights only when needed.
 """
 
 import contextlib
@@ -11,6 +11,9 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Collection, Iterator
+from types import ModuleType
+from typing import Any
 
 from keras_bert import files
 from keras_bert.checkpoints import google, huggingface
@@ -21,7 +24,7 @@ from keras_bert.extras import import_extra
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-# Of an answer that says nothing of the model: the hub is down, or there are too many requests.
+# Statuses that say nothing about the model: the hub is down, or it limits the rate of requests.
 _NO_ANSWER = (408, 429, *range(500, 600))
 
 
@@ -29,34 +32,41 @@ class HubModel:
     """A model of the hub at one commit.
 
     Attributes:
-        name: `hf:NAME@COMMIT`, which is this model whatever is published later.
+        name: `hf:NAME@COMMIT`, which stays this model whatever is published later.
         repository: its name on the hub.
-        folder: where its files lie in the cache; the small ones are there.
+        folder: its folder in the cache, which has all files but the weights.
         kind: "huggingface" or "google".
-        notes: lines that a user should see.
+        notes: lines to show the user.
     """
 
-    def __init__(self, name):
-        """Finds the model and fetches its small files. Raises `UserError`."""
+    name: str
+    repository: str
+    folder: str
+    kind: str
+    notes: list[str]
+
+    def __init__(self, name: str) -> None:
+        """Finds the model and fetches all files but the weights. Raises `UserError`."""
         matched = HUB_NAME.fullmatch(name)
         if not matched:
             raise UserError(f"{name}: needs the form {PREFIX}NAME or {PREFIX}NAME@REVISION.{hub_proposal(name)}")
         self._asked = name
         self._library = _library(name)
         self.repository, self._revision = matched.group(1), matched.group(2) or "main"
-        self._metadata, self._unreachable = {}, None
+        self._metadata: dict[str, Any] = {}  # `huggingface_hub.RepoSibling` by file name.
+        self._unreachable: str | None = None
         self.notes = []
         if not self._is_cached_whole():
             self._look_up()
         names = set(self._metadata) or set(files.list_folder(self.folder))
         self._choose(names)
 
-    def fetch_weights(self):
-        """Fetches the weights where they are not in the cache. Raises `UserError`."""
+    def fetch_weights(self) -> None:
+        """Fetches the weights unless they are cached. Raises `UserError`."""
         if not self._weights:
             raise UserError(
                 f"{self._asked}: its weights are not in the cache ({self.folder}), and the hub cannot be reached "
-                f"({self._unreachable}). Run this once where the hub can be reached, without HF_HUB_OFFLINE."
+                f"({self._unreachable}). Run this once online, without HF_HUB_OFFLINE."
             )
         for file in self._weights:
             path = self._fetch(file, shown=True)
@@ -64,8 +74,8 @@ class HubModel:
                 for shard in huggingface.shards(path):
                     self._fetch(shard, shown=True)
 
-    def _is_cached_whole(self):
-        """Takes the model from the cache where a commit is asked for and all of it is there: no request then."""
+    def _is_cached_whole(self) -> bool:
+        """Takes the model from the cache, without a request, if a commit was asked for and all its files are cached."""
         if not _COMMIT.fullmatch(self._revision) or not self._take_cached():
             return False
         try:
@@ -76,7 +86,7 @@ class HubModel:
         except UserError:
             return False
 
-    def _take_cached(self):
+    def _take_cached(self) -> bool:
         for config in (huggingface.CONFIG, google.CONFIG):
             path = self._library.try_to_load_from_cache(self.repository, config, revision=self._revision)
             if isinstance(path, str):
@@ -84,12 +94,12 @@ class HubModel:
                 return True
         return False
 
-    def _settle(self, folder):
+    def _settle(self, folder: str) -> None:
         self.folder, self._commit = folder, os.path.basename(folder)
         self.name = f"{PREFIX}{self.repository}@{self._commit}"
 
-    def _look_up(self):
-        """Asks the hub for the commit and its files; where it gives no answer, the cache."""
+    def _look_up(self) -> None:
+        """Asks the hub for the commit and its files; falls back to the cache if the hub does not answer."""
         try:
             commit = self._listing(self._revision)
         except _NoAnswerError as error:
@@ -101,8 +111,7 @@ class HubModel:
                 ) from None
             if not error.is_chosen:
                 self.notes.append(
-                    f"The hub cannot be reached ({error}): {self._asked} is taken from the cache, commit "
-                    f"{self._commit}."
+                    f"The hub cannot be reached ({error}): using {self._asked} from the cache, commit {self._commit}."
                 )
             return
         config = next((file for file in (huggingface.CONFIG, google.CONFIG) if file in self._metadata), None)
@@ -111,27 +120,28 @@ class HubModel:
             raise UserError(
                 f"{self._asked}: needs {huggingface.CONFIG} or {google.CONFIG} in the repository. It holds: {held}."
             )
-        # By the name that was asked for: the cache then knows what it stands for when offline.
+        # By the revision that was asked for, so that the cache can resolve it offline.
         self._commit = commit
         folder = os.path.dirname(self._fetch(config, revision=self._revision))
-        if os.path.basename(folder) != commit:  # Something was published since the first answer.
+        if os.path.basename(folder) != commit:  # Something was published after the first answer.
             self._listing(os.path.basename(folder))
         self._settle(folder)
 
-    def _listing(self, revision):
-        """The commit of a revision, its files then in `_metadata`."""
+    def _listing(self, revision: str) -> str:
+        """The commit of a revision; puts its files into `_metadata`."""
         try:
             info = self._library.HfApi().model_info(
                 self.repository, revision=revision, files_metadata=True, timeout=10.0
             )
-        except Exception as error:  # What the library raises depends on its version and its HTTP client.
+        except Exception as error:  # The types depend on the library's version and its HTTP client.
             raise self._explained(error, "") from None
         self._metadata = {file.rfilename: file for file in info.siblings if "/" not in file.rfilename}
         return info.sha
 
-    def _choose(self, names):
-        """Says of which kind the model is and which files are its weights, and fetches the small files."""
+    def _choose(self, names: Collection[str]) -> None:
+        """Sets `kind` and the files of the weights, and fetches the other files."""
         weights = next((name for name in huggingface.WEIGHT_FILES if name in names), None)
+        small: tuple[str, ...]
         if google.CONFIG in names and not (huggingface.CONFIG in names and weights):
             self.kind, small = "google", (google.CONFIG, VOCABULARY)
             self._weights = google.checkpoint_files(names, self._asked)
@@ -147,8 +157,8 @@ class HubModel:
             if file in names:
                 self._fetch(file)
 
-    def _fetch(self, file, revision=None, shown=False):
-        """The path of a file, fetched where it is not in the cache."""
+    def _fetch(self, file: str, revision: str | None = None, shown: bool = False) -> str:
+        """The path of a file, downloaded unless it is cached; `shown`: with a progress bar on a terminal."""
         cached = self._library.try_to_load_from_cache(self.repository, file, revision=self._commit)
         is_new = not isinstance(cached, str)
         if not is_new and revision is None:
@@ -165,7 +175,7 @@ class HubModel:
             self._check(path, metadata)
         return path
 
-    def _require_space(self, file, size):
+    def _require_space(self, file: str, size: int | None) -> None:
         cache = self._library.constants.HF_HUB_CACHE
         there = cache
         while not os.path.isdir(there):
@@ -173,16 +183,16 @@ class HubModel:
         if size and shutil.disk_usage(there).free < size:
             raise self._no_space(file, f", which takes {size / 2**20:,.0f} MiB")
 
-    def _no_space(self, file, more=""):
+    def _no_space(self, file: str, more: str = "") -> UserError:
         return UserError(
             f"{self._asked}: {self._library.constants.HF_HUB_CACHE} has no space for {file}{more}. Free some, or set "
             "HF_HOME to a folder on another disk."
         )
 
-    def _check(self, path, metadata):
-        """Removes a file whose hash is not the one that the hub lists, and raises `UserError`.
+    def _check(self, path: str, metadata: Any) -> None:
+        """Removes a file whose hash differs from the one on the hub, and raises `UserError`.
 
-        The library compares the sizes alone.
+        The library compares only sizes.
         """
         listed = getattr(metadata, "lfs", None)
         expected = listed.sha256 if listed else getattr(metadata, "blob_id", None)
@@ -193,32 +203,32 @@ class HubModel:
             for place in {os.path.realpath(path), path}:
                 os.unlink(place)
             raise UserError(
-                f"{self._asked}: {os.path.basename(path)} came with other bytes than the hub lists (hash "
-                f"{received[:12]}… for {expected[:12]}…) and was removed. Run the same command again to fetch it anew."
+                f"{self._asked}: {os.path.basename(path)} has another hash than the hub lists ("
+                f"{received[:12]}…, not {expected[:12]}…) and was removed. Run the same command again to refetch it."
             )
 
-    def _explained(self, error, file):
-        """The `UserError` for what the library raised."""
+    def _explained(self, error: Exception, file: str) -> "UserError | _NoAnswerError":
+        """The exception to raise for one of the library's; `file` is "" if it was not about a file."""
         errors, of_file = self._library.errors, f"{file}: " if file else ""
         status = getattr(getattr(error, "response", None), "status_code", None)
         page = f"{self._library.constants.ENDPOINT}/{self.repository}"
         if isinstance(error, errors.GatedRepoError):
             return UserError(
-                f"{self._asked}: is gated. Ask for access on {page}, then log in with `hf auth login` or set HF_TOKEN."
+                f"{self._asked}: is gated. Request access on {page}, then log in with `hf auth login` or set HF_TOKEN."
             )
         if isinstance(error, errors.RevisionNotFoundError):
             return UserError(
-                f"{self._asked}: the model has no revision {self._revision!r}. Give a branch, a tag or a commit of {page}."
+                f"{self._asked}: the model has no revision {self._revision!r}. Give a branch, tag or commit of {page}."
             )
         if isinstance(error, errors.RepositoryNotFoundError):
             return UserError(
-                f"{self._asked}: the hub has no such model, or it is private. Check the name; for a private one log in "
-                "with `hf auth login` or set HF_TOKEN."
+                f"{self._asked}: the hub has no such model, or it is private. Check the name; for a private model, "
+                "log in with `hf auth login` or set HF_TOKEN."
             )
         if status in (401, 403):
             return UserError(
-                f"{self._asked}: {of_file}the hub refuses access (status {status}). Is the token the right one? "
-                "`hf auth login` or HF_TOKEN gives another."
+                f"{self._asked}: {of_file}the hub refuses access (status {status}). Is the token right? "
+                "Set another with `hf auth login` or HF_TOKEN."
             )
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return self._no_space(file)
@@ -227,27 +237,27 @@ class HubModel:
             is_chosen = isinstance(error, errors.OfflineModeIsEnabled)
             return _NoAnswerError("HF_HUB_OFFLINE is set" if is_chosen else reason, is_chosen)
         return UserError(
-            f"{self._asked}: {of_file}could not be fetched ({reason}). The same command tries again; files that are "
-            "whole are not fetched twice."
+            f"{self._asked}: {of_file}could not be fetched ({reason}). Run the same command to try again; "
+            "complete files are not fetched twice."
         )
 
 
 class _NoAnswerError(Exception):
-    """The hub could not be asked; `is_chosen` where the user wants it so."""
+    """The hub did not answer; `is_chosen` if the user turned it off (HF_HUB_OFFLINE)."""
 
-    def __init__(self, reason, is_chosen):
+    def __init__(self, reason: str, is_chosen: bool) -> None:
         super().__init__(reason)
         self.is_chosen = is_chosen
 
 
-def _library(name):
+def _library(name: str) -> ModuleType:
     for module in ("constants", "errors"):
         import_extra(f"huggingface_hub.{module}", name)
     return import_extra("huggingface_hub", name)
 
 
 @contextlib.contextmanager
-def _progress_bars(shown):
+def _progress_bars(shown: bool) -> Iterator[None]:
     from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     if shown or are_progress_bars_disabled():
@@ -260,8 +270,8 @@ def _progress_bars(shown):
         enable_progress_bars()
 
 
-def _git_hash(path):
-    """Git's name for a file's bytes, by which the hub lists those that are not in Git LFS."""
+def _git_hash(path: str) -> str:
+    """Git's blob hash of a file, which the hub lists for files outside Git LFS."""
     with open(path, "rb") as stream:
         content = stream.read()
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

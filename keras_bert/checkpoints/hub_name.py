@@ -1,4 +1,4 @@
-"""How a model of the Hugging Face hub is written where MODEL stands: `hf:NAME[@REVISION]`."""
+"""How a MODEL argument names a model of the Hugging Face hub: `hf:NAME[@REVISION]`."""
 
 import os
 import re
@@ -6,37 +6,38 @@ import re
 PREFIX = "hf:"
 
 _NAME = r"[\w.-]+(?:/[\w.-]+)?"
-# The model's name and its revision; no revision: what is published now.
+# The model's name and its revision; without a revision, the one published now.
 HUB_NAME = re.compile(rf"{PREFIX}({_NAME})(?:@([^\s@]+))?", re.ASCII)
 _BARE = re.compile(rf"({_NAME})(?:@[^\s@]+)?", re.ASCII)
 _WEB = re.compile(rf"(?:https?://huggingface\.co/|hf://)({_NAME})/?", re.ASCII)
 
 
-def is_hub_name(path):
+def is_hub_name(path: str | os.PathLike[str]) -> bool:
+    """Whether `path` has the form of a hub name, `hf:…`."""
     return os.fspath(path).startswith(PREFIX)
 
 
-def is_web_address(path):
-    """Whether this is the address of a model's page, which is no folder of any store."""
+def is_web_address(path: str | os.PathLike[str]) -> bool:
+    """Whether this is the address of a model's page on the hub, which `files` would take for a remote folder."""
     return bool(_WEB.fullmatch(os.fspath(path)))
 
 
-def hub_repository(name):
-    """The name on the hub in `hf:NAME[@REVISION]`; None for a folder."""
+def hub_repository(name: str | None) -> str | None:
+    """NAME of `hf:NAME[@REVISION]`; None for a folder."""
     return name.removeprefix(PREFIX).partition("@")[0] if name and is_hub_name(name) else None
 
 
-def shown_name(path):
-    """MODEL for a page that others read: of a path its last name alone."""
-    return path if is_hub_name(path) else os.path.basename(os.path.abspath(path))
+def shown_name(path: str | os.PathLike[str]) -> str:
+    """A MODEL argument as a public page shows it: of a path, only the last component."""
+    return os.fspath(path) if is_hub_name(path) else os.path.basename(os.path.abspath(path))
 
 
-def hub_proposal(path):
-    """A sentence that proposes `hf:NAME` for what is no folder and may be the name of a model there; else ""."""
+def hub_proposal(path: str | os.PathLike[str]) -> str:
+    """A sentence, with a leading space, that suggests `hf:NAME` if `path` may be a model of the hub; else ""."""
     path = os.fspath(path)
     web = _WEB.fullmatch(path)
     if web:
-        return f" A model of the Hugging Face hub is given as {PREFIX}{web.group(1)}."
+        return f" Give a model of the Hugging Face hub as {PREFIX}{web.group(1)}."
     name = _BARE.fullmatch(path)
     if not name or set(name.group(1)) <= set("./") or os.path.lexists(path.partition("/")[0]):
         return ""

@@ -1,6 +1,9 @@
 """Hugging Face's weights: model.safetensors or pytorch_model.bin, or shards of either with an index."""
 
 import os
+from collections.abc import Collection
+
+import numpy as np
 
 from keras_bert import settings
 from keras_bert.checkpoints.names import PARTS
@@ -12,7 +15,7 @@ from keras_bert.files import is_file, join
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 
-# In the order in which they are looked for: a folder that holds several holds the same weights in each.
+# In the order of preference: a folder that has several of them has the same weights in each.
 WEIGHT_FILES = (WEIGHTS, INDEX, "pytorch_model.bin", "pytorch_model.bin.index.json")
 
 _ANCHOR = "embeddings.word_embeddings.weight"
@@ -23,16 +26,17 @@ _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNor
 class HuggingFaceTensors(StoredTensors):
     """The tensors of a Hugging Face folder.
 
-    Names are known with and without the `bert.` of the models that have heads, with a wrapper's name before them
-    (`module.bert.…`), and in the form before 2019 (`LayerNorm.gamma`). Buffers such as `position_ids` are passed over.
+    Names are matched with and without the `bert.` that models with heads have, with the prefix of a wrapper
+    (`module.bert.…`), and in the form used before 2019 (`LayerNorm.gamma`). Buffers such as `position_ids` are skipped.
     """
 
     column = "huggingface"
 
-    def __init__(self, folder):
-        self._files = {}
+    def __init__(self, folder: str) -> None:
+        self._files: dict[str, tuple[str, SafetensorsFile | TorchFile]] = {}
         for path, names in _files_of(folder).items():
-            file = SafetensorsFile(path) if path.endswith(".safetensors") else TorchFile(path)
+            is_safetensors = path.endswith(".safetensors")
+            file: SafetensorsFile | TorchFile = SafetensorsFile(path) if is_safetensors else TorchFile(path)
             for name in names or file.names:
                 if name not in file.names:
                     raise UserError(f"{path}: needs the tensor {name}, as the index beside it says, and lacks it.")
@@ -41,40 +45,43 @@ class HuggingFaceTensors(StoredTensors):
         path = paths.pop() if len(paths) == 1 else folder
         super().__init__(path, *_places(self._files, path))
 
-    def shape(self, name_in_file):
+    def shape(self, name_in_file: str) -> tuple[int, ...]:
         return self._files[name_in_file][1].shape(name_in_file)
 
-    def kind(self, name_in_file):
+    def kind(self, name_in_file: str) -> str:
         return self._files[name_in_file][1].kind(name_in_file)
 
-    def value(self, name_in_file):
+    def value(self, name_in_file: str) -> np.ndarray | None:
         return self._files[name_in_file][1].value(name_in_file)
 
-    def file_of(self, name_in_file):
+    def file_of(self, name_in_file: str) -> str:
         return self._files[name_in_file][0]
 
 
-def has_weights(folder):
+def has_weights(folder: str) -> bool:
+    """Whether the folder has one of `WEIGHT_FILES`."""
     return _weights(folder) is not None
 
 
-def has_all_weights(folder):
-    """Whether the weights are there and, where there are several files of them, each one."""
+def has_all_weights(folder: str) -> bool:
+    """Whether the folder has weights and, if they are sharded, every shard."""
     return has_weights(folder) and all(map(is_file, _files_of(folder)))
 
 
-def require_weights(folder):
-    """Raises `UserError` unless the folder holds weights that can be read."""
-    if not has_weights(folder):
+def require_weights(folder: str) -> str:
+    """The path of the folder's weights, or of their index. Raises `UserError` if it has neither."""
+    found = _weights(folder)
+    if found is None:
         raise UserError(f"{folder}: needs {WEIGHTS} (or pytorch_model.bin) and lacks it.")
+    return found
 
 
-def shards(index):
-    """`{file's name: the names of its tensors}` of an index's file. Raises `UserError`."""
+def shards(index: str) -> dict[str, list[str]]:
+    """`{file name: names of its tensors}` of the index file `index`. Raises `UserError`."""
     weight_map = settings.read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise UserError(f"{index}: needs weight_map, the file of each tensor, and lacks it. Fetch it again.")
-    named = {}
+    named: dict[str, list[str]] = {}
     for name, file in weight_map.items():
         if not isinstance(file, str) or os.path.basename(file) != file:
             raise UserError(f"{index}: needs the name of a file beside it for {name}. Received: {file!r}.")
@@ -82,22 +89,22 @@ def shards(index):
     return named
 
 
-def _weights(folder):
-    """The file of the folder's weights, or of their index; None where there is none."""
+def _weights(folder: str) -> str | None:
+    """The path of the folder's weights, or of their index; None if it has neither."""
     paths = [join(folder, name) for name in WEIGHT_FILES]
     return next((path for path in paths if is_file(path)), None)
 
 
-def _files_of(folder):
-    """`{file: the names to be found there}`, None for all names."""
-    found = _weights(folder)
+def _files_of(folder: str) -> dict[str, list[str] | None]:
+    """`{path: names of the tensors to read there}`; None stands for all of them."""
+    found = require_weights(folder)
     if not found.endswith(".json"):
         return {found: None}
     return {join(folder, file): names for file, names in shards(found).items()}
 
 
-def _places(names, path):
-    """`({name in the table: name in the file}, names that the table does not know)`."""
+def _places(names: Collection[str], path: str) -> tuple[dict[str, str], list[str]]:
+    """`({name in the table: name in the file}, names in the file that the table lacks)`."""
     prefix = _prefix(names, path)
     heads_prefix = prefix.removesuffix("bert.")
     known = _head_names()
@@ -118,8 +125,8 @@ def _places(names, path):
     return places, others
 
 
-def _prefix(names, path):
-    """What stands before the encoder's names in this file: nothing, `bert.`, or a wrapper's name as well."""
+def _prefix(names: Collection[str], path: str) -> str:
+    """The prefix of the encoder's names in this file: nothing, `bert.`, or that after a wrapper's name."""
     anchors = [name for name in names if name == _ANCHOR or name.endswith(f".{_ANCHOR}")]
     if not anchors:
         raise UserError(f"{path}: needs the tensor bert.{_ANCHOR} and lacks it. Is it another kind of model?")
@@ -128,6 +135,6 @@ def _prefix(names, path):
     return anchors[0].removesuffix(_ANCHOR)
 
 
-def _head_names():
+def _head_names() -> set[str]:
     stored = [row.huggingface for rows in PARTS.values() for row in rows]
     return {name for item in stored for name in (item.name, *item.also) if not name.startswith("bert.")}

@@ -1,21 +1,25 @@
-"""The README.md of a model folder: a page of the Hugging Face hub, with the header that the hub reads.
+"""The README.md of a model folder: a model card with the metadata header that the Hugging Face hub reads.
 
-https://huggingface.co/docs/hub/model-cards tells the header's fields.
+The header's fields: https://huggingface.co/docs/hub/model-cards
 """
 
 import dataclasses
 import math
+import os
 import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import yaml
 
 import keras_bert
 from keras_bert import files
+from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import FIELD
 
 CARD = "README.md"
 
-# The hub's name of what a model does, by the class that config.json names.
+# The hub's pipeline tags, by the class that config.json names.
 _PIPELINES = {
     "BertForPreTraining": "fill-mask",
     "BertForMaskedLM": "fill-mask",
@@ -27,7 +31,7 @@ _PIPELINES = {
 }
 _TAGGER = "BertFeatureTagger"
 
-# The hub's names of metrics, where they differ from ours.
+# The hub's names of metrics where they differ from ours.
 _METRICS = {
     "matthews": "matthews_correlation",
     "pearson": "pearsonr",
@@ -44,13 +48,13 @@ _METRICS = {
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """One figure as measured.
+    """One measured score.
 
     Attributes:
-        metric: its name here.
-        value: in the metric's own scale.
-        baseline: what the trivial answer scores; None where that is not known.
-        spread: of several seeds, in words; else "".
+        metric: its name in this package.
+        value: the score, on the metric's own scale.
+        baseline: the score of a trivial answer; None if unknown.
+        spread: the spread over several seeds, in words; else "".
     """
 
     metric: str
@@ -61,15 +65,15 @@ class Score:
 
 @dataclasses.dataclass(frozen=True)
 class Scores:
-    """Figures measured on one split of one data set.
+    """Scores on one split of one data set.
 
     Attributes:
-        data: the data set's name for people.
-        dataset: its name on the hub; None where it has none.
-        config: which part of it; None for all.
+        data: the display name of the data set.
+        dataset: its name on the hub; None if it has none.
+        config: its configuration (subset) on the hub; None for all of it.
         split: the split.
-        count: on how much, in words: "872 examples".
-        scores: list of `Score`.
+        count: its size, in words: "872 examples".
+        scores: the scores.
     """
 
     data: str
@@ -77,23 +81,23 @@ class Scores:
     config: str | None
     split: str
     count: str
-    scores: list
+    scores: list[Score]
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelCard:
-    """What a page says of a model beside what its files tell.
+    """What a model card says beyond what the model's files tell.
 
     Attributes:
         title: the model's name.
-        made: a sentence or two: what it was trained on, and how.
-        base: the name on the hub of the model that it comes from; None where that is not there.
-        command: what was typed; None where that is not known.
-        language: the hub's code of it; None where that is not known.
-        measured: list of `Scores`.
-        measured_how: a sentence under the scores.
-        use: a command of this program that suits it.
-        in_transformers: whether `transformers` opens the folder, unless it holds a tagger over features.
+        made: a sentence or two on what it was trained on, and how.
+        base: the name on the hub of the model it was trained from; None if that is not on the hub.
+        command: the command line that made it; None if unknown.
+        language: the hub's language code; None if unknown.
+        measured: the scores, by split.
+        measured_how: a sentence below the scores.
+        use: a command of this program that uses the model.
+        in_transformers: whether `transformers` opens this format. It never opens a tagger over features.
     """
 
     title: str = "BERT"
@@ -101,21 +105,28 @@ class ModelCard:
     base: str | None = None
     command: str | None = None
     language: str | None = None
-    measured: list = dataclasses.field(default_factory=list)
+    measured: list[Scores] = dataclasses.field(default_factory=list)
     measured_how: str = ""
     use: str = ""
     in_transformers: bool = True
 
 
-def write_card(folder, card, config, fields, parameters, lower_case):
+def write_card(
+    folder: str | os.PathLike[str],
+    card: ModelCard | str,
+    config: BertConfig,
+    fields: Mapping[str, Any],
+    parameters: int,
+    lower_case: bool,
+) -> None:
     """Writes README.md.
 
     Args:
         folder: the model folder.
-        card: a `ModelCard`, or the text of a whole one.
-        config: the `BertConfig`.
-        fields: all that config.json says.
-        parameters: how many numbers the weights are.
+        card: what the card says, or its full text.
+        config: the architecture.
+        fields: the content of config.json.
+        parameters: the number of weights.
         lower_case: whether the tokenizer lower-cases.
     """
     text = card if isinstance(card, str) else _text(card, config, fields, parameters, lower_case)
@@ -123,7 +134,7 @@ def write_card(folder, card, config, fields, parameters, lower_case):
         stream.write(text)
 
 
-def _text(card, config, fields, parameters, lower_case):
+def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parameters: int, lower_case: bool) -> str:
     architecture = _architecture(fields)
     header = yaml.safe_dump(_header(card, architecture), sort_keys=False, allow_unicode=True, width=1000)
     sections = [
@@ -137,13 +148,13 @@ def _text(card, config, fields, parameters, lower_case):
     return f"---\n{header}---\n\n" + "\n\n".join(sections) + "\n"
 
 
-def _architecture(fields):
+def _architecture(fields: Mapping[str, Any]) -> str:
     if "features" in (fields.get(FIELD) or {}):
         return _TAGGER
     return (fields.get("architectures") or ["BertModel"])[0]
 
 
-def _header(card, architecture):
+def _header(card: ModelCard, architecture: str) -> dict[str, Any]:
     pipeline = "token-classification" if architecture == _TAGGER else _PIPELINES.get(architecture)
     datasets = sorted({scores.dataset for scores in card.measured if scores.dataset})
     header = {
@@ -159,7 +170,7 @@ def _header(card, architecture):
     return {key: value for key, value in header.items() if value is not None}
 
 
-def _index(card, pipeline):
+def _index(card: ModelCard, pipeline: str | None) -> list[dict[str, Any]] | None:
     results = [
         {
             "task": {"type": pipeline},
@@ -180,25 +191,25 @@ def _index(card, pipeline):
     return [{"name": card.title, "results": results}] if results else None
 
 
-def _made(card):
+def _made(card: ModelCard) -> list[str]:
     command = f"```\n{card.command}\n```" if card.command else ""
     written = f"Written by keras_bert {keras_bert.__version__}."
     return ["## How it was made", *([command] if command else []), written]
 
 
-def _sizes(config, fields, parameters, lower_case):
+def _sizes(config: BertConfig, fields: Mapping[str, Any], parameters: int, lower_case: bool) -> list[str]:
     rows = {
         "Layers": config.num_hidden_layers,
         "Hidden size": config.hidden_size,
         "Attention heads": config.num_attention_heads,
-        "Most tokens": config.max_position_embeddings,
+        "Maximum length": f"{config.max_position_embeddings} tokens",
         "Vocabulary": f"{config.vocab_size:,} pieces",
         "Parameters": f"{parameters:,}",
-        "Texts": "lower-cased" if lower_case else "with their case",
+        "Casing": "uncased" if lower_case else "cased",
     }
     labels = list((fields.get("id2label") or {}).values())
     if labels:
-        shown = ", ".join(map(str, labels[:30])) + (f", … ({len(labels)} in all)" if len(labels) > 30 else "")
+        shown = ", ".join(map(str, labels[:30])) + (f", … ({len(labels)} in total)" if len(labels) > 30 else "")
         rows["Labels"] = shown.replace("|", r"\|")
     return [
         "## Sizes",
@@ -206,7 +217,7 @@ def _sizes(config, fields, parameters, lower_case):
     ]
 
 
-def _scores(card):
+def _scores(card: ModelCard) -> Iterator[str]:
     if not card.measured:
         return
     has_baseline = any(score.baseline is not None for part in card.measured for score in part.scores)
@@ -223,7 +234,7 @@ def _scores(card):
         yield card.measured_how
 
 
-def _use(card, architecture):
+def _use(card: ModelCard, architecture: str) -> Iterator[str]:
     if card.in_transformers and architecture != _TAGGER:
         yield "## Use in transformers"
         yield (
@@ -242,14 +253,14 @@ def _use(card, architecture):
     )
 
 
-def _finite(part):
-    """The figures of a `Scores` that a header can hold."""
+def _finite(part: Scores) -> list[Score]:
+    """The finite scores: a header can hold no others."""
     return [score for score in part.scores if math.isfinite(score.value)]
 
 
-def _hub_metric(score):
+def _hub_metric(score: Score) -> str:
     return _METRICS.get(score.metric, score.metric)
 
 
-def _slug(text):
+def _slug(text: str) -> str:
     return re.sub(r"[^\w.-]+", "-", text.lower(), flags=re.ASCII).strip("-") or "own"

@@ -1,11 +1,17 @@
-"""A folder that holds a BERT, of whatever kind: opened, read into a model, and written.
+"""Opens a folder that holds a BERT, loads it into a model, and writes one.
 
-The kinds are Hugging Face's folder, which is also the one written here, and Google's (`checkpoints.google`).
+It reads Hugging Face's format, which is also the one written here, and Google's (`checkpoints.google`).
 """
 
 import dataclasses
 import functools
 import math
+import os
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from keras_bert import files, settings
 from keras_bert.checkpoints import google, huggingface
@@ -14,13 +20,14 @@ from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name, is_web_ad
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.load_report import LoadReport
-from keras_bert.checkpoints.model_card import write_card
+from keras_bert.checkpoints.model_card import ModelCard, write_card
 from keras_bert.checkpoints.names import (
     CLASSIFIER,
     ENCODER,
     FEATURE_TAGGER,
     PARTS,
     SPAN_HEAD,
+    TensorName,
     model_parts,
     model_variables,
     part_names,
@@ -37,29 +44,38 @@ from keras_bert.config.bert import BertConfig
 from keras_bert.config.classification import ClassificationConfig
 from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.config.heads import TASK_HEADS
+from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.config.span_extraction import SpanExtractionConfig
+from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
+from keras_bert.text.vocabulary import Vocabulary
 
-# Where a head's tensors stand, if not in `CLASSIFIER`.
+if TYPE_CHECKING:
+    import keras
+
+# What a task puts on the encoder, as in `TASK_HEADS`. A `FeatureTaggingConfig` is a `TokenClassificationConfig`.
+TaskHead = ClassificationConfig | TokenClassificationConfig | MultipleChoiceConfig | SpanExtractionConfig
+
+# The part that holds a head's tensors, if not `CLASSIFIER`.
 _HEAD_PARTS = {SpanExtractionConfig.architecture: SPAN_HEAD, FeatureTaggingConfig.architecture: FEATURE_TAGGER}
 
 
 @dataclasses.dataclass
 class ModelFolder:
-    """What a folder holds; the tensors are read when asked for.
+    """An opened model folder; tensors are read on demand.
 
     Attributes:
-        path: the folder; of a model of the hub its place in the cache.
-        name: how MODEL is written for just this one: the path as it was given, or `hf:NAME@COMMIT`.
+        path: the folder; for a model of the hub, its folder in the cache.
+        name: the MODEL argument that names exactly this model: the path as given, or `hf:NAME@COMMIT`.
         kind: "huggingface" or "google".
-        config: its `BertConfig`.
-        vocabulary_file: what `Vocabulary.from_file` takes: vocab.txt, or tokenizer.json where there is no other.
-        tokenizer: its `TokenizerSettings`.
-        other_fields: what else config.json says (`pad_token_id`, `id2label`, …).
-        notes: lines that a user should see, such as a casing that was judged.
-        hub_model: the `HubModel` whose weights are fetched when they are asked for; None for a folder.
+        config: the architecture.
+        vocabulary_file: the path for `Vocabulary.from_file`: vocab.txt, or tokenizer.json if there is none.
+        tokenizer: the settings of the tokenizer.
+        other_fields: the other fields of config.json (`pad_token_id`, `id2label`, …).
+        notes: lines to show the user, such as how the casing was inferred.
+        hub_model: the model of the hub whose weights are fetched on demand; None for a folder.
     """
 
     path: str
@@ -68,32 +84,34 @@ class ModelFolder:
     config: BertConfig
     vocabulary_file: str
     tokenizer: TokenizerSettings
-    other_fields: dict = dataclasses.field(default_factory=dict)
-    notes: list = dataclasses.field(default_factory=list)
+    other_fields: dict[str, Any] = dataclasses.field(default_factory=dict)
+    notes: list[str] = dataclasses.field(default_factory=list)
     hub_model: HubModel | None = None
 
     @property
-    def lower_case(self):
+    def lower_case(self) -> bool:
         return self.tokenizer.lower_case
 
     @functools.cached_property
     def tensors(self) -> StoredTensors:
-        """The `StoredTensors`. Raises `UserError` where the file is not whole, or cannot be fetched."""
+        """The tensors in the folder. Raises `UserError` if the file is incomplete or cannot be fetched."""
         if self.hub_model:
             self.hub_model.fetch_weights()
-        return (huggingface.HuggingFaceTensors if self.kind == "huggingface" else google.GoogleTensors)(self.path)
+        if self.kind == "huggingface":
+            return huggingface.HuggingFaceTensors(self.path)
+        return google.GoogleTensors(self.path)
 
     @functools.cached_property
-    def head(self):
-        """What a task put on the encoder: one of `config.heads.TASK_HEADS` in its values, None where there is none.
+    def head(self) -> TaskHead | None:
+        """The config of the head that a task put on the encoder, None if there is no such head.
 
         Raises:
-            UserError: the weights are not whole, or config.json does not fit them.
+            UserError: the weights are incomplete, or config.json does not fit them.
         """
         named = self.other_fields.get("architectures") or ()
-        if self.kind == "google":  # Its own files name no class; the tensors tell run_classifier.py from run_squad.py.
+        if self.kind == "google":  # Its files name no class: tensors tell run_classifier.py from run_squad.py.
             named = (*named, ClassificationConfig.architecture, SpanExtractionConfig.architecture)
-        if "features" in self.task:  # `architectures` names what Hugging Face has a class for.
+        if "features" in self.task:  # `architectures` only names classes of Hugging Face.
             named = (FeatureTaggingConfig.architecture,)
         for architecture in named:
             part = _HEAD_PARTS.get(architecture, CLASSIFIER)
@@ -106,56 +124,58 @@ class ModelFolder:
         return None
 
     @property
-    def task(self):
-        """What config.json says of the task that the model was fine-tuned on here: `task` (its name) and what its
-        problem described, such as `max_length`; empty for other models.
+    def task(self) -> dict[str, Any]:
+        """What config.json says about the task that this package fine-tuned the model on: `task` (its name) and
+        settings such as `max_length`; empty for other models.
         """
         return self.other_fields.get(FIELD) or {}
 
-    def require_length(self, vocabulary_length):
-        """Raises `UserError` for a vocabulary that is not the model's."""
+    def require_length(self, vocabulary_length: int) -> None:
+        """Raises `UserError` unless a vocabulary of this length fits the model."""
         if vocabulary_length != self.config.vocab_size:
             raise UserError(
                 f"{self.vocabulary_file}: needs {self.config.vocab_size} rows, as the config's vocab_size says. "
                 f"Received: {vocabulary_length}. Is it another model's vocabulary?"
             )
 
-    def require_positions(self, max_length):
-        """Raises `UserError` for rows of more tokens than the model has positions."""
+    def require_positions(self, max_length: int) -> None:
+        """Raises `UserError` if rows of `max_length` tokens are longer than the model's positions."""
         if max_length > self.config.max_position_embeddings:
             raise UserError(
                 f"input.max_length: needs at most {self.config.max_position_embeddings}, the max_position_embeddings "
                 f"of {self.path}. Received: {max_length}."
             )
 
-    def parts(self):
+    def parts(self) -> list[str]:
         """The parts of `names.PARTS` that the folder holds.
 
         Raises:
-            UserError: a part has some of its tensors and lacks others, or the encoder is not there.
+            UserError: a part is incomplete, or there is no encoder.
         """
         return [part for part in PARTS if self._holds(part, self.names(part))]
 
-    def tensor_shapes(self):
-        """`{name in the file: shape}` of the tensors of a BERT and of those not known."""
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """`{name in the file: shape}` of all tensors, unknown ones included."""
         return {name: tuple(self.tensors.shape(name)) for name in self.tensors.unused([])}
 
-    def read(self, part):
-        """`{TensorName: float32 array in our orientation}` of a part."""
+    def read(self, part: str) -> dict[TensorName, npt.NDArray[np.float32]]:
+        """The tensors of a part, in our orientation."""
         return {name: self.tensors.read(name) for name in self.names(part)}
 
-    def load_into(self, model, new_parts=()):
-        """Copies into a model all that it and the folder have in common; returns the `LoadReport`.
+    def load_into(self, model: "keras.Model", new_parts: Collection[str] = ()) -> LoadReport:
+        """Copies everything that the model and the folder have in common into the model.
 
         Args:
             model: a model with an `encoder`, such as `BertForPreTraining`, or a `BertEncoder`.
-            new_parts: parts of `names.PARTS` that keep their first values though the folder holds them, such as the
-                classifier of other labels.
+            new_parts: parts of `names.PARTS` that keep their initial values even if the folder holds them, such as a
+                classifier for other labels.
 
         Raises:
-            UserError: a part of the folder is incomplete, or a tensor has not the shape that the model needs.
+            UserError: a part of the folder is incomplete, or a tensor does not have the shape that the model needs.
         """
-        used, made_new, replaced = [], [], []
+        used: list[TensorName] = []
+        made_new: list[str] = []
+        replaced: list[str] = []
         for part, pairs in model_parts(model).items():
             names = [name for name, _ in pairs]
             if part in new_parts or not self._holds(part, names):
@@ -168,11 +188,11 @@ class ModelFolder:
             used += names
         return LoadReport(self.tensors.path, made_new, self.tensors.unused(used), replaced)
 
-    def names(self, part):
-        """The `TensorName`s of a part of this model."""
+    def names(self, part: str) -> list[TensorName]:
+        """The names of a part's tensors, for this model's number of layers."""
         return part_names(part, self.config.num_hidden_layers)
 
-    def _holds(self, part, names):
+    def _holds(self, part: str, names: list[TensorName]) -> bool:
         present = [name for name in names if self.tensors.holds(name)]
         if present and len(present) < len(names) or part == ENCODER and not present:
             absent = next(name for name in names if name not in present)
@@ -180,18 +200,18 @@ class ModelFolder:
         return bool(present)
 
 
-def find_model_folder(path):
-    """`(folder, kind)` of the folder that `path` names: itself, or the `model/` of a run folder.
+def find_model_folder(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """`(folder, kind)` of the model at `path`: in that folder or, for a run folder, in its `model/`.
 
     Raises:
-        UserError: no model is there, or its store cannot be read.
+        UserError: there is no model, or the path cannot be read.
     """
     if is_web_address(path):
-        raise UserError(f"{path}: is the address of a page, not a folder.{hub_proposal(path)}")
+        raise UserError(f"{path}: is the address of a web page, not a folder.{hub_proposal(path)}")
     try:
         for folder in map(files.standing, (path, files.join(path, "model"))):
             has_config = files.is_file(files.join(folder, CONFIG))
-            # Some folders hold both kinds; the one that can be read is taken.
+            # Some folders hold both formats; take the one that can be read.
             if google.is_google_folder(folder) and not (has_config and huggingface.has_weights(folder)):
                 return folder, "google"
             if has_config:
@@ -204,8 +224,8 @@ def find_model_folder(path):
     )
 
 
-def newest_pretrained(folder):
-    """The newest of the runs in `folder` that holds a model not yet fine-tuned on a task; None where there is none."""
+def newest_pretrained(folder: str | os.PathLike[str]) -> str | None:
+    """The newest run in `folder` with a model that is not fine-tuned; None if there is none."""
     paths = [files.join(folder, name) for name in files.list_folder(folder)]
     configs = {path: files.join(files.standing(files.join(path, "model")), CONFIG) for path in paths}
     found = [path for path in paths if files.is_file(configs[path])]
@@ -213,41 +233,46 @@ def newest_pretrained(folder):
     return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)
 
 
-def open_model_folder(path, lower_case=None):
-    """Reads the small files of the folder that `path` names.
+def open_model_folder(path: str | os.PathLike[str], lower_case: bool | None = None) -> ModelFolder:
+    """Opens the model at `path`: reads all its files but the weights.
 
     Args:
         path: a run folder, a model folder, a Hugging Face folder or Google's; or `hf:NAME[@REVISION]`, a model of the
-            hub, whose small files are then fetched.
-        lower_case: whether its tokenizer lower-cases; where None, as the folder says, or as its vocabulary looks.
+            hub, which is then fetched without its weights.
+        lower_case: whether its tokenizer lower-cases; None: as the folder says or, if it does not, as its vocabulary
+            suggests.
 
     Raises:
-        UserError: no model there, one that is not supported, or a file is missing or broken.
+        UserError: there is no model, it is not supported, or a file is missing or broken.
     """
+    path = os.fspath(path)
     if is_hub_name(path):
         hub_model = HubModel(path)
         folder = _opened(hub_model.folder, hub_model.name, hub_model.kind, lower_case)
         return dataclasses.replace(folder, hub_model=hub_model, notes=[*hub_model.notes, *folder.notes])
     found, kind = find_model_folder(path)
     folder = _opened(found, path, kind, lower_case)
-    (google.find_checkpoint if kind == "google" else huggingface.require_weights)(found)
+    if kind == "google":
+        google.find_checkpoint(found)
+    else:
+        huggingface.require_weights(found)
     return folder
 
 
-def describe_folder(path, card):
-    """Writes another `ModelCard` into a model folder."""
+def describe_folder(path: str | os.PathLike[str], card: ModelCard) -> None:
+    """Replaces the model card of a model folder."""
     folder = open_model_folder(path)
     fields = {**folder.other_fields, **dataclasses.asdict(folder.config)}
     parameters = sum(map(math.prod, folder.tensor_shapes().values()))
     write_card(path, card, folder.config, fields, parameters, folder.lower_case)
 
 
-def vocabulary_path(path):
-    """The file of a vocabulary that is given by its path, or as `hf:NAME`, whose vocabulary is then fetched."""
-    return open_model_folder(path).vocabulary_file if is_hub_name(path) else path
+def vocabulary_path(path: str | os.PathLike[str]) -> str:
+    """The file of a vocabulary given by its path, or as `hf:NAME`, which is then fetched without its weights."""
+    return open_model_folder(path).vocabulary_file if is_hub_name(path) else os.fspath(path)
 
 
-def _opened(folder, name, kind, lower_case):
+def _opened(folder: str, name: str, kind: str, lower_case: bool | None) -> ModelFolder:
     if kind == "google":
         return _open_google(folder, name, lower_case)
     config_file = files.join(folder, CONFIG)
@@ -259,7 +284,7 @@ def _opened(folder, name, kind, lower_case):
     return ModelFolder(folder, name, kind, config, vocabulary, tokenizer, _other_fields(config_file))
 
 
-def _open_google(folder, name, lower_case):
+def _open_google(folder: str, name: str, lower_case: bool | None) -> ModelFolder:
     config_file = files.join(folder, google.CONFIG)
     config = BertConfig.from_file(config_file)
     vocabulary = files.join(folder, VOCABULARY)
@@ -273,34 +298,41 @@ def _open_google(folder, name, lower_case):
     return ModelFolder(folder, name, "google", config, vocabulary, tokenizer, _other_fields(config_file), notes)
 
 
-def _other_fields(config_file):
+def _other_fields(config_file: str) -> dict[str, Any]:
     fields = {item.name for item in dataclasses.fields(BertConfig)}
     return {key: value for key, value in settings.read_json(config_file).items() if key not in fields}
 
 
 def write_model_folder(
-    path, model, vocabulary, lower_case, strip_accents=None, split_chinese=True, head=None, task=None, card=None
-):
+    path: str | os.PathLike[str],
+    model: "keras.Model",
+    vocabulary: Vocabulary,
+    lower_case: bool,
+    strip_accents: bool | None = None,
+    split_chinese: bool = True,
+    head: TaskHead | None = None,
+    task: Mapping[str, Any] | None = None,
+    card: ModelCard | None = None,
+) -> None:
     """Writes a model to `path`, whole or not at all, in Hugging Face's format.
 
     Args:
-        path: the folder; replaced if there.
+        path: the folder; replaced if it exists.
         model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
-        vocabulary: a `text.Vocabulary`.
-        lower_case, strip_accents, split_chinese: its tokenizer's, as for `WordPieceTokenizer`.
-        head: of a model with a task's head its config, one of `config.heads.TASK_HEADS` in its values.
-        task: what this program knows of the task that the model was fine-tuned on, a plain mapping; see
-            `ModelFolder.task`.
-        card: what its README.md says, a `ModelCard`.
+        vocabulary: the vocabulary.
+        lower_case, strip_accents, split_chinese: the settings of its tokenizer, as for `WordPieceTokenizer`.
+        head: the config of the model's head, if a task put one on it.
+        task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
+        card: what its README.md says.
     """
     kind = type(model).__name__
     if head and head.architecture != kind:
         raise ValueError(f"head: needs the config of a {kind}. Received: that of a {head.architecture}.")
-    if hasattr(head, "num_labels") and head.num_labels != model.num_labels:
-        raise ValueError(f"head: needs {model.num_labels} labels, as the model. Received: {head.num_labels}.")
+    if head and hasattr(head, "num_labels") and head.num_labels != model.num_labels:
+        raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_labels}.")
     tensors = {name: variable.numpy() for name, variable in model_variables(model)}
     tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese)
-    fields = head.to_fields() if head else {"architectures": [kind]}
+    fields: dict[str, Any] = head.to_fields() if head else {"architectures": [kind]}
     if task:
         fields[FIELD] = {**fields.get(FIELD, {}), **task}
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields, card)

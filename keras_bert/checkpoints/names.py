@@ -1,12 +1,17 @@
-"""One table of names: where each tensor of BERT lives in Keras, in Hugging Face's files and in Google's.
+"""The table of names: where each tensor of BERT is in Keras, in Hugging Face's files and in Google's.
 
-A dense kernel is [in, out] here and in Google's files, [out, in] in Hugging Face's.
+A dense kernel is [in, out] in Keras and in Google's files, [out, in] in Hugging Face's.
 
-A new head is a part more in `PARTS`: the attribute of the models that have it, and its tensors' three names.
+A new head adds a part to `PARTS`: the attribute of the models that have it, and the three names of each tensor.
 """
 
 import dataclasses
 import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import keras
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,38 +19,40 @@ class StoredName:
     """A tensor in a file.
 
     Attributes:
-        name: its name there.
-        transposed: whether the file's copy is the transpose of ours.
-        also: names under which a file may hold the same tensor again.
+        name: its name in the file.
+        transposed: whether the file stores the transpose of ours.
+        also: other names under which a file may store the same tensor again.
     """
 
     name: str
     transposed: bool = False
-    also: tuple = ()
+    also: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorName:
-    """One tensor. `{i}` in a name stands for the layer's index.
+    """One tensor. `{i}` in a name stands for the index of the layer.
 
     Attributes:
-        attribute: the path of attributes from a model such as `BertForPreTraining` to the Keras variable.
-        huggingface: its `StoredName` in model.safetensors.
-        google: its `StoredName` in bert_model.ckpt.
+        attribute: the attribute path from a model such as `BertForPreTraining` to the Keras variable.
+        huggingface: its name in model.safetensors.
+        google: its name in bert_model.ckpt.
     """
 
     attribute: str
     huggingface: StoredName
     google: StoredName
 
-    def of_layer(self, index):
-        def written_out(stored):
+    def of_layer(self, index: int) -> "TensorName":
+        """The name with `{i}` replaced by `index`."""
+
+        def filled_in(stored: StoredName) -> StoredName:
             return dataclasses.replace(stored, name=stored.name.format(i=index))
 
-        return TensorName(self.attribute.format(i=index), written_out(self.huggingface), written_out(self.google))
+        return TensorName(self.attribute.format(i=index), filled_in(self.huggingface), filled_in(self.google))
 
 
-def _dense(attribute, huggingface, google):
+def _dense(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
     return (
         TensorName(
             f"{attribute}.kernel", StoredName(f"{huggingface}.weight", transposed=True), StoredName(f"{google}/kernel")
@@ -54,8 +61,8 @@ def _dense(attribute, huggingface, google):
     )
 
 
-def _output_layer(attribute, huggingface, google):
-    """A last layer, which Google's code writes out by hand, with weights [out, in]."""
+def _output_layer(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
+    """An output layer. Google's code makes these without `tf.layers.dense`, with weights [out, in]."""
     return (
         TensorName(
             f"{attribute}.kernel",
@@ -66,14 +73,14 @@ def _output_layer(attribute, huggingface, google):
     )
 
 
-def _layer_norm(attribute, huggingface, google):
+def _layer_norm(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
     return (
         TensorName(f"{attribute}.gamma", StoredName(f"{huggingface}.weight"), StoredName(f"{google}/gamma")),
         TensorName(f"{attribute}.beta", StoredName(f"{huggingface}.bias"), StoredName(f"{google}/beta")),
     )
 
 
-def _embedding(name, also=()):
+def _embedding(name: str, also: tuple[str, ...] = ()) -> TensorName:
     return TensorName(
         f"encoder.embeddings.{name}",
         StoredName(f"bert.embeddings.{name}.weight", also=also),
@@ -81,7 +88,9 @@ def _embedding(name, also=()):
     )
 
 
-def _in_block(tensors, attribute, huggingface, google):
+def _in_block(
+    tensors: Callable[[str, str, str], tuple[TensorName, ...]], attribute: str, huggingface: str, google: str
+) -> tuple[TensorName, ...]:
     return tensors(
         f"encoder.blocks.{{i}}.{attribute}", f"bert.encoder.layer.{{i}}.{huggingface}",
         f"bert/encoder/layer_{{i}}/{google}",
@@ -89,7 +98,7 @@ def _in_block(tensors, attribute, huggingface, google):
 
 
 _EMBEDDINGS = (
-    # The masked LM's decoder is this table again.
+    # Also the decoder of the masked LM, which is tied to it.
     _embedding("word_embeddings", also=("cls.predictions.decoder.weight",)),
     _embedding("position_embeddings"),
     _embedding("token_type_embeddings"),
@@ -118,8 +127,8 @@ _MASKED_LM_HEAD = (
 )
 
 
-def _own(attribute, name):
-    """A tensor that neither Hugging Face's models nor Google's have, with its axes as in Keras."""
+def _own(attribute: str, name: str) -> TensorName:
+    """A tensor that neither Hugging Face's nor Google's models have, stored with the axes of Keras."""
     return TensorName(
         f"tagger.{attribute}",
         StoredName(f"keras_bert.tagger.{name}"),
@@ -127,7 +136,7 @@ def _own(attribute, name):
     )
 
 
-# The gates of an LSTM's tensors stand in Keras' order: input, forget, cell, output.
+# The gates of an LSTM are in the order of Keras: input, forget, cell, output.
 _FEATURE_TAGGER = (
     *(
         _own(f"lstms.{index}.{direction}_layer.cell.{weight}", f"lstm.{index}.{direction}.{weight}")
@@ -142,34 +151,34 @@ ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler
 CLASSIFIER, SPAN_HEAD = "classifier", "qa_outputs"
 FEATURE_TAGGER, SCALAR_MIX = "tagger", "tagger.mix"
 
-# By the attribute of a model that has the part. A part is in a file whole or not at all.
-PARTS = {
+# By the attribute of the models that have the part. A file has all tensors of a part or none.
+PARTS: dict[str, tuple[TensorName, ...]] = {
     ENCODER: (*_EMBEDDINGS, *_BLOCK),
     POOLER: _dense("encoder.pooler.dense", "bert.pooler.dense", "bert/pooler/dense"),
     MASKED_LM_HEAD: _MASKED_LM_HEAD,
     NEXT_SENTENCE_HEAD: _output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/"),
-    # Of sequences, of tokens or of choices, as `architectures` in the config says; Google's own is of sequences.
+    # For sequences, tokens or choices, as the config's `architectures` says; Google's own is for sequences.
     CLASSIFIER: _output_layer("classifier.dense", "classifier", ""),
     SPAN_HEAD: _output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/"),
-    # Of a BiLSTM over frozen features, and of the weights of its layers where it learns them.
+    # A BiLSTM over frozen features, and its scalar mix of layers if it learns one.
     FEATURE_TAGGER: _FEATURE_TAGGER,
     SCALAR_MIX: (_own("mix.layer_weights", "mix.layer_weights"), _own("mix.gamma", "mix.gamma")),
 }
 
-# All that is not the network of the paper's figure 1, but trained for one objective or task.
+# The parts outside the paper's figure 1, each trained for one objective or task.
 HEADS = tuple(part for part in PARTS if part not in (ENCODER, POOLER))
 
 
-def part_names(part, num_hidden_layers):
-    """The `TensorName` of every tensor of a part of `PARTS`, layers written out."""
+def part_names(part: str, num_hidden_layers: int) -> list[TensorName]:
+    """The names of all tensors of a part of `PARTS`, one for each layer where there is one for each."""
     rows = PARTS[part]
-    of_all_layers = [row for row in rows if "{i}" not in row.attribute]
-    of_each_layer = [row for row in rows if "{i}" in row.attribute]
-    return [*of_all_layers, *(row.of_layer(index) for index in range(num_hidden_layers) for row in of_each_layer)]
+    shared = [row for row in rows if "{i}" not in row.attribute]
+    per_layer = [row for row in rows if "{i}" in row.attribute]
+    return [*shared, *(row.of_layer(index) for index in range(num_hidden_layers) for row in per_layer)]
 
 
-def model_parts(model):
-    """`{part: [(TensorName, Keras variable)]}` of a model with an `encoder`, or of a `BertEncoder` itself."""
+def model_parts(model: "keras.Model") -> "dict[str, list[tuple[TensorName, keras.Variable]]]":
+    """The variables of a model with an `encoder`, or of a `BertEncoder` itself, by part of `PARTS`."""
     root = model if hasattr(model, "encoder") else types.SimpleNamespace(encoder=model)
     return {
         part: [(name, _follow(root, name.attribute)) for name in part_names(part, model.config.num_hidden_layers)]
@@ -178,13 +187,13 @@ def model_parts(model):
     }
 
 
-def model_variables(model):
-    """`[(TensorName, Keras variable)]` of all that a model has of the table."""
+def model_variables(model: "keras.Model") -> "list[tuple[TensorName, keras.Variable]]":
+    """All variables of a model that are in the table."""
     return [pair for pairs in model_parts(model).values() for pair in pairs]
 
 
-def _follow(target, attribute):
-    """What lies at a path of attributes in which a number is a list's index; None where it ends."""
+def _follow(target: Any, attribute: str) -> Any:
+    """The object at an attribute path, in which a number is an index of a list; None if there is none."""
     for step in attribute.split("."):
         target = target[int(step)] if step.isdigit() else getattr(target, step, None)
     return target

@@ -1,9 +1,10 @@
-"""The names of TensorFlow's checkpoints for its readers, which look them up as patterns."""
+"""Names of checkpoints for TensorFlow's readers, which take them for glob patterns."""
 
 import contextlib
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 
 from keras_bert import files
 
@@ -11,11 +12,11 @@ _OF_PATTERNS = re.compile(r"[*?\[\\]")
 
 
 @contextlib.contextmanager
-def readable_prefix(prefix):
-    """A name under which TensorFlow finds the checkpoint `prefix`, as long as the block lasts.
+def readable_prefix(prefix: str) -> Iterator[str]:
+    """A name under which TensorFlow finds the checkpoint `prefix` inside the block.
 
-    Its readers find nothing in a folder called `run [1]`, which they have written themselves. It is `prefix` itself
-    where no sign of a pattern is in it, else it leads through a link, or for a store through a copy.
+    TensorFlow writes to a folder called `run [1]` but its readers find nothing there. Without glob characters it is
+    `prefix` itself; otherwise it goes through a symbolic link or, for a remote path, a copy.
     """
     if not _OF_PATTERNS.search(prefix):
         yield prefix

@@ -1,4 +1,4 @@
-"""One .safetensors file, its tensors seen where they lie."""
+"""One .safetensors file: its tensors as views of the file."""
 
 import json
 
@@ -9,19 +9,21 @@ import safetensors
 from keras_bert import files
 from keras_bert.errors import UserError
 
-# What BERTs are published in. A view in place of `safe_open`'s copy takes a third off the time of loading.
+# The types that BERTs are published in. A view instead of `safe_open`'s copy saves a third of the loading time.
 _FLOATS = {"F16": np.float16, "BF16": ml_dtypes.bfloat16, "F32": np.float32, "F64": np.float64}
 
 
 class SafetensorsFile:
-    """The header is checked by the safetensors library; values are views of the file, mapped into memory.
+    """The safetensors library checks the header; values are views of the memory-mapped file.
 
     Attributes:
-        names: the tensors' names.
+        names: the names of the tensors.
     """
 
-    def __init__(self, path):
-        """Raises `UserError`: the file is not there, not whole, or not of this format."""
+    names: list[str]
+
+    def __init__(self, path: str) -> None:
+        """Raises `UserError` if the file is missing, incomplete or not of this format."""
         if not files.is_file(path):
             raise UserError(f"{path}: is missing. Fetch it too.")
         with files.local_copy(path) as local:
@@ -30,22 +32,22 @@ class SafetensorsFile:
                     self.names = list(checked.keys())
             except (safetensors.SafetensorError, OSError) as error:
                 raise UserError(
-                    f"{path}: is not a whole safetensors file ({error}). Fetch or write it again."
+                    f"{path}: is not a valid safetensors file ({error}). Fetch or write it again."
                 ) from None
             self._content = files.mapped(local)
         header_bytes = int.from_bytes(self._content[:8].tobytes(), "little")
         self._header = json.loads(self._content[8 : 8 + header_bytes].tobytes())
         self._first = 8 + header_bytes
 
-    def shape(self, name):
+    def shape(self, name: str) -> tuple[int, ...]:
         return tuple(self._header[name]["shape"])
 
-    def kind(self, name):
-        """The format's name for the type of the numbers: F32, BF16, I64, …"""
+    def kind(self, name: str) -> str:
+        """The data type, as the format calls it: F32, BF16, I64, …"""
         return self._header[name]["dtype"]
 
-    def value(self, name):
-        """A read-only view of a tensor of floats; None for other numbers."""
+    def value(self, name: str) -> np.ndarray | None:
+        """A read-only view of a floating-point tensor; None for other types."""
         if self.kind(name) not in _FLOATS:
             return None
         begin, end = self._header[name]["data_offsets"]

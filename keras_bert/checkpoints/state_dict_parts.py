@@ -1,22 +1,23 @@
-"""What a PyTorch state dict is made of, and the stand-ins for the functions that its pickle names.
+"""The parts of a PyTorch state dict, and stand-ins for the functions that its pickle names.
 
-None of PyTorch's own is called, or even imported: a tensor becomes the description of one.
+Nothing of PyTorch is called or imported: a tensor becomes a description of one.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 
 class RefusedPickleError(Exception):
-    """What in the stream is not of a state dict, in words that go on from `path: `."""
+    """The stream has something that does not belong in a state dict. The message continues `path: `."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Storage:
-    """A run of numbers in the file.
+    """A flat array of numbers in the file.
 
     Attributes:
-        kind: of its numbers, as PyTorch calls the storage's class: `FloatStorage`, `UntypedStorage` (bytes), …
-        key: its name among the file's storages.
+        kind: its class in PyTorch, which gives the data type: `FloatStorage`, `UntypedStorage` (bytes), …
+        key: its name among the storages of the file.
         count: how many numbers it holds.
     """
 
@@ -27,76 +28,78 @@ class Storage:
 
 @dataclasses.dataclass(frozen=True)
 class StoredTensor:
-    """A tensor as a view of a storage, all in numbers of elements.
+    """A tensor as a view of a storage, in elements, not bytes.
 
     Attributes:
-        storage: the `Storage`.
-        offset: its first element there.
+        storage: the storage it views.
+        offset: its first element in the storage.
         shape, strides: one number for each dimension.
-        dtype: PyTorch's name for its numbers where the storage is one of bytes, else None.
+        dtype: PyTorch's name of its data type if the storage holds bytes, else None.
     """
 
     storage: Storage
     offset: int
-    shape: tuple
-    strides: tuple
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
     dtype: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class NamedGlobal:
-    """A name that the file gives, never looked up."""
+    """The name of a global in the file. It is never looked up."""
 
     name: str
 
 
-def printable(name):
-    """A name from the file for a message of one line."""
+def printable(name: str) -> str:
+    """A name from the file, made safe for a one-line message."""
     return name[:100] if name.isprintable() else ascii(name)[1:-1][:100]
 
 
-def storage_of(identity):
-    """A `Storage` by what `torch.save` calls it: ("storage", class, key, device, count), in old files with a view."""
-    fits = type(identity) is tuple and len(identity) in (5, 6) and identity[0] == "storage"
-    if not fits or identity[5:] not in ((), (None,)):
-        raise RefusedPickleError("names something outside of the pickle that is no whole storage")
+def storage_of(identity: object) -> Storage:
+    """The storage with a persistent id of `torch.save`: ("storage", class, key, device, count), in old files + view."""
+    refused = RefusedPickleError("refers to something outside the pickle that is not a storage")
+    if type(identity) is not tuple or len(identity) not in (5, 6):
+        raise refused
+    if identity[0] != "storage" or identity[5:] not in ((), (None,)):
+        raise refused
     _, kind, key, _, count = identity[:5]
     if type(kind) is not NamedGlobal or not kind.name.endswith("Storage") or type(key) is not str:
-        raise RefusedPickleError("names a storage by something else than its class and its key")
+        raise RefusedPickleError("identifies a storage by something other than its class and key")
     return Storage(kind.name.rpartition(".")[2], key, _count(count))
 
 
 def _tensor(storage, offset, shape, strides, dtype=None):
     if type(storage) is not Storage:
-        raise RefusedPickleError("makes a tensor of something else than a storage")
+        raise RefusedPickleError("builds a tensor from something other than a storage")
     for sizes in (shape, strides):
         if type(sizes) is not tuple or len(sizes) > 8:
-            raise RefusedPickleError("makes a tensor whose shape is no tuple of at most 8 numbers")
+            raise RefusedPickleError("builds a tensor whose shape or strides are not a tuple of at most 8 numbers")
     if len(shape) != len(strides):
-        raise RefusedPickleError("makes a tensor with other strides than dimensions")
+        raise RefusedPickleError("builds a tensor with more or fewer strides than dimensions")
     return StoredTensor(storage, _count(offset), tuple(map(_count, shape)), tuple(map(_count, strides)), dtype)
 
 
 def _tensor_of_bytes(storage, offset, shape, strides, _requires_grad, _hooks, dtype, *_metadata):
     if type(dtype) is not NamedGlobal or dtype.name not in _DTYPES:
-        raise RefusedPickleError("makes a tensor of numbers that have no name")
+        raise RefusedPickleError("builds a tensor of an unknown data type")
     return _tensor(storage, offset, shape, strides, dtype.name.removeprefix("torch."))
 
 
 def _parameter(tensor, *_):
     if type(tensor) is not StoredTensor:
-        raise RefusedPickleError("makes a parameter of something else than a tensor")
+        raise RefusedPickleError("builds a parameter from something other than a tensor")
     return tensor
 
 
 def _size(sizes):
     if type(sizes) is not tuple:
-        raise RefusedPickleError("makes a torch.Size of something else than a tuple")
+        raise RefusedPickleError("builds a torch.Size from something other than a tuple")
     return sizes
 
 
-# What may be called, by its name; these are their stand-ins.
-FUNCTIONS = {
+# The stand-ins for the functions that a pickle may call, by name.
+FUNCTIONS: dict[str, Callable[..., object]] = {
     "collections.OrderedDict": dict,
     "torch._utils._rebuild_tensor": _tensor,
     "torch._utils._rebuild_tensor_v2": lambda storage, offset, shape, strides, *_: _tensor(
@@ -107,7 +110,7 @@ FUNCTIONS = {
     "torch._utils._rebuild_parameter_with_state": _parameter,
     "torch.Size": _size,
 }
-# The fewest and the most arguments that they take.
+# The fewest and most arguments they take.
 _LENGTHS = {
     "collections.OrderedDict": (0, 0),
     "torch._utils._rebuild_tensor": (4, 4),
@@ -125,7 +128,7 @@ _DTYPES = {
         "uint64", "bool",
     )
 }  # fmt: skip
-# What may be named and is not called.
+# Names that a pickle may hold but not call.
 NAMED = {
     *(f"torch.{name}Storage" for name in _STORAGES),
     "torch.UntypedStorage",
@@ -134,16 +137,16 @@ NAMED = {
 }
 
 
-def _count(value):
-    """A number of elements, or of a first one."""
+def _count(value: object) -> int:
+    """`value`, if it is a valid size or offset."""
     if type(value) is not int or not 0 <= value < 1 << 62:
-        raise RefusedPickleError("needs a number of 0 or more for a place or a size, and has something else")
+        raise RefusedPickleError("needs a number of 0 or more as a size or offset, and has something else")
     return value
 
 
-def call(name, arguments):
-    """What a function of the table gives. Raises `RefusedPickleError` for arguments that it does not take."""
+def call(name: str, arguments: tuple[object, ...]) -> object:
+    """The result of a function in `FUNCTIONS`. Raises `RefusedPickleError` for arguments it does not take."""
     fewest, most = _LENGTHS[name]
     if not fewest <= len(arguments) <= most:
-        raise RefusedPickleError(f"gives {name} {len(arguments)} arguments")
+        raise RefusedPickleError(f"calls {name} with {len(arguments)} arguments")
     return FUNCTIONS[name](*arguments)

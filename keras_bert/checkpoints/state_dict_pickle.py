@@ -1,42 +1,55 @@
-"""The pickle of a PyTorch state dict, read by an interpreter that can build tensors' descriptions and nothing else.
+"""Reads the pickle of a PyTorch state dict with an interpreter that can only build descriptions of tensors.
 
 Nothing is unpickled: no name in the file is imported and nothing in it is called. `pickletools` splits the stream into
-opcodes; the few that `torch.save` writes for a state dict are acted on here, and the few globals that it names stand
-for the functions of `state_dict_parts`. Every other opcode or global is refused by name. Time and memory are in
-proportion to the stream's length, of which no more than `MOST_OPCODES` are read.
+opcodes. The few that `torch.save` writes for a state dict are interpreted here, and the few globals that it names stand
+for the functions of `state_dict_parts`. Every other opcode or global is refused by name. Time and memory are linear in
+the length of the stream, and at most `MOST_OPCODES` opcodes are read.
 """
 
 import dataclasses
 import pickletools
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from keras_bert.checkpoints.state_dict_parts import (
     FUNCTIONS,
     NAMED,
     NamedGlobal,
     RefusedPickleError,
+    Storage,
     call,
     printable,
     storage_of,
 )
 
-# A tensor takes some 30. This many take 30 MB at the most, whatever they are.
+# A tensor takes about 30. This many take at most 30 MB, whatever they are.
 MOST_OPCODES = 300_000
-# A name of a tensor, of a global or of a storage's place.
+# Strings are names of tensors, globals and devices.
 _LONGEST_STRING = 1 << 16
+
+_T = TypeVar("_T")
+
+
+class PickleStream(Protocol):
+    """The part of a binary file that `pickletools` reads."""
+
+    def read(self, count: int, /) -> bytes: ...
+
+    def readline(self) -> bytes: ...
 
 
 @dataclasses.dataclass(frozen=True)
 class StateDictPickle:
-    """What a pickle says.
+    """The content of a pickle.
 
     Attributes:
-        value: of `dict` (with strings as keys), `list`, `tuple`, `str`, `int`, `float`, `bool`, `None`, `StoredTensor`
-            and `Storage`, or a `NamedGlobal` that is not called.
-        storages: every `Storage` that it names.
+        value: made of `dict` (with `str` keys), `list`, `tuple`, `str`, `int`, `float`, `bool`, `None`, `StoredTensor`,
+            `Storage`, and `NamedGlobal` for names that are not called.
+        storages: every storage that it names.
     """
 
     value: object
-    storages: list
+    storages: list[Storage]
 
 
 class _Mark:
@@ -46,22 +59,19 @@ class _Mark:
 _MARK = _Mark()
 
 
-def read_state_dict(stream):
-    """The `StateDictPickle` of the pickle at the stream's position; the stream stands behind it then.
-
-    Args:
-        stream: with `read(count)` and `readline()`, as a binary file.
+def read_state_dict(stream: PickleStream) -> StateDictPickle:
+    """Reads the pickle at the stream's position, and leaves the stream at its end.
 
     Raises:
-        RefusedPickleError: anything else is in it, or it is not whole.
+        RefusedPickleError: the pickle is incomplete, or has something that a state dict does not need.
     """
     machine = _Machine()
-    operations = pickletools.genops(stream)
+    operations = pickletools.genops(stream)  # type: ignore[arg-type]  # It calls nothing else of a file.
     for _ in range(MOST_OPCODES):
         try:
             opcode, argument, _ = next(operations)
         except (ValueError, OverflowError, MemoryError, StopIteration) as error:
-            raise RefusedPickleError(f"is not a whole pickle ({str(error) or 'it ends early'})") from None
+            raise RefusedPickleError(f"is not a complete pickle ({str(error) or 'it ends early'})") from None
         if opcode.name == "STOP":
             return StateDictPickle(machine.result(), machine.storages)
         act = _ACTIONS.get(opcode.name)
@@ -76,28 +86,28 @@ def read_state_dict(stream):
 class _Machine:
     """The stack and memo of a pickle."""
 
-    def __init__(self):
-        self.stack = []
-        self.memo = {}
-        self.storages = []
+    def __init__(self) -> None:
+        self.stack: list[object] = []
+        self.memo: dict[int, object] = {}
+        self.storages: list[Storage] = []
 
-    def result(self):
+    def result(self) -> object:
         value = self.pop()
         if self.stack:
-            raise RefusedPickleError("leaves something on the stack")
+            raise RefusedPickleError("leaves values on the stack")
         return value
 
-    def pop(self):
+    def pop(self) -> object:
         if not self.stack or self.stack[-1] is _MARK:
-            raise RefusedPickleError("takes what is not on the stack")
+            raise RefusedPickleError("pops more than is on the stack")
         return self.stack.pop()
 
-    def top(self, cls):
+    def top(self, cls: type[_T]) -> _T:
         if not self.stack or type(self.stack[-1]) is not cls:
             raise RefusedPickleError(f"needs a {cls.__name__} on the stack and has none")
         return self.stack[-1]
 
-    def pop_to_mark(self):
+    def pop_to_mark(self) -> list[object]:
         for index in range(len(self.stack) - 1, -1, -1):
             if self.stack[index] is _MARK:
                 values = self.stack[index + 1 :]
@@ -105,70 +115,70 @@ class _Machine:
                 return values
         raise RefusedPickleError("needs a mark on the stack and has none")
 
-    def push(self, value):
+    def push(self, value: object) -> None:
         self.stack.append(value)
 
-    def pop_tuple(self, length):
+    def pop_tuple(self, length: int) -> None:
         self.push(tuple(reversed([self.pop() for _ in range(length)])))
 
-    def put(self, index):
+    def put(self, index: int) -> None:
         value = self.pop()
         self.memo[index] = value
         self.push(value)
 
-    def get(self, index):
+    def get(self, index: int) -> None:
         if index not in self.memo:
-            raise RefusedPickleError("recalls what it never noted")
+            raise RefusedPickleError("reads a memo entry that was never written")
         self.push(self.memo[index])
 
-    def append(self, values):
+    def append(self, values: Sequence[object]) -> None:
         self.top(list).extend(values)
 
-    def set_items(self, pairs):
+    def set_items(self, pairs: Sequence[object]) -> None:
         if len(pairs) % 2:
             raise RefusedPickleError("has a key without a value")
         target = self.top(dict)
         for key, value in zip(pairs[::2], pairs[1::2]):
-            # Other keys need not be: a tuple of tuples of … would take an exponential time to hash.
+            # A state dict has no other keys, and hashing a tuple of tuples of … could take exponential time.
             if type(key) is not str:
                 raise RefusedPickleError(f"has a {type(key).__name__} as a key; a state dict's are strings")
             target[key] = value
 
-    def set_item(self):
+    def set_item(self) -> None:
         value, key = self.pop(), self.pop()
         self.set_items([key, value])
 
-    def name_global(self, name):
+    def name_global(self, name: str) -> None:
         if name not in FUNCTIONS and name not in NAMED:
             raise RefusedPickleError(f"names {printable(name)}, which no state dict needs")
         self.push(NamedGlobal(name))
 
-    def name_global_of_stack(self):
+    def name_global_from_stack(self) -> None:
         name, module = self.pop(), self.pop()
         if type(name) is not str or type(module) is not str:
             raise RefusedPickleError("needs a global's name on the stack and has none")
         self.name_global(f"{module}.{name}")
 
-    def reduce(self):
+    def reduce(self) -> None:
         arguments, function = self.pop(), self.pop()
         if type(function) is not NamedGlobal or function.name not in FUNCTIONS or type(arguments) is not tuple:
             called = function.name if type(function) is NamedGlobal else f"a {type(function).__name__}"
             raise RefusedPickleError(f"calls {called}, which no state dict does")
         self.push(call(function.name, arguments))
 
-    def persistent(self):
+    def persistent(self) -> None:
         self.storages.append(storage_of(self.pop()))
         self.push(self.storages[-1])
 
-    def build(self):
-        """The attributes of a state dict: `_metadata`, the versions of its modules, which say nothing of tensors."""
+    def build(self) -> None:
+        """Skips the attributes of a state dict: `_metadata` holds versions of modules, nothing about tensors."""
         state = self.pop()
         if type(state) is not dict:
-            raise RefusedPickleError("gives something attributes that are no dictionary")
+            raise RefusedPickleError("sets attributes from something other than a dictionary")
         self.top(dict)
 
 
-_ACTIONS = {
+_ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
     "PROTO": lambda machine, argument: None,
     "FRAME": lambda machine, argument: None,
     "MARK": lambda machine, argument: machine.push(_MARK),
@@ -196,9 +206,9 @@ _ACTIONS = {
     "APPENDS": lambda machine, argument: machine.append(machine.pop_to_mark()),
     "SETITEM": lambda machine, argument: machine.set_item(),
     "SETITEMS": lambda machine, argument: machine.set_items(machine.pop_to_mark()),
-    # `pickletools` gives both words with a blank between.
+    # `pickletools` gives module and name, separated by a space.
     "GLOBAL": lambda machine, argument: machine.name_global(argument.replace(" ", ".", 1)),
-    "STACK_GLOBAL": lambda machine, argument: machine.name_global_of_stack(),
+    "STACK_GLOBAL": lambda machine, argument: machine.name_global_from_stack(),
     "REDUCE": lambda machine, argument: machine.reduce(),
     "BINPERSID": lambda machine, argument: machine.persistent(),
     "BUILD": lambda machine, argument: machine.build(),

@@ -1,57 +1,63 @@
-"""The tensors in a model's file, found by the table of names and read one at a time."""
+"""The tensors in a model's file, looked up in the table of names and read one at a time."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from keras_bert.checkpoints.names import StoredName, TensorName
 from keras_bert.errors import UserError
 
 
 class StoredTensors:
-    """What the formats share; each adds how its file is opened and a value read.
+    """The base of both formats; a subclass opens its file and reads the values.
 
     Attributes:
-        path: the file, or the folder where there are several, for messages.
+        column: the format's column in the table, "huggingface" or "google".
+        path: the file, or the folder if there are several, for messages.
         places: `{name in the table: name in the file}`.
-        others: names of tensors in the file that the table does not know.
+        others: names of tensors in the file that the table lacks.
     """
 
-    column = None  # "huggingface" or "google": the table's column
+    column: ClassVar[str]
 
-    def __init__(self, path, places, others):
+    def __init__(self, path: str, places: Mapping[str, str], others: Collection[str]) -> None:
         self.path = path
         self.places = places
         self.others = others
 
-    def shape(self, name_in_file):
+    def shape(self, name_in_file: str) -> tuple[int, ...]:
         """The shape of a tensor, without reading it."""
         raise NotImplementedError
 
-    def kind(self, name_in_file):
-        """What numbers a tensor is of, as the format calls them."""
+    def kind(self, name_in_file: str) -> str:
+        """The data type of a tensor, as the format calls it."""
         raise NotImplementedError
 
-    def value(self, name_in_file):
-        """A tensor of floats as it lies in the file; None where it is of other numbers."""
+    def value(self, name_in_file: str) -> np.ndarray | None:
+        """A floating-point tensor as stored in the file; None for other types."""
         raise NotImplementedError
 
-    def file_of(self, name_in_file):
+    def file_of(self, name_in_file: str) -> str:
         """The file that holds a tensor, for messages."""
         return self.path
 
-    def holds(self, name):
-        """Whether the tensor of a `TensorName` is there."""
+    def holds(self, name: TensorName) -> bool:
+        """Whether the file has this tensor."""
         return bool(self._present(name))
 
-    def stored_name(self, name):
-        """How this format calls the tensor of a `TensorName`."""
-        return getattr(name, self.column).name
+    def stored_name(self, name: TensorName) -> str:
+        """The name of this tensor in this format."""
+        return self._stored(name).name
 
-    def read(self, name, shape=None):
-        """The tensor of a `TensorName` as float32 in our orientation.
+    def read(self, name: TensorName, shape: tuple[int, ...] | None = None) -> npt.NDArray[np.float32]:
+        """The tensor in our orientation.
 
         Raises:
-            UserError: it is not there, has not `shape`, is not of floats, or stands there twice and differs.
+            UserError: it is missing, does not have `shape`, is not floating-point, or is stored twice and differs.
         """
-        stored, present = getattr(name, self.column), self._present(name)
+        stored, present = self._stored(name), self._present(name)
         if not present:
             raise UserError(f"{self.path}: needs the tensor {stored.name} and lacks it.")
         needed = shape[::-1] if stored.transposed and shape is not None else shape
@@ -60,20 +66,23 @@ class StoredTensors:
             if not np.array_equal(value, self._checked(again, needed)):
                 raise UserError(
                     f"{self.file_of(again)}: needs {again} equal to {present[0]}, to which BERT ties it, "
-                    "and it differs. Such a model is not supported."
+                    "and it differs. Untied weights are not supported."
                 )
         return _transposed(value) if stored.transposed else value
 
-    def unused(self, names):
-        """Names in the file that belong to none of these `TensorName`s."""
+    def unused(self, names: Iterable[TensorName]) -> list[str]:
+        """The names in the file that belong to none of `names`, sorted."""
         used = {place for name in names for place in self._present(name)}
         return sorted({*self.places.values(), *self.others} - used)
 
-    def _present(self, name):
-        stored = getattr(name, self.column)
+    def _stored(self, name: TensorName) -> StoredName:
+        return getattr(name, self.column)
+
+    def _present(self, name: TensorName) -> list[str]:
+        stored = self._stored(name)
         return [self.places[known] for known in (stored.name, *stored.also) if known in self.places]
 
-    def _checked(self, name_in_file, needed):
+    def _checked(self, name_in_file: str, needed: Sequence[int] | None) -> npt.NDArray[np.float32]:
         shape = tuple(self.shape(name_in_file))
         if needed is not None and shape != tuple(needed):
             raise UserError(
@@ -89,8 +98,8 @@ class StoredTensors:
         return value.astype("float32", copy=False)
 
 
-def _transposed(matrix, rows_at_a_time=64):
-    """A transposed copy, made in blocks that fit the processor's cache: NumPy alone takes twice as long."""
+def _transposed(matrix: npt.NDArray[np.float32], rows_at_a_time: int = 64) -> npt.NDArray[np.float32]:
+    """A transposed copy, made in blocks that fit the CPU's cache: NumPy alone takes twice as long."""
     copy = np.empty(matrix.shape[::-1], matrix.dtype)
     for first in range(0, matrix.shape[0], rows_at_a_time):
         copy[:, first : first + rows_at_a_time] = matrix[first : first + rows_at_a_time].T

@@ -1,38 +1,40 @@
 """How a folder's tokenizer treats case, accents and ideographs, and which file holds its pieces."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from keras_bert import files, settings
 from keras_bert.errors import UserError
 
 VOCABULARY, TOKENIZER_CONFIG, TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
 
-# Classes of transformers that tokenize as tokenizer.json says, and those that tokenize as BERT does.
+# Tokenizer classes of transformers: those that follow tokenizer.json, and BERT's.
 _GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
 _BERTS = ("BertTokenizer", "BertTokenizerFast")
 
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerSettings:
-    """What `WordPieceTokenizer` takes beside the vocabulary, as `**vars(settings)`.
+    """The arguments of `WordPieceTokenizer` besides the vocabulary, as `**vars(settings)`.
 
     Attributes:
         lower_case: whether texts are lower-cased.
-        strip_accents: whether accents are taken off; None: where texts are lower-cased.
-        split_chinese: whether every ideograph is a word.
+        strip_accents: whether accents are removed; None: only if texts are lower-cased.
+        split_chinese: whether every ideograph is a word of its own.
     """
 
     lower_case: bool = True
     strip_accents: bool | None = None
     split_chinese: bool = True
 
-    def is_berts_own(self):
-        """Whether Google's tokenizer can be set so: `lower_case` says it all."""
+    def is_berts_own(self) -> bool:
+        """Whether Google's tokenizer supports these settings, of which it only has `lower_case`."""
         return self.strip_accents in (None, self.lower_case) and self.split_chinese
 
 
-def vocabulary_file(folder):
-    """The folder's vocab.txt, or its tokenizer.json, which holds the pieces as well. Raises `UserError` for neither."""
+def vocabulary_file(folder: str) -> str:
+    """The path of vocab.txt, or else of tokenizer.json, which also holds the pieces. Raises `UserError` for neither."""
     for name in (VOCABULARY, TOKENIZER):
         path = files.join(folder, name)
         if files.is_file(path):
@@ -40,11 +42,11 @@ def vocabulary_file(folder):
     raise UserError(f"{folder}: needs {VOCABULARY} and lacks it.")
 
 
-def read_tokenizer_settings(folder):
-    """The `TokenizerSettings` of a Hugging Face folder; BERT's own where it says nothing.
+def read_tokenizer_settings(folder: str) -> TokenizerSettings:
+    """The settings of a Hugging Face folder; BERT's defaults for those that it does not give.
 
-    tokenizer_config.json goes before tokenizer.json, as in transformers, unless it names the class that only
-    tokenizer.json defines.
+    tokenizer_config.json overrides tokenizer.json, as in transformers, unless it names a generic class, which
+    tokenizer.json alone defines.
 
     Raises:
         UserError: the tokenizer is not BERT's.
@@ -57,18 +59,18 @@ def read_tokenizer_settings(folder):
     if wrong:
         path = files.join(folder, TOKENIZER_CONFIG)
         raise UserError(f"{path}: needs BERT's tokenizer. Received: {wrong}, which is not supported.")
-    tokenizer = _of_tokenizer_file(files.join(folder, TOKENIZER))
-    given = {
+    tokenizer = _read_tokenizer_file(files.join(folder, TOKENIZER))
+    fields = {
         "lower_case": config.get("do_lower_case"),
         "strip_accents": config.get("strip_accents"),
         "split_chinese": config.get("tokenize_chinese_chars"),
     }
-    given = {key: bool(value) for key, value in given.items() if value is not None}
+    given = {key: bool(value) for key, value in fields.items() if value is not None}
     return TokenizerSettings(**({**given, **tokenizer} if named in _GENERIC else {**tokenizer, **given}))
 
 
-def _of_tokenizer_file(path):
-    """The settings that tokenizer.json gives; none where there is no such file."""
+def _read_tokenizer_file(path: str) -> dict[str, bool]:
+    """The settings that tokenizer.json gives; empty if there is no such file."""
     content = _read_json(path)
     if not content:
         return {}
@@ -88,18 +90,18 @@ def _of_tokenizer_file(path):
     return {key: value for key, value in given.items() if value is not None}
 
 
-def judged_casing(vocabulary_path):
-    """`(lower_case, a line that says why)` for a vocabulary that comes without settings."""
+def judged_casing(vocabulary_path: str) -> tuple[bool, str]:
+    """`(lower_case, a line that says why)`, inferred from a vocabulary without settings."""
     with files.open_file(vocabulary_path, "r", errors="replace", newline="\n") as stream:
         pieces = [line.rstrip("\r\n").removeprefix("##") for line in stream]
-    # Special tokens such as [CLS] and <S> are no words, and a few signs such as ℝ have no lower case.
+    # Special tokens such as [CLS] and <S> do not count, nor do symbols without lower case such as ℝ.
     capital = next((piece for piece in pieces if piece.isalpha() and piece != piece.lower()), None)
     if capital is None:
-        return True, f"{vocabulary_path} has no piece with a capital letter, so the model is taken as uncased."
-    return False, f"{vocabulary_path} has pieces with capital letters ({capital}), so the model is taken as cased."
+        return True, f"{vocabulary_path} has no piece with a capital letter, so the model is taken to be uncased."
+    return False, f"{vocabulary_path} has pieces with capital letters ({capital}), so the model is taken to be cased."
 
 
-def tokenizer_config(tokenizer_settings, max_positions):
+def tokenizer_config(tokenizer_settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
     """The content of tokenizer_config.json."""
     return {
         "do_lower_case": tokenizer_settings.lower_case,
@@ -115,5 +117,5 @@ def tokenizer_config(tokenizer_settings, max_positions):
     }
 
 
-def _read_json(path):
+def _read_json(path: str) -> Mapping[str, Any]:
     return settings.read_json(path) if files.is_file(path) else {}

@@ -1,10 +1,16 @@
-"""Weights that a file's values replace at once."""
+"""Initial weights for a model that is loaded from a file at once."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
-def unwritten(shape, dtype=None):
-    """A Keras initializer: memory that nothing has written.
+def unwritten(shape: Sequence[int], dtype: str | None = None) -> "tf.Tensor":
+    """A Keras initializer that allocates memory without writing to it.
 
-    Drawing BERT-base's first values takes seconds, and pages that nothing touches take no memory.
+    Drawing the initial values of BERT-base takes seconds, and pages that are never touched take no memory.
     """
     import tensorflow as tf
 

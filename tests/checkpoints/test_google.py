@@ -156,7 +156,7 @@ def test_a_checkpoint_whose_data_is_missing_is_named(folder):
         load(folder)
 
 
-@pytest.mark.parametrize("file, message", [("bert_model.ckpt.index", "is not a whole"), (DATA, "cannot be read")])
+@pytest.mark.parametrize("file, message", [("bert_model.ckpt.index", "is not a complete"), (DATA, "cannot be read")])
 def test_a_truncated_checkpoint_is_named(folder, file, message):
     path = os.path.join(folder, file)
     with open(path, "rb") as stream:

@@ -95,9 +95,9 @@ def test_the_tensor_that_all_others_here_are_made_from_is_read():
         "newobj_ex": (named("torch", "Size") + RUN + b"\x85}\x92.", "opcode NEWOBJ_EX"),
         "extension": (b"\x82\x01.", "opcode EXT1"),
         "persistent_text": (b"Pstorage\n.", "opcode PERSID"),
-        "persistent_number": (b"K\x01Q.", "no whole storage"),
-        "persistent_module": (b"(" + short("module") + RUN + b"tQ.", "no whole storage"),
-        "persistent_class": (STORAGE.replace(b"FloatStorage", b"Size") + b".", "something else than its class"),
+        "persistent_number": (b"K\x01Q.", "not a storage"),
+        "persistent_module": (b"(" + short("module") + RUN + b"tQ.", "not a storage"),
+        "persistent_class": (STORAGE.replace(b"FloatStorage", b"Size") + b".", "something other than its class"),
         "storage_of_no_float": (STORAGE.replace(b"FloatStorage", b"ComplexFloatStorage") + b".", "ComplexFloatStorage"),
         "setstate": (named("torch", "Size") + b"}" + short("__setstate__") + RUN + b"sb.", "needs a dict on the stack"),
         "attributes_of_a_tensor": (tensor()[:-2] + b"}bs.", "needs a dict on the stack"),
@@ -108,12 +108,12 @@ def test_the_tensor_that_all_others_here_are_made_from_is_read():
         "buffers": (b"\x97.", "opcode NEXT_BUFFER"),
         "sets": (b"\x8f.", "opcode EMPTY_SET"),
         "dup": (b"N2.", "opcode DUP"),
-        "pop_of_nothing": (b"\x85.", "not on the stack"),
-        "pop_of_a_mark": (b"(s.", "not on the stack"),
+        "pop_of_nothing": (b"\x85.", "more than is on the stack"),
+        "pop_of_a_mark": (b"(s.", "more than is on the stack"),
         "no_mark": (b"t.", "needs a mark"),
-        "memo_of_nothing": (b"h\x07.", "never noted"),
-        "unfinished": (tensor()[:-1], "not a whole pickle"),
-        "empty": (b"", "not a whole pickle"),
+        "memo_of_nothing": (b"h\x07.", "never written"),
+        "unfinished": (tensor()[:-1], "not a complete pickle"),
+        "empty": (b"", "not a complete pickle"),
         "key_of_tuples": (b"})K\x01s.", "has a tuple as a key"),
         "no_tensor": (b"}.", "no tensor in it"),
         "no_dictionary": (b"K\x01.", "needs a dictionary of tensors"),
@@ -124,7 +124,7 @@ def test_the_tensor_that_all_others_here_are_made_from_is_read():
         "strides": (tensor(strides=b"K\x03K\x01\x86"), "does not hold"),
         "negative_strides": (tensor(strides=b"J\xff\xff\xff\xffK\x01\x86"), "needs a number of 0 or more"),
         "strides_of_0": (tensor(shape=b"J\x00\x00\x00\x40K\x02\x86", strides=b"K\x00K\x01\x86"), "does not hold"),
-        "more_strides": (tensor(strides=b"K\x01K\x01K\x01\x87"), "other strides than dimensions"),
+        "more_strides": (tensor(strides=b"K\x01K\x01K\x01\x87"), "more or fewer strides"),
         "overflow": (tensor(shape=b"\x8a\x08" + bytes(7) + b"\x20K\x08\x86"), "does not hold"),
         "no_64_bits": (tensor(shape=b"\x8a\x09" + bytes(8) + b"\x01K\x02\x86"), "needs a number of 0 or more"),
         "dimensions": (tensor(shape=b"(" + b"K\x01" * 65 + b"t"), "at most 8"),
@@ -167,15 +167,15 @@ def test_pickles_that_grow_are_refused_in_little_time_and_memory():
 
 @each(
     {
-        "nothing": (b"", "no file of torch.save"),
-        "text": (b"<html>404</html>", "no file of torch.save"),
-        "git_lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "pointer of Git LFS"),
-        "pickle_alone": (tensor(), "no file of torch.save"),
-        "not_a_zip": (b"PK\x03\x04" + bytes(100), "not a whole archive"),
+        "nothing": (b"", "not a torch.save file"),
+        "text": (b"<html>404</html>", "not a torch.save file"),
+        "git_lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"),
+        "pickle_alone": (tensor(), "not a torch.save file"),
+        "not_a_zip": (b"PK\x03\x04" + bytes(100), "not a complete archive"),
         "compressed": (archive(tensor(), compression=zipfile.ZIP_DEFLATED), "compressed"),
-        "no_pickle": (archive(b"").replace(b"data.pkl", b"data.txt"), "not one of torch.save"),
-        "two_pickles": (archive(tensor(), {"b/data.pkl": tensor()}), "not one of torch.save"),
-        "big_endian": (archive(tensor(), {"archive/byteorder": b"big"}), "another order of bytes"),
+        "no_pickle": (archive(b"").replace(b"data.pkl", b"data.txt"), "not one from torch.save"),
+        "two_pickles": (archive(tensor(), {"b/data.pkl": tensor()}), "not one from torch.save"),
+        "big_endian": (archive(tensor(), {"archive/byteorder": b"big"}), "another byte order"),
         "climbing": (archive(tensor(), {"archive/data/../0": bytes(16), "../../data/0": bytes(16)}), "lacks the storage"),
         "small_storage": (archive(tensor(), {"archive/data/0": bytes(15)}), "ends early"),
     }
@@ -207,7 +207,7 @@ def test_a_directory_too_large_for_the_tensors_of_any_model():
     size = struct.unpack("<I", content[-10:-6])[0]
     filled = content[:-22] + bytes(5 << 20) + content[-22:]
     filled[-10:-6] = struct.pack("<I", size + (5 << 20))
-    assert "bytes in one piece" in refusal(bytes(filled))
+    assert "bytes in one read" in refusal(bytes(filled))
 
 
 @pytest.mark.parametrize("name", ["kinds.bin", "kinds_legacy.bin"])

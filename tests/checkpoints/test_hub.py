@@ -108,7 +108,7 @@ def test_bytes_that_are_not_those_listed_are_refused_and_removed(hub, file):
     content = {**SMALL, **WEIGHTS}[file]
     hub.repositories[NAME].sent_instead[file] = content[:-2] + b"??"
     for _ in range(2):
-        assert f"{file} came with other bytes than the hub lists" in refusal()
+        assert f"{file} has another hash than the hub lists" in refusal()
     hub.repositories[NAME].sent_instead.clear()
     check(open_model_folder(f"hf:{NAME}"))
 
@@ -142,7 +142,7 @@ def test_no_network_takes_the_cache_and_says_so(hub, monkeypatch):
     hub.is_down = True
     folder = open_model_folder(f"hf:{NAME}")
     check(folder)
-    assert len(folder.notes) == 1 and "is taken from the cache, commit" in folder.notes[0]
+    assert len(folder.notes) == 1 and "from the cache, commit" in folder.notes[0]
     point_to("http://127.0.0.1:9", monkeypatch)
     check(open_model_folder(f"hf:{NAME}"))
     assert "the hub cannot be reached" in refusal("hf:other/model")
@@ -186,7 +186,7 @@ def test_a_commit_published_between_the_answers(hub):
 def test_who_may_not_have_it_is_told_what_to_do(hub, monkeypatch):
     assert "the hub has no such model, or it is private" in refusal("hf:nobody/nothing")
     hub.repositories[NAME].access = "gated"
-    assert f"is gated. Ask for access on {hub.url}/{NAME}" in refusal()
+    assert f"is gated. Request access on {hub.url}/{NAME}" in refusal()
     hub.repositories[NAME].access = "hf_secret"
     assert "or it is private" in refusal()
     monkeypatch.setenv("HF_TOKEN", "hf_secret")

@@ -101,7 +101,7 @@ def test_what_is_missing_is_made_new_and_listed(folder, model, absent):
     rewrite(folder, without(*absent))
     report = assert_loads(folder, model, new=absent)
     (line,) = report.lines()
-    assert line.startswith(f"Not in {folder}/model.safetensors, and made new: ") and absent[-1] in line
+    assert line.startswith(f"Not in {folder}/model.safetensors, newly initialized: ") and absent[-1] in line
 
 
 def test_what_is_not_used_is_listed(folder, model):
@@ -109,7 +109,7 @@ def test_what_is_not_used_is_listed(folder, model):
     rewrite(folder, lambda tensors: {**tensors, **extra})
     report = assert_loads(folder, model, unused=extra)
     (line,) = report.lines()
-    assert line.endswith("and not used: bert.encoder.layer.2.output.dense.bias, classifier.weight.")
+    assert line.endswith("but not used: bert.encoder.layer.2.output.dense.bias, classifier.weight.")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_load_draws_what_the_file_lacks(folder, model, caplog):
     kernels = [loaded.model.nsp_head.classifier.kernel, loaded.encoder.pooler.dense.kernel]
     assert all(0.005 < np.std(kernel) < 0.05 for kernel in kernels)
     np.testing.assert_array_equal(loaded.model.mlm_head.transform.kernel, model.mlm_head.transform.kernel)
-    assert len(loaded.report.made_new) == 4 and "made new: bert.pooler.dense.weight" in caplog.text
+    assert len(loaded.report.made_new) == 4 and "newly initialized: bert.pooler.dense.weight" in caplog.text
 
 
 def shard(folder, count=3):

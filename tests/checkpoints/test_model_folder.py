@@ -88,7 +88,7 @@ def test_a_truncated_file_is_named(folder):
     path = os.path.join(folder, "model.safetensors")
     content = open(path, "rb").read()
     open(path, "wb").write(content[: len(content) // 2])
-    with pytest.raises(UserError, match="model.safetensors: is not a whole safetensors file"):
+    with pytest.raises(UserError, match="model.safetensors: is not a valid safetensors file"):
         load(folder)
 
 

@@ -120,7 +120,7 @@ def test_damaged_weights(folder, damage):
         content = stream.read()
     with open(path, "wb") as stream:
         stream.write(damage(content))
-    assert "model.safetensors: is not a whole safetensors file" in refusal(folder)
+    assert "model.safetensors: is not a valid safetensors file" in refusal(folder)
 
 
 def test_weights_of_something_else(folder):

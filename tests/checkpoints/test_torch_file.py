@@ -86,7 +86,7 @@ def test_safetensors_go_before_a_pickle(folder, golden):
     shutil.copy(golden(LAYOUTS[0], "bert"), os.path.join(folder, "pytorch_model.bin"))
     with open(os.path.join(folder, "model.safetensors"), "wb") as stream:
         stream.write(b"broken")
-    with pytest.raises(UserError, match="model.safetensors: is not a whole safetensors file"):
+    with pytest.raises(UserError, match="model.safetensors: is not a valid safetensors file"):
         load(folder)
 
 

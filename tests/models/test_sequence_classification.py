@@ -137,7 +137,7 @@ def test_another_tasks_head_is_made_new_when_asked_and_said(folder, model, num_l
     report = open_model_folder(folder).load_into(fresh, new_parts=(CLASSIFIER,))
     assert report.replaced == ["classifier.weight", "classifier.bias"]
     assert not report.made_new and not report.unused
-    assert [line for line in report.lines() if "made new all the same: classifier.weight, classifier.bias." in line]
+    assert [line for line in report.lines() if "but newly initialized: classifier.weight, classifier.bias." in line]
     np.testing.assert_array_equal(fresh.classifier.dense.kernel, before)
     np.testing.assert_array_equal(fresh.encoder.pooler.dense.kernel, model.encoder.pooler.dense.kernel)
 

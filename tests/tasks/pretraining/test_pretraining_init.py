@@ -55,8 +55,8 @@ def test_heads_that_are_missing_are_listed_and_made_new_from_the_seed(parts, tmp
     for folder, run, name in zip(folders, runs, listed, strict=True):
         result = pretrain(corpus, folder, run, "--seed", "7")
         assert result.exit_code == 0, result.output
-        assert "and made new: " in result.output and name in result.output
-        assert ("taken as uncased" in result.output) is (folder == folders[1])
+        assert ", newly initialized: " in result.output and name in result.output
+        assert ("taken to be uncased" in result.output) is (folder == folders[1])
     first, second = map(open_model_folder, runs)
     given = open_model_folder(folders[0])
     for stored, value in first.read(ENCODER).items():
