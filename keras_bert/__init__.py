@@ -1,4 +1,4 @@
-"""BERT in TensorFlow and Keras: from a pile of text to a pretrained encoder."""
+"""BERT in TensorFlow and Keras: from raw text to a pretrained encoder."""
 
 from keras_bert.lazy import lazy_names
 

@@ -1,7 +1,7 @@
-"""Renaming on a disk so that neither a kill nor a power cut loses the old and the new.
+"""Renames on a disk that leave the old or the new version intact after a kill or a power cut.
 
-A rename alone is safe from a kill. A power cut can bring back a new name without the content behind it, or the old
-name; so content is synced before a rename and the folder that holds the names after it.
+A rename alone survives a kill. After a power cut the new name may have lost its content, or the old name may be back:
+content is synced before the rename, and the folder that holds the names after it.
 """
 
 import contextlib
@@ -9,14 +9,14 @@ import errno
 import os
 import shutil
 
-# What stands under its own name with this behind it was replaced, or was about to be: see `replace_folder`.
+# The suffix of a folder that was being replaced: see `replace_folder`.
 _REPLACED = ".replaced"
-# Some file systems sync no folders, and some folders may be written in but not opened.
+# Some file systems cannot sync folders, and some folders can be written to but not opened.
 _NO_SYNC = {errno.EACCES, errno.EBADF, errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM}
 
 
-def make_folder(path):
-    """Makes a folder and those above it; one that is there is no error."""
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Makes a folder and its parents unless they exist."""
     path = os.path.abspath(path)
     missing = []
     while not os.path.isdir(path) and path != os.path.dirname(path):
@@ -28,8 +28,8 @@ def make_folder(path):
         sync_folder(os.path.dirname(made))
 
 
-def sync_folder(path):
-    """Puts the names in a folder on the disk, where the file system knows how to."""
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """Flushes the names in a folder to the disk, if the file system supports that."""
     if os.name == "nt":
         return
     try:
@@ -45,16 +45,16 @@ def sync_folder(path):
         os.close(descriptor)
 
 
-def sync_tree(folder):
-    """Puts a folder on the disk with all files and folders in it."""
+def sync_tree(folder: str | os.PathLike[str]) -> None:
+    """Flushes a folder and everything below it to the disk."""
     for where, _, names in os.walk(folder):
         for name in names:
             _sync_file(os.path.join(where, name))
         sync_folder(where)
 
 
-def _sync_file(path):
-    # Windows syncs only what was opened for writing.
+def _sync_file(path: str) -> None:
+    # Windows syncs only files that are open for writing.
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -62,17 +62,17 @@ def _sync_file(path):
         os.close(descriptor)
 
 
-def rename_file(source, target):
-    """Gives a synced file its name, in place of what has it."""
+def rename_file(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Renames a synced file, replacing `target` if it exists."""
     os.replace(source, target)
     sync_folder(os.path.dirname(os.path.abspath(target)))
 
 
-def replace_folder(source, target):
-    """Gives a folder another name, in place of what has it.
+def replace_folder(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Renames a folder, replacing `target` if it exists.
 
-    No system call that Python knows exchanges two folders, so the old one steps aside first. Ended at any instant, the
-    old one or the new one is whole where `standing` finds it.
+    Python has no system call that exchanges two folders, so the old one is renamed first. If the process is killed at
+    any instant, `standing` finds the old or the new folder complete.
     """
     source, target = (os.path.abspath(path) for path in (source, target))
     sync_tree(source)
@@ -90,15 +90,15 @@ def replace_folder(source, target):
     remove_whole(old)
 
 
-def standing(path):
-    """Where the folder `path` stands now: there, or where a kill left the old one while it was replaced."""
+def standing(path: str | os.PathLike[str]) -> str:
+    """The current place of the folder `path`: there, or where a kill during its replacement left the old one."""
     path = os.fspath(path)
     old = path.rstrip("/") + _REPLACED
     return old if not os.path.lexists(path) and os.path.isdir(old) else path
 
 
-def remove_whole(path):
-    """Removes a folder so that never a part of it stands under its name."""
+def remove_whole(path: str | os.PathLike[str]) -> None:
+    """Removes a folder such that its name never stands for part of it."""
     path = os.path.abspath(path)
     if os.path.lexists(path):
         aside = f"{path}.partial"
@@ -107,8 +107,8 @@ def remove_whole(path):
         remove_tree(aside)
 
 
-def remove_tree(path):
-    """Removes a folder with all in it, as far as that can be done; of a link to one, the link."""
+def remove_tree(path: str | os.PathLike[str]) -> None:
+    """Removes a folder and its contents as far as possible; for a symbolic link, only the link."""
     if os.path.islink(path):
         os.unlink(path)
     else:

@@ -1,21 +1,21 @@
-"""What a user did that the program cannot go on with."""
+"""Exceptions that end a command without a traceback."""
 
 
 class UserError(Exception):
-    """Bad input, told in one line that names the file or key and the remedy.
+    """Bad input. The message is one line that names the file or key and the remedy.
 
-    The command line prints the message alone and exits with status 2; any other
-    exception is a bug and keeps its traceback.
+    The command line prints only the message and exits with status 2; any other exception is a bug and keeps its
+    traceback.
     """
 
 
 class RunStopped(Exception):
-    """A run that ended before its last step, on request and with a checkpoint: no error.
+    """A run was stopped on request before its last step, and saved a checkpoint. Not an error.
 
     Attributes:
         status: the exit status of the command line.
     """
 
-    def __init__(self, message, status):
+    def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status

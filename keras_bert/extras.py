@@ -1,4 +1,4 @@
-"""Packages that only some commands need: imported on first use, with the remedy named where one is missing.
+"""Optional packages: imported on first use, with a message that says how to install a missing one.
 
 Each belongs to an extra of the distribution: `pip install 'bert-in-keras[zh]'`.
 """
@@ -19,12 +19,12 @@ EXTRA_OF = {
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package can be imported; it is not imported here."""
+    """Whether a package can be imported, without importing it."""
     return importlib.util.find_spec(package) is not None
 
 
 def require(package: str, needed_by: str) -> None:
-    """Raises `UserError` where a package of an extra is not installed.
+    """Raises `UserError` if a package of an extra is not installed.
 
     Args:
         package: its import name, one of `EXTRA_OF`.
@@ -38,6 +38,6 @@ def require(package: str, needed_by: str) -> None:
 
 
 def import_extra(module: str, needed_by: str) -> ModuleType:
-    """Imports a module of an extra's package. Raises `UserError` where it is not installed; see `require`."""
+    """Imports a module of an extra's package. Raises `UserError` if it is not installed; see `require`."""
     require(module.partition(".")[0], needed_by)
     return importlib.import_module(module)

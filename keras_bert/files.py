@@ -1,11 +1,11 @@
-"""Users' paths: opening, listing and naming them, and writing files that are whole or absent.
+"""Users' paths: opening, listing and naming them, and writing files that are complete or absent.
 
-The one room that knows what a path is. A plain path goes through the standard library, so that nothing here imports
-TensorFlow for it. A path with a scheme (`gs://`, `file://`, …) is of a store and goes through `tf.io.gfile`. Whatever
-goes wrong, in a store too, is an `OSError` with the path as its `filename`.
+The one module that knows what a path is. A plain path goes through the standard library and does not import TensorFlow.
+A path with a scheme (`gs://`, `file://`, …) belongs to a store and goes through `tf.io.gfile`. Every failure, remote or
+not, is an `OSError` with the path as its `filename`.
 
-Stores know no renaming of folders that all can rely on: an object store copies a folder's files one by one. What is to
-be found whole there is told by one of its files, which comes last and goes first; see `move_folder`.
+Not all stores can rename a folder: an object store copies its files one by one. There, one file marks a folder as
+complete; it is written last and removed first; see `move_folder`.
 """
 
 import contextlib
@@ -15,77 +15,87 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_bert import disks, stores
 
+StrPath: TypeAlias = str | os.PathLike[str]
+_T = TypeVar("_T")
+
 _COPIED_AT_ONCE = 1 << 22  # Bytes.
-_ASKED_AT_ONCE = 16  # Paths of a store, whose answer takes a trip over the network each.
+_ASKED_AT_ONCE = 16  # Requests to a store, each a round trip over the network.
 
 
-def is_remote(path):
-    """Whether a path is of a store, to be reached through `tf.io.gfile` alone."""
+def is_remote(path: StrPath) -> bool:
+    """Whether a path has a scheme, and so goes through `tf.io.gfile`."""
     return "://" in os.fspath(path)
 
 
+@overload
+def open_file(path: StrPath, mode: Literal["rb", "wb", "ab"] = "rb") -> BinaryIO: ...
+@overload
+def open_file(path: StrPath, mode: str, errors: str | None = None, newline: str | None = None) -> IO[Any]: ...
 def open_file(path, mode="rb", errors=None, newline=None):
     """Opens `path` for reading (`r`), writing (`w`) or appending (`a`); text is UTF-8.
 
-    Bytes by default: text decoding is the caller's decision. A stream that writes to a store cannot seek.
+    Binary by default: decoding is the caller's decision. A stream that writes to a store cannot seek.
     """
     if is_remote(path):
         return stores.open_stream(path, mode, errors, newline)
     return open(path, mode, encoding=None if "b" in mode else "utf-8", errors=errors, newline=newline)
 
 
-def exists(path):
-    """Whether a file or a folder is there."""
+def exists(path: StrPath) -> bool:
+    """Whether there is a file or a folder."""
     return _stat(path) is not None if is_remote(path) else os.path.exists(path)
 
 
-def is_file(path):
+def is_file(path: StrPath) -> bool:
     if is_remote(path):
         found = _stat(path)
         return found is not None and not found.is_directory
     return os.path.isfile(path)
 
 
-def is_folder(path):
+def is_folder(path: StrPath) -> bool:
     if is_remote(path):
         found = _stat(path)
         return found is not None and found.is_directory
     return os.path.isdir(path)
 
 
-def size(path):
-    """Bytes of a file, or None where it cannot be told."""
+def size(path: StrPath) -> int | None:
+    """The size of a file in bytes, or None if it cannot be determined."""
     try:
         return stores.call("stat", path).length if is_remote(path) else os.path.getsize(path)
     except OSError:
         return None
 
 
-def modified(path):
-    """When a file was last written, in seconds since 1970."""
+def modified(path: StrPath) -> float:
+    """The modification time of a file, in seconds since 1970."""
     return stores.call("stat", path).mtime_nsec / 1e9 if is_remote(path) else os.path.getmtime(path)
 
 
-def _stat(path):
-    """What a store says of a path, None where there is nothing."""
+def _stat(path: StrPath) -> Any:  # A `tf.compat.v1.gfile.FileStatistics`.
+    """The statistics of a remote path, None if there is nothing."""
     try:
         return stores.call("stat", path)
     except FileNotFoundError:
         return None
 
 
-def join(folder, *names):
+def join(folder: StrPath, *names: str) -> str:
     return os.path.join(os.fspath(folder), *names)
 
 
-def parent(path):
-    """The folder that a path stands in; "." for a plain name."""
+def parent(path: StrPath) -> str:
+    """The folder that contains a path; "." for a plain name."""
     path = os.fspath(path)
     if is_remote(path):
         scheme, _, rest = path.partition("://")
@@ -93,39 +103,39 @@ def parent(path):
     return os.path.dirname(path.rstrip("/") or path) or "."
 
 
-def shown(path):
-    """A path for messages: from the working folder on, or a store's as it is."""
+def shown(path: StrPath) -> str:
+    """A path for messages: relative to the working folder, or unchanged if remote."""
     return os.fspath(path) if is_remote(path) else os.path.relpath(path)
 
 
-def list_folder(path):
-    """Sorted names in a folder; empty where the folder does not exist."""
+def list_folder(path: StrPath) -> list[str]:
+    """The names in a folder, sorted; empty if it does not exist."""
     try:
         names = stores.call("listdir", path) if is_remote(path) else os.listdir(path)
     except FileNotFoundError:
         return []
     if not is_remote(path):
         return sorted(names)
-    names = {name.rstrip("/") for name in names} - {""}  # An object store marks folders so.
+    names = {name.rstrip("/") for name in names} - {""}  # Object stores mark folders with "/".
     if os.fspath(path).startswith("ram://"):
-        # TensorFlow's memory goes by the beginning of names: the folder `run` seems to hold what is in `run-2`.
+        # TensorFlow's ram:// compares prefixes: the folder `run` seems to contain the files of `run-2`.
         names = {name for name in names if exists(join(path, name))}
     return sorted(names)
 
 
-def files_below(folder):
-    """The paths of all files in a folder and the folders in it, sorted."""
+def files_below(folder: StrPath) -> list[str]:
+    """The paths of all files in a folder and its subfolders, sorted."""
     if not is_remote(folder):
         return sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
     paths = [join(folder, name) for name in list_folder(folder)]
-    found = []
+    found: list[str] = []
     for path, below in zip(paths, ask(is_folder, paths)):
         found += files_below(path) if below else [path]
     return sorted(found)
 
 
-def make_folder(path):
-    """Makes a folder and those above it; one that is there is no error."""
+def make_folder(path: StrPath) -> None:
+    """Makes a folder and its parents unless they exist."""
     if is_remote(path):
         stores.require_bucket(path)
         stores.call("makedirs", path)
@@ -133,8 +143,8 @@ def make_folder(path):
         disks.make_folder(path)
 
 
-def remove_folder(path):
-    """Removes a folder with all in it, as far as that can be done."""
+def remove_folder(path: StrPath) -> None:
+    """Removes a folder and its contents as far as possible."""
     if is_remote(path):
         with contextlib.suppress(OSError):
             _remove_tree(path)
@@ -142,8 +152,8 @@ def remove_folder(path):
         disks.remove_tree(path)
 
 
-def remove_file(path):
-    """Removes a file; one that is not there is no error."""
+def remove_file(path: StrPath) -> None:
+    """Removes a file if it exists."""
     with contextlib.suppress(FileNotFoundError):
         if is_remote(path):
             stores.call("remove", path)
@@ -151,11 +161,12 @@ def remove_file(path):
             os.unlink(path)
 
 
-def remove_whole(path, last):
-    """Removes a folder so that part of it, where that is left, does not look whole.
+def remove_whole(path: StrPath, last: str) -> None:
+    """Removes a folder such that a part of it, if any is left, does not look complete.
 
     Args:
-        last: the file without which nobody takes the folder for whole.
+        path: the folder.
+        last: the file that marks the folder as complete.
     """
     if is_remote(path):
         remove_file(join(path, last))
@@ -164,23 +175,22 @@ def remove_whole(path, last):
         disks.remove_whole(path)
 
 
-def standing(path):
-    """Where the folder `path` stands now: there, or, on a disk, where a kill left the old one while it was replaced."""
-    return path if is_remote(path) else disks.standing(path)
+def standing(path: StrPath) -> str:
+    """The current place of the folder `path`: there or, on a disk, where a kill while replacing it left the old one."""
+    return os.fspath(path) if is_remote(path) else disks.standing(path)
 
 
-def move_folder(source, target, last):
-    """Gives a folder another name, in place of what has it.
+def move_folder(source: StrPath, target: StrPath, last: str) -> None:
+    """Renames a folder, replacing `target` if it exists.
 
     Args:
         source, target: paths in the same store, or on the same disk.
-        last: the file in them without which nobody takes the folder for whole.
+        last: the file that marks the folders as complete.
 
-    On a disk all of it is synced before, and the old folder goes after; `standing` finds the old or the new one at any
-    instant. In a store its files move one by one, because there a folder is no more than what their names have in
-    common. `last` of the old folder is removed first and that of the new one comes last: who looks meanwhile finds
-    the old folder, an unfinished one or the new one, never a mixture of both that looks whole. Ended on the way, part
-    of the files stand under either name.
+    On a disk the folder is synced before and the old one removed after; at any instant `standing` finds the old or the
+    new one. In a store the files move one by one, because a folder there is only a common prefix of names. `last` is
+    removed from the old folder first and moved to the new one last: readers meanwhile see the old folder, a partial one
+    or the new one, never a mixture that looks complete. After an interruption some files are under either name.
     """
     if not is_remote(target):
         disks.replace_folder(source, target)
@@ -195,14 +205,14 @@ def move_folder(source, target, last):
     remove_folder(source)
 
 
-def _remove_tree(path):
-    # Never there, or gone before its turn; the latter error is Google's for the former case.
+def _remove_tree(path: StrPath) -> None:
+    # It was never there, or someone else removed it; Google's store reports the former as NotADirectoryError.
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         stores.call("rmtree", path)
 
 
-def copy_folder(source, target):
-    """Copies the files of a folder, and of the folders in it, into another, from any store to any."""
+def copy_folder(source: StrPath, target: StrPath) -> None:
+    """Copies the files of a folder and its subfolders into another, which may be on another store or disk."""
     first = len(join(source, ""))
     for path in files_below(source):
         copied = join(target, path[first:])
@@ -211,8 +221,8 @@ def copy_folder(source, target):
             shutil.copyfileobj(stream, written, _COPIED_AT_ONCE)
 
 
-def sha256(path):
-    """The SHA-256 of a file's bytes, hex."""
+def sha256(path: StrPath) -> str:
+    """The SHA-256 of a file, in hex."""
     digest = hashlib.sha256()
     with open_file(path) as stream:
         while block := stream.read(1 << 20):
@@ -221,10 +231,10 @@ def sha256(path):
 
 
 @contextlib.contextmanager
-def local_copy(path):
-    """The name of a file on this machine with the bytes of `path`: itself, or a copy as long as the block lasts.
+def local_copy(path: StrPath) -> Iterator[str]:
+    """The name of a local file with the content of `path`: itself or, if remote, a copy that the block's end removes.
 
-    For libraries that open files by name. A map of the copy into memory outlives the block.
+    For libraries that open files by name. A memory map of the copy outlives the block.
     """
     if not is_remote(path):
         yield os.fspath(path)
@@ -236,10 +246,10 @@ def local_copy(path):
 
 
 @contextlib.contextmanager
-def written_locally(path):
-    """The name of a file on this machine to be written, whose bytes are at `path` when the block ends without an error.
+def written_locally(path: StrPath) -> Iterator[str]:
+    """The name of a local file to write, which is copied to `path`, if remote, when the block ends without an error.
 
-    For libraries that write files by name, or not from the beginning to the end.
+    For libraries that write files by name, or not sequentially.
     """
     if not is_remote(path):
         yield os.fspath(path)
@@ -251,21 +261,21 @@ def written_locally(path):
 
 
 @contextlib.contextmanager
-def _temporary(path):
+def _temporary(path: StrPath) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         yield os.path.join(folder, os.path.basename(os.fspath(path)))
 
 
-def mapped(path):
-    """The bytes of a file as an array, uint8 [bytes], read-only: mapped into memory, a store's after fetching it."""
+def mapped(path: StrPath) -> npt.NDArray[np.uint8]:
+    """The content of a file, [bytes], read-only and memory-mapped; a remote file is fetched first."""
     with local_copy(path) as local:
         if os.path.getsize(local):
             return np.memmap(local, np.uint8, mode="r")
-    return np.frombuffer(b"", np.uint8)  # No map can be empty.
+    return np.frombuffer(b"", np.uint8)  # A memory map cannot be empty.
 
 
-def ask(question, paths):
-    """The answer for each path, in order; those of a store are asked for at the same time."""
+def ask(question: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
+    """`question(path)` for each path, in order; for remote paths in parallel."""
     if not paths or not is_remote(paths[0]):
         return [question(path) for path in paths]
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as threads:
@@ -273,11 +283,11 @@ def ask(question, paths):
 
 
 @contextlib.contextmanager
-def atomic_write(path, mode="w"):
-    """Opens a file beside `path` that takes its name only when the block ends without an error.
+def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
+    """Opens a temporary file beside `path`, which replaces `path` when the block ends without an error.
 
-    Who reads `path` meanwhile has the old file or the new one: a disk changes the name at once, an object store copies
-    the finished file onto it and then drops the one beside it. The folder is made where it is not there.
+    Readers of `path` see the old file or the new one: a disk renames atomically, an object store copies the finished
+    file to `path` and then removes the temporary one. The folder is made if it does not exist.
     """
     path = os.fspath(path)
     aside = f"{path}.partial"
@@ -296,11 +306,11 @@ def atomic_write(path, mode="w"):
         with contextlib.suppress(OSError):
             remove_file(aside)
         if isinstance(error, OSError) and error.filename == aside:
-            error.filename = path  # As the user knows it.
+            error.filename = path  # The name that the user knows.
         raise
 
 
-def _opened_in_new_folder(path, mode, newline):
+def _opened_in_new_folder(path: str, mode: str, newline: str | None) -> IO[Any]:
     try:
         return open_file(path, mode, newline=newline)
     except FileNotFoundError:
@@ -309,10 +319,10 @@ def _opened_in_new_folder(path, mode, newline):
 
 
 @contextlib.contextmanager
-def whole_folder(path, last):
-    """Makes a folder beside `path` that takes its name, and its place, when the block ends without an error.
+def whole_folder(path: StrPath, last: str) -> Iterator[str]:
+    """Makes a temporary folder beside `path`, which replaces `path` when the block ends without an error.
 
-    `last` names the file that tells the folder for whole; see `move_folder`, which says what is seen on the way.
+    `last` is the file that marks the folder as complete; see `move_folder` for what readers see meanwhile.
     """
     if is_file(path):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(path))
@@ -327,6 +337,6 @@ def whole_folder(path, last):
     move_folder(aside, path, last)
 
 
-def write_json(path, values):
+def write_json(path: StrPath, values: Any) -> None:
     with atomic_write(path) as stream:
         stream.write(json.dumps(values, indent=2) + "\n")

@@ -1,8 +1,8 @@
-"""Locks where the system has none: a file that its holder writes anew again and again.
+"""Locks where the system has none: a file that its holder keeps rewriting.
 
-A store cannot tell whether the process that wrote a file still runs, and its clock is not ours. So whoever finds a
-lease watches it for a while by their own clock: one that is renewed is held, one that is left alone is taken over. The
-lease of a process that ran on this very system and is gone is taken over at once.
+A store cannot tell whether the process that wrote a file still runs, and its clock is not ours. So a process that finds
+a lease watches it for a while by its own clock: a lease that is renewed is held, one that is not is taken over. The
+lease of a process that ran on this system and has ended is taken over at once.
 """
 
 import contextlib
@@ -14,26 +14,28 @@ import threading
 import time
 import uuid
 import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from keras_bert import files
 
 RENEWED_EVERY = 20.0  # Seconds.
 LEFT_ALONE_AFTER = 100.0
-SETTLED_AFTER = 1.0  # Longer than a small file takes to be written.
+SETTLED_AFTER = 1.0  # Longer than writing a small file takes.
 _LOOKS_EVERY = 2.0
 _LOOKS_AT_EMPTY = 3
 
 
 class Held(Exception):
-    """Another process has the lock: `holder` says which."""
+    """Another process, `holder` in words, has the lock."""
 
-    def __init__(self, holder):
+    def __init__(self, holder: str) -> None:
         super().__init__(holder)
         self.holder = holder
 
 
-def this_process():
-    """What a lock says of who has it, as a plain mapping."""
+def this_process() -> dict[str, Any]:
+    """This process as a lock's file describes its holder."""
     return {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -42,8 +44,8 @@ def this_process():
     }
 
 
-def described(holder):
-    """What a lock says, in words; `holder` may be anything."""
+def described(holder: Any) -> str:
+    """The holder in a lock's file, in words; `holder` may be any JSON value."""
     try:
         return f"process {holder['pid']} on {holder['host']}, since {holder['since']}"
     except (KeyError, TypeError):
@@ -51,33 +53,34 @@ def described(holder):
 
 
 class Lease:
-    """A lease that this process has, from now until `release` or until it is gone.
+    """A lease that this process holds from now until `release()` or its end.
 
     Args:
-        path: the lease's file, in a folder that is there.
-        report: takes a line of text where another's lease must be watched.
+        path: the file of the lease, in an existing folder.
+        report: takes a line of text if another process's lease has to be watched.
 
     Attributes:
-        lost_to: who took the lease over while this process could not renew it, in words; None while it is held. The
-            store is asked, for a process that stood still does not know it yet.
+        release: gives the lease back.
+        lost_to: the process, in words, that took the lease over while this one could not renew it; None while it is
+            held. Each access asks the store, as a process that was suspended does not know yet.
 
     Raises:
         Held: another process renews the lease.
     """
 
-    def __init__(self, path, report):
+    def __init__(self, path: files.StrPath, report: Callable[[str], object]) -> None:
         self._state = state = _State(path)
         found = _found(path)
-        if found is not None and not _is_of_a_process_gone(found):
+        if found is not None and not _is_of_ended_process(found):
             report(
-                f"{files.parent(path)}: {described(found)}, has a lease here. Watching whether it is renewed, for "
-                f"{LEFT_ALONE_AFTER:.0f} seconds at the most."
+                f"{files.parent(path)}: {described(found)}, has a lease here. Watching for up to "
+                f"{LEFT_ALONE_AFTER:.0f} seconds whether it is renewed."
             )
             _watch(path, found)
         self.release = weakref.finalize(self, state.release)
         _held_here.add(state.lease["id"])
         state.write()
-        # Of several that come at the same time the last one stays.
+        # If several processes write at the same time, the last one wins.
         time.sleep(SETTLED_AFTER)
         found = _read(path)
         if found is not None and found.get("id") != state.lease["id"]:
@@ -86,44 +89,44 @@ class Lease:
         threading.Thread(target=state.renew, daemon=True).start()
 
     @property
-    def lost_to(self):
-        with contextlib.suppress(OSError):  # What is written next will say so.
+    def lost_to(self) -> str | None:
+        with contextlib.suppress(OSError):  # The next write will report it.
             self._state.look()
         return self._state.lost_to
 
 
-_held_here = set()  # The ids of this process's leases.
+_held_here: set[str] = set()  # The ids of this process's leases.
 
 
 class _State:
-    """What the renewing thread knows; it does not keep the `Lease` from being let go."""
+    """The state of the renewing thread, apart from the `Lease` so that it does not keep that alive."""
 
-    def __init__(self, path):
+    def __init__(self, path: files.StrPath) -> None:
         self.path = path if files.is_remote(path) else os.path.abspath(path)
         self.lease = {"id": uuid.uuid4().hex, "renewals": 0, **this_process()}
-        self.lost_to = None
+        self.lost_to: str | None = None
         self._is_over = threading.Event()
         self._writes = threading.Lock()
 
-    def write(self):
+    def write(self) -> None:
         with files.open_file(self.path, "w") as stream:
             stream.write(json.dumps(self.lease))
 
-    def renew(self):
+    def renew(self) -> None:
         while not self._is_over.wait(RENEWED_EVERY):
-            # A store that does not answer now is asked again. Nothing may end this thread but the end of the lease.
+            # A store that does not answer is asked again next time. Only the end of the lease may end this thread.
             with contextlib.suppress(Exception), self._writes:
                 self.look()
                 if self.lost_to is None and not self._is_over.is_set():
                     self.lease["renewals"] += 1
                     self.write()
 
-    def look(self):
+    def look(self) -> None:
         found = _read(self.path)
         if found and found.get("id") != self.lease["id"]:
             self.lost_to = described(found)
 
-    def release(self):
+    def release(self) -> None:
         self._is_over.set()
         _held_here.discard(self.lease["id"])
         with contextlib.suppress(OSError), self._writes:
@@ -132,10 +135,10 @@ class _State:
                 files.remove_file(self.path)
 
 
-def _found(path):
-    """What the lease at `path` says, None where there is none.
+def _found(path: files.StrPath) -> dict[str, Any] | None:
+    """The content of the lease at `path`, None if there is none.
 
-    A file that stays empty is what `locks` leaves where the system knows no locks.
+    `locks` leaves an empty file behind if the file system has no locks; a file that stays empty is no lease.
     """
     for _ in range(_LOOKS_AT_EMPTY):
         if files.size(path) != 0:
@@ -146,20 +149,20 @@ def _found(path):
     return _read(path)
 
 
-def _read(path):
-    """What a lease says: a mapping, empty for one that is not readable; None where there is none."""
+def _read(path: files.StrPath) -> dict[str, Any] | None:
+    """The content of a lease, empty if it is not readable; None if there is none."""
     try:
         with files.open_file(path) as stream:
             found = json.loads(stream.read())
     except FileNotFoundError:
         return None
-    except ValueError:  # Half written, or nobody's.
+    except ValueError:  # Half written, or not a lease.
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def _watch(path, found):
-    """Returns when a lease is left alone or gone. Raises `Held` when it is renewed."""
+def _watch(path: files.StrPath, found: Mapping[str, Any]) -> None:
+    """Returns once a lease has expired or is gone. Raises `Held` if it is renewed."""
     end = time.monotonic() + LEFT_ALONE_AFTER
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(_LOOKS_EVERY, left))
@@ -170,8 +173,8 @@ def _watch(path, found):
             raise Held(described(now))
 
 
-def _is_of_a_process_gone(found):
-    """Whether a lease is surely nobody's any more: its process ran on this system, and does not."""
+def _is_of_ended_process(found: Mapping[str, Any]) -> bool:
+    """Whether the holder of a lease ran on this system and has certainly ended."""
     system, pid = found.get("system"), found.get("pid")
     if system is None or system != _system() or not isinstance(pid, int) or pid < 1:
         return False
@@ -186,10 +189,10 @@ def _is_of_a_process_gone(found):
     return False
 
 
-def _system():
-    """What tells one running system, or container in it, from all others; None where nothing does.
+def _system() -> str | None:
+    """An identifier of the running system or container; None if there is none.
 
-    Two containers may have one host name, and each a process of the same number.
+    Two containers may share a host name, and each may have a process with the same id.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:

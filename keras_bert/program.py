@@ -1,4 +1,4 @@
-"""How this program was called, for messages that say what to run next."""
+"""How this program was called, for messages that suggest a command."""
 
 import os
 import shlex
@@ -7,10 +7,10 @@ import sys
 _PROGRAMS = {"run.py": "python run.py", "keras-bert": "keras-bert"}
 _CALLED = _PROGRAMS.get(os.path.basename(sys.argv[0]))
 
-# `keras-bert` where the package is installed, `python run.py` in a checkout.
+# `keras-bert` if the package is installed, `python run.py` in a checkout.
 PROGRAM = _CALLED or "python run.py"
 
 
 def command_line() -> str | None:
-    """What was typed, as one line; None where another program called this one."""
+    """The command line as typed; None if another program called this one."""
     return f"{_CALLED} {shlex.join(sys.argv[1:])}" if _CALLED else None

@@ -1,17 +1,19 @@
-"""Starting TensorFlow for a command, without the pages that it logs on the way."""
+"""Starts TensorFlow for a command, without the pages that it logs on import."""
 
 import contextlib
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from types import ModuleType
 
 from keras_bert.allocator import keep_freed_memory
 
 
-def import_tensorflow(debug=False):
-    """Imports TensorFlow and finds the devices; what it writes to stderr meanwhile is shown only if it fails.
+def import_tensorflow(debug: bool = False) -> None:
+    """Imports TensorFlow and finds the devices. Its stderr is shown only if that fails, or with `debug`.
 
-    Its C++ side logs before any logging setting is read, so the file descriptor itself is turned away.
+    Its C++ side logs before it reads any logging setting, so the file descriptor itself is redirected.
     """
     if debug:
         import tensorflow as tf
@@ -23,19 +25,20 @@ def import_tensorflow(debug=False):
         import tensorflow as tf
 
         _settle(tf)
-    # It warns of every static shape after the fifth, which batches by length have on purpose.
+    # It warns about every retracing after the fifth, which batches of different lengths cause on purpose.
     tf.get_logger().setLevel("ERROR")
 
 
-def _settle(tf):
-    """Finds the devices, and sets the allocator up where all computing will be on the CPU."""
-    # Physical ones: several workers must not start TensorFlow before their strategy is made.
+def _settle(tf: ModuleType) -> None:
+    """Finds the devices, and sets up the allocator if all computation will be on the CPU."""
+    # Physical devices: several workers must not initialize TensorFlow before their strategy is made.
     if all(device.device_type.endswith("CPU") for device in tf.config.list_physical_devices()):
         keep_freed_memory()
 
 
 @contextlib.contextmanager
-def stderr_kept_back():
+def stderr_kept_back() -> Iterator[None]:
+    """Withholds what the block writes to file descriptor 2; shows it if the block raises."""
     sys.stderr.flush()
     original = os.dup(2)
     with tempfile.TemporaryFile() as kept:

@@ -1,6 +1,6 @@
-"""Dataclasses from mappings and back: every unknown key, wrong type and impossible value named.
+"""Converts mappings to dataclasses and back, and names every unknown key, wrong type and invalid value.
 
-The mechanics only; what the settings are stands in `config.py`.
+The mechanics only; the settings themselves are in `config/`.
 """
 
 import copy
@@ -9,14 +9,21 @@ import difflib
 import json
 import types
 import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import yaml
 
 from keras_bert.errors import UserError
-from keras_bert.files import open_file
+from keras_bert.files import StrPath, open_file
+
+if typing.TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Dataclass = typing.TypeVar("_Dataclass", bound="DataclassInstance")
 
 
-def read_yaml(path):
+def read_yaml(path: StrPath) -> dict[Any, Any]:
     """The mapping in a YAML (or JSON) file. Raises `UserError` naming the file and the line."""
     text = _read_text(path, "YAML")
     try:
@@ -30,7 +37,7 @@ def read_yaml(path):
     return values
 
 
-def read_json(path):
+def read_json(path: StrPath) -> dict[str, Any]:
     """The object in a JSON file. Raises `UserError` naming the file and the line."""
     text = _read_text(path, "JSON")
     try:
@@ -42,7 +49,7 @@ def read_json(path):
     return values
 
 
-def _read_text(path, kind):
+def _read_text(path: StrPath, kind: str) -> str:
     try:
         with open_file(path) as stream:
             return stream.read().decode("utf-8-sig")
@@ -52,25 +59,26 @@ def _read_text(path, kind):
         raise UserError(f"{path}: is not UTF-8 text; a {kind} file is needed.") from None
 
 
-def to_mapping(settings):
-    """The plain mapping that `from_mapping` turns back into an equal object."""
+def to_mapping(settings: "DataclassInstance") -> dict[str, Any]:
+    """A dataclass as a plain mapping; `from_mapping` turns it back into an equal object."""
     return dataclasses.asdict(settings)
 
 
-def to_yaml(settings):
+def to_yaml(settings: "DataclassInstance") -> str:
+    """A dataclass as YAML."""
     return yaml.safe_dump(to_mapping(settings), sort_keys=False, allow_unicode=True)
 
 
-def from_mapping(cls, values, where=""):
+def from_mapping(cls: type[_Dataclass], values: Any, where: str = "") -> _Dataclass:
     """Builds the dataclass `cls`, nested ones included, from a mapping.
 
     Args:
         cls: a dataclass.
-        values: mapping of field names to plain YAML values.
+        values: a mapping of field names to plain YAML values; anything else is refused.
         where: the key of this section (`"training"`), for the messages.
 
     Raises:
-        UserError: unknown key (with the nearest known one), wrong type or refused value.
+        UserError: an unknown key (the nearest known one is named), a wrong type or an invalid value.
     """
     if not isinstance(values, dict):
         raise UserError(f"{where or 'The recipe'}: needs a section of settings. Received: {values!r}.")
@@ -96,8 +104,8 @@ def from_mapping(cls, values, where=""):
         raise UserError(_dotted(where, str(error))) from None
 
 
-def unknown_key(cls, full_key, key):
-    """The message for a key that `cls` lacks, with the nearest key, here or in another section."""
+def unknown_key(cls: "type[DataclassInstance]", full_key: str, key: str) -> str:
+    """The message for a key that the dataclass `cls` lacks, with the nearest key of this section."""
     section = full_key[: -len(key)]
     here = {section + field.name: field.name for field in dataclasses.fields(cls)}
     nearest = difflib.get_close_matches(key, here.values(), n=1)
@@ -106,24 +114,24 @@ def unknown_key(cls, full_key, key):
     return f"{full_key}: no such setting. Known here: {', '.join(here)}."
 
 
-def parse_override(text):
-    """`"optimizer.learning_rate=1e-3"` → `("optimizer.learning_rate", value)`, the value read as YAML.
+def parse_override(text: str) -> tuple[str, Any]:
+    """`"optimizer.learning_rate=1e-3"` → `("optimizer.learning_rate", value)`, the value parsed as YAML.
 
-    Unlike in YAML, `{share:1.0}` may be written without the blank.
+    Unlike in YAML, `{share:1.0}` needs no space after the colon.
     """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise UserError(f"--set {text}: needs the form section.key=value.")
     try:
-        return key.strip(), _with_blanks(yaml.safe_load(value))
+        return key.strip(), _with_spaces(yaml.safe_load(value))
     except yaml.YAMLError:
         raise UserError(f"--set {text}: {value!r} is not a YAML value.") from None
 
 
-def _with_blanks(value):
-    """A YAML value in which `{key:value}`, which YAML reads as a key without a value, is taken for `{key: value}`."""
+def _with_spaces(value: Any) -> Any:
+    """A YAML value with `{key:value}`, which YAML parses as a key without a value, read as `{key: value}`."""
     if isinstance(value, list):
-        return [_with_blanks(item) for item in value]
+        return [_with_spaces(item) for item in value]
     if not isinstance(value, dict):
         return value
     mended = {}
@@ -131,21 +139,23 @@ def _with_blanks(value):
         if item is None and isinstance(key, str) and ":" in key:
             key, _, text = key.partition(":")
             item = yaml.safe_load(text)
-        mended[key] = _with_blanks(item)
+        mended[key] = _with_spaces(item)
     return mended
 
 
-def apply_overrides(cls, values, overrides):
-    """A copy of `values` with each of `overrides` (`{dotted key: value}`) put in its place.
+def apply_overrides(
+    cls: "type[DataclassInstance]", values: dict[str, Any], overrides: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A copy of `values` with each of `overrides` (`{dotted key: value}`) applied.
 
-    List items are reached by index: `phases.0.batch_size`. Raises `UserError` for a key that the
-    dataclass `cls` lacks, naming the nearest one anywhere in it.
+    A number selects an item of a list: `phases.0.batch_size`. Raises `UserError` for a key that the dataclass `cls`
+    lacks, naming the nearest key anywhere in it.
     """
     values = copy.deepcopy(values)
     for key, value in overrides.items():
         path = key.split(".")
         _check_path(cls, path)
-        target = values
+        target: Any = values
         for step in path[:-1]:
             target = _descend(target, step, key)
         if isinstance(target, list):
@@ -155,13 +165,13 @@ def apply_overrides(cls, values, overrides):
     return values
 
 
-def differences(old, new):
-    """`[(key, old value, new value)]` of two mappings, nested keys dotted."""
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """`[(key, old value, new value)]` where two mappings differ, nested keys dotted."""
     old, new = _flatten(old), _flatten(new)
     return [(key, old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)]
 
 
-def known_keys(cls, where=""):
+def known_keys(cls: "type[DataclassInstance]", where: str = "") -> Iterator[str]:
     """Every dotted key of a dataclass and the dataclasses in it."""
     hints = typing.get_type_hints(cls)
     for field in dataclasses.fields(cls):
@@ -171,7 +181,7 @@ def known_keys(cls, where=""):
             yield from known_keys(hints[field.name], key)
 
 
-def _check_path(cls, path):
+def _check_path(cls: "type[DataclassInstance]", path: list[str]) -> None:
     kind = cls
     for depth, step in enumerate(path):
         if dataclasses.is_dataclass(kind):
@@ -191,7 +201,7 @@ def _check_path(cls, path):
             raise UserError(f"{'.'.join(path)}: {'.'.join(path[:depth])} is a value, not a section.")
 
 
-def _descend(target, step, key):
+def _descend(target: Any, step: str, key: str) -> Any:
     if isinstance(target, list):
         return target[_index(target, step, key)]
     if not isinstance(target.get(step), (dict, list)):
@@ -199,14 +209,14 @@ def _descend(target, step, key):
     return target[step]
 
 
-def _index(items, step, key):
+def _index(items: list, step: str, key: str) -> int:
     if not step.isdigit() or int(step) >= len(items):
         raise UserError(f"{key}: needs an index from 0 to {len(items) - 1}. Received: {step!r}.")
     return int(step)
 
 
-def _convert(kind, value, where):
-    """`value` as the type hint `kind` wants it; YAML reads 1e-4 as text, so numbers in text are taken."""
+def _convert(kind: Any, value: Any, where: str) -> Any:
+    """`value` as the type hint `kind`; numbers may be text, because YAML reads 1e-4 as text."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in inner:
@@ -216,7 +226,7 @@ def _convert(kind, value, where):
         if not isinstance(value, (list, tuple)):
             raise _wrong_type(where, "a list", value)
         return [_convert(inner[0], item, f"{where}.{index}") for index, item in enumerate(value)]
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return value if isinstance(value, kind) else from_mapping(kind, value, where)
     if kind is float and not isinstance(value, bool):
         try:
@@ -236,20 +246,20 @@ def _convert(kind, value, where):
     raise _wrong_type(where, names.get(kind, kind.__name__), value)
 
 
-def _wrong_type(where, needed, value):
+def _wrong_type(where: str, needed: str, value: object) -> UserError:
     return UserError(f"{where}: needs {needed}. Received: {value!r}.")
 
 
-def _dotted(where, key):
+def _dotted(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
 
 
-def _flatten(values, where=""):
-    flat = {}
+def _flatten(values: Any, where: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
     items = values.items() if isinstance(values, dict) else enumerate(values)
     for key, value in items:
         if isinstance(value, (dict, list)) and value:
-            flat.update(_flatten(value, _dotted(where, key)))
+            flat.update(_flatten(value, _dotted(where, str(key))))
         else:
             flat[_dotted(where, str(key))] = value
     return flat

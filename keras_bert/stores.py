@@ -1,6 +1,6 @@
-"""What `tf.io.gfile` opens, with Python's own streams and errors.
+"""Remote files through `tf.io.gfile`, with Python's own streams and errors.
 
-`keras_bert.files` decides which paths come here. TensorFlow is imported at the first of them.
+`keras_bert.files` decides which paths are remote. TensorFlow is imported on first use.
 """
 
 import contextlib
@@ -8,13 +8,19 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.quiet import import_tensorflow
 
-_BUFFER_BYTES = 1 << 20
-_WRITTEN_AT_ONCE = 1 << 24  # Bytes: TensorFlow wants a copy of what it writes.
+if TYPE_CHECKING:
+    import tensorflow as tf
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
-# TensorFlow's error codes (tensorflow/core/protobuf/error_codes.proto) that have an equal among the system's.
+_BUFFER_BYTES = 1 << 20
+_WRITTEN_AT_ONCE = 1 << 24  # Bytes: TensorFlow needs a copy of what it writes.
+
+# errno by TensorFlow's error code (tensorflow/core/protobuf/error_codes.proto).
 _ERRNO = {
     4: errno.ETIMEDOUT,  # DEADLINE_EXCEEDED
     5: errno.ENOENT,
@@ -25,8 +31,8 @@ _ERRNO = {
     14: errno.EAGAIN,  # UNAVAILABLE
     16: errno.EACCES,  # UNAUTHENTICATED
 }
-# Of a disk TensorFlow's message says more than its code.
-_SAID = {
+# For a disk, TensorFlow's message is more specific than its code.
+_ERRNO_BY_TEXT = {
     os.strerror(number).lower(): number
     for number in (
         errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EISDIR, errno.EMFILE, errno.ENAMETOOLONG, errno.ENOENT,
@@ -35,7 +41,7 @@ _SAID = {
 }  # fmt: skip
 
 
-def call(name, path, *args, **options):
+def call(name: str, path: str | os.PathLike[str], *args: Any, **options: Any) -> Any:
     """`tf.io.gfile.<name>(path, ...)`. Raises `OSError`."""
     if "tensorflow" not in sys.modules:
         import_tensorflow()
@@ -45,10 +51,10 @@ def call(name, path, *args, **options):
         return getattr(tf.io.gfile, name)(path, *args, **options)
 
 
-def require_bucket(path):
-    """Raises `FileNotFoundError` where a path's bucket is not there: TensorFlow's `makedirs` then never ends.
+def require_bucket(path: str | os.PathLike[str]) -> None:
+    """Raises `FileNotFoundError` if a path's bucket does not exist: TensorFlow's `makedirs` would loop forever.
 
-    It looks for the nearest folder above that is there, and above a bucket's "/" is that "/" again.
+    It walks up to the nearest existing folder, and the parent of a bucket's "/" is that "/" again.
     """
     scheme, _, rest = os.fspath(path).partition("://")
     bucket = rest.partition("/")[0]
@@ -57,62 +63,66 @@ def require_bucket(path):
 
 
 @contextlib.contextmanager
-def as_os_errors(path):
-    """Turns TensorFlow's errors into the `OSError` of their kind (`FileNotFoundError`, …) that names `path`.
+def as_os_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turns TensorFlow's errors into the matching `OSError` (`FileNotFoundError`, …) that names `path`.
 
-    For the blocks, too, in which TensorFlow itself reads or writes a user's path, local or not.
+    Also for blocks in which TensorFlow itself reads or writes a user's path, remote or not.
     """
     try:
         yield
     except Exception as error:
-        # Without TensorFlow there are none of its errors.
+        # If TensorFlow is not imported, the error is not one of its own.
         if "tensorflow" not in sys.modules or not isinstance(error, sys.modules["tensorflow"].errors.OpError):
             raise
         raise os_error(error, path) from error
 
 
-def os_error(error, path):
-    """The `OSError` that says what a `tf.errors.OpError` says: errno, one line, and `path` as its filename."""
+def os_error(error: "tf.errors.OpError", path: str | os.PathLike[str]) -> OSError:
+    """The `OSError` for one of TensorFlow's errors: errno, a one-line message, and `path` as its filename."""
     lines = (error.message or "").strip().splitlines()
     line = lines[0].partition(" with body ")[0].removesuffix(".") if lines else ""
-    number = next((number for text, number in _SAID.items() if text in line.lower()), None)
+    number = next((number for text, number in _ERRNO_BY_TEXT.items() if text in line.lower()), None)
     if number is not None:
         return OSError(number, os.strerror(number), os.fspath(path))
     number = _ERRNO.get(error.error_code, errno.EIO)
     if number == errno.ENOTSUP and "scheme" in line:
         line = f"TensorFlow has no file system for {os.fspath(path).partition('://')[0]}://"
     elif number in (errno.ENOENT, errno.EACCES):
-        line = f"{os.strerror(number)} ({line})" if line else ""  # Google's says 404.
+        line = f"{os.strerror(number)} ({line})" if line else ""  # Google's store says 404.
     return OSError(number, line or os.strerror(number), os.fspath(path))
 
 
-def open_stream(path, mode="rb", errors=None, newline=None):
-    """`path` as `open` would open it: a stream of Python's with all its methods.
+def open_stream(
+    path: str | os.PathLike[str], mode: str = "rb", errors: str | None = None, newline: str | None = None
+) -> io.BufferedReader | io.BufferedWriter | io.TextIOWrapper:
+    """Opens a remote path as `open` would: a standard stream with all its methods.
 
-    What is written goes from the beginning to the end, without seeking, and is there when the stream is closed or
-    flushed. An object store uploads the whole file at each flush.
+    Writing is sequential, without seeking, and visible once the stream is closed or flushed. An object store uploads
+    the whole file at each flush.
 
     Args:
+        path: the file.
         mode: `r`, `w` or `a`, with a `b` for bytes; text is UTF-8.
         errors, newline: as for `open`.
 
     Raises:
-        OSError: now or later, whatever the store says.
+        OSError: the store failed, here or in a later call of the stream.
     """
     raw = _RawFile(path, mode.replace("b", "").replace("t", ""))
+    stream: io.BufferedWriter | io.BufferedReader
     stream = _Writer(raw, _BUFFER_BYTES) if raw.writable() else io.BufferedReader(raw, _BUFFER_BYTES)
     return stream if "b" in mode else io.TextIOWrapper(stream, "utf-8", errors, newline)
 
 
 class _RawFile(io.RawIOBase):
-    """A `tf.io.gfile.GFile` as the raw file that Python's own streams are built on."""
+    """A `tf.io.gfile.GFile` as the raw file under Python's own streams."""
 
-    def __init__(self, path, mode):
+    def __init__(self, path: str | os.PathLike[str], mode: str) -> None:
         if mode not in ("r", "w", "a"):
             raise ValueError(f"mode: needs r, w or a. Received: {mode!r}.")
         self.name = os.fspath(path)
         self._mode = mode
-        # GFile opens at the first use, and Google's store asks later still; what cannot be opened is to be told now.
+        # GFile opens on first use, and Google's store even later; a failure to open must be reported now.
         if mode == "r":
             if call("stat", self.name).is_directory:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.name)
@@ -123,38 +133,39 @@ class _RawFile(io.RawIOBase):
             with as_os_errors(self.name):
                 self._file.write(b"")
 
-    def readable(self):
+    def readable(self) -> bool:
         return self._mode == "r"
 
-    def writable(self):
+    def writable(self) -> bool:
         return self._mode != "r"
 
-    def seekable(self):
+    def seekable(self) -> bool:
         return self._mode == "r"
 
-    def readinto(self, buffer):
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        buffer = memoryview(buffer)
         with as_os_errors(self.name):
             content = self._file.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
 
-    def seek(self, offset, whence=io.SEEK_SET):
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         with as_os_errors(self.name):
             self._file.seek(offset, whence)
             return self._file.tell()
 
-    def write(self, content):
+    def write(self, content: "ReadableBuffer") -> int:
         content = bytes(memoryview(content).cast("B")[:_WRITTEN_AT_ONCE])
         with as_os_errors(self.name):
             self._file.write(content)
         return len(content)
 
-    def flush(self):
+    def flush(self) -> None:
         if not self.closed:
             with as_os_errors(self.name):
                 self._file.flush()
 
-    def close(self):
+    def close(self) -> None:
         if not self.closed:
             try:
                 with as_os_errors(self.name):
@@ -163,16 +174,16 @@ class _RawFile(io.RawIOBase):
                 super().close()
 
 
-def _empty_in_memory(path):
-    """TensorFlow's memory adds to a file that is there, whatever the mode."""
+def _empty_in_memory(path: str) -> None:
+    """Removes a ram:// file, because TensorFlow appends to an existing one whatever the mode."""
     with contextlib.suppress(FileNotFoundError):
         if not call("stat", path).is_directory:
             call("remove", path)
 
 
 class _Writer(io.BufferedWriter):
-    """Python's own leaves what it flushes in the raw file."""
+    """A writer that flushes the raw file too, which Python's own does not."""
 
-    def flush(self):
+    def flush(self) -> None:
         super().flush()
         self.raw.flush()

@@ -1,7 +1,6 @@
 """Converts a model folder to the other format, tensor by tensor, without building a model."""
 
 import dataclasses
-import os
 
 from keras_bert import files
 from keras_bert.checkpoints.google import is_google_folder, write_google_folder
@@ -14,7 +13,7 @@ from keras_bert.text.vocabulary import Vocabulary
 FORMATS = ("google", "huggingface")
 
 
-def convert_folder(folder: ModelFolder, to: str, path: str | os.PathLike[str], vocabulary: Vocabulary) -> list[str]:
+def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary: Vocabulary) -> list[str]:
     """Writes the contents of a folder to `path`, whole or not at all; no value changes.
 
     Args:
@@ -41,7 +40,7 @@ def convert_folder(folder: ModelFolder, to: str, path: str | os.PathLike[str], v
     return folder.tensors.unused(tensors)
 
 
-def _card(folder: ModelFolder, path: str | os.PathLike[str]) -> str | ModelCard:
+def _card(folder: ModelFolder, path: files.StrPath) -> str | ModelCard:
     """The model's own card if the folder has one, otherwise a card that names the source."""
     own = files.join(folder.path, CARD)
     if files.exists(own) and not is_google_folder(folder.path):  # That card explains Google's format.
@@ -50,6 +49,6 @@ def _card(folder: ModelFolder, path: str | os.PathLike[str]) -> str | ModelCard:
     return _new_card(folder, path)
 
 
-def _new_card(folder: ModelFolder, path: str | os.PathLike[str]) -> ModelCard:
+def _new_card(folder: ModelFolder, path: files.StrPath) -> ModelCard:
     made = f"The weights of `{shown_name(folder.name)}`, converted without loss."
     return ModelCard(shown_name(path), made, base=hub_repository(folder.name))

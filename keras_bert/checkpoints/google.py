@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import os
 import re
 import weakref
 from collections.abc import Collection, Mapping
@@ -70,7 +69,7 @@ class GoogleTensors(StoredTensors):
             ) from None
 
 
-def is_google_folder(folder: str | os.PathLike[str]) -> bool:
+def is_google_folder(folder: files.StrPath) -> bool:
     return files.is_file(files.join(folder, CONFIG))
 
 
@@ -125,7 +124,7 @@ def _open(prefix: str, shown: str) -> "tf.train.CheckpointReader":
 
 
 def write_google_folder(
-    path: str | os.PathLike[str],
+    path: files.StrPath,
     config: BertConfig,
     tensors: Mapping[TensorName, np.ndarray],
     vocabulary: Vocabulary,

@@ -3,6 +3,8 @@
 import os
 import re
 
+from keras_bert.files import StrPath
+
 PREFIX = "hf:"
 
 _NAME = r"[\w.-]+(?:/[\w.-]+)?"
@@ -12,12 +14,12 @@ _BARE = re.compile(rf"({_NAME})(?:@[^\s@]+)?", re.ASCII)
 _WEB = re.compile(rf"(?:https?://huggingface\.co/|hf://)({_NAME})/?", re.ASCII)
 
 
-def is_hub_name(path: str | os.PathLike[str]) -> bool:
+def is_hub_name(path: StrPath) -> bool:
     """Whether `path` has the form of a hub name, `hf:…`."""
     return os.fspath(path).startswith(PREFIX)
 
 
-def is_web_address(path: str | os.PathLike[str]) -> bool:
+def is_web_address(path: StrPath) -> bool:
     """Whether this is the address of a model's page on the hub, which `files` would take for a remote folder."""
     return bool(_WEB.fullmatch(os.fspath(path)))
 
@@ -27,12 +29,12 @@ def hub_repository(name: str | None) -> str | None:
     return name.removeprefix(PREFIX).partition("@")[0] if name and is_hub_name(name) else None
 
 
-def shown_name(path: str | os.PathLike[str]) -> str:
+def shown_name(path: StrPath) -> str:
     """A MODEL argument as a public page shows it: of a path, only the last component."""
     return os.fspath(path) if is_hub_name(path) else os.path.basename(os.path.abspath(path))
 
 
-def hub_proposal(path: str | os.PathLike[str]) -> str:
+def hub_proposal(path: StrPath) -> str:
     """A sentence, with a leading space, that suggests `hf:NAME` if `path` may be a model of the hub; else ""."""
     path = os.fspath(path)
     web = _WEB.fullmatch(path)

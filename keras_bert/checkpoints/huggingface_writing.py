@@ -1,7 +1,6 @@
 """Writing Hugging Face's folder: config.json, vocab.txt, tokenizer_config.json and model.safetensors."""
 
 import dataclasses
-import os
 import shutil
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -38,7 +37,7 @@ _CLASSIFIERS = (*_LABELLED, MultipleChoiceConfig.architecture)
 
 
 def write_huggingface_folder(
-    path: str | os.PathLike[str],
+    path: files.StrPath,
     config: BertConfig,
     tensors: Mapping[TensorName, np.ndarray],
     vocabulary: Vocabulary,

@@ -5,7 +5,6 @@ The header's fields: https://huggingface.co/docs/hub/model-cards
 
 import dataclasses
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -112,7 +111,7 @@ class ModelCard:
 
 
 def write_card(
-    folder: str | os.PathLike[str],
+    folder: files.StrPath,
     card: ModelCard | str,
     config: BertConfig,
     fields: Mapping[str, Any],

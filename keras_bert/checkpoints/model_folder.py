@@ -200,7 +200,7 @@ class ModelFolder:
         return bool(present)
 
 
-def find_model_folder(path: str | os.PathLike[str]) -> tuple[str, str]:
+def find_model_folder(path: files.StrPath) -> tuple[str, str]:
     """`(folder, kind)` of the model at `path`: in that folder or, for a run folder, in its `model/`.
 
     Raises:
@@ -224,7 +224,7 @@ def find_model_folder(path: str | os.PathLike[str]) -> tuple[str, str]:
     )
 
 
-def newest_pretrained(folder: str | os.PathLike[str]) -> str | None:
+def newest_pretrained(folder: files.StrPath) -> str | None:
     """The newest run in `folder` with a model that is not fine-tuned; None if there is none."""
     paths = [files.join(folder, name) for name in files.list_folder(folder)]
     configs = {path: files.join(files.standing(files.join(path, "model")), CONFIG) for path in paths}
@@ -233,7 +233,7 @@ def newest_pretrained(folder: str | os.PathLike[str]) -> str | None:
     return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)
 
 
-def open_model_folder(path: str | os.PathLike[str], lower_case: bool | None = None) -> ModelFolder:
+def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> ModelFolder:
     """Opens the model at `path`: reads all its files but the weights.
 
     Args:
@@ -259,7 +259,7 @@ def open_model_folder(path: str | os.PathLike[str], lower_case: bool | None = No
     return folder
 
 
-def describe_folder(path: str | os.PathLike[str], card: ModelCard) -> None:
+def describe_folder(path: files.StrPath, card: ModelCard) -> None:
     """Replaces the model card of a model folder."""
     folder = open_model_folder(path)
     fields = {**folder.other_fields, **dataclasses.asdict(folder.config)}
@@ -267,7 +267,7 @@ def describe_folder(path: str | os.PathLike[str], card: ModelCard) -> None:
     write_card(path, card, folder.config, fields, parameters, folder.lower_case)
 
 
-def vocabulary_path(path: str | os.PathLike[str]) -> str:
+def vocabulary_path(path: files.StrPath) -> str:
     """The file of a vocabulary given by its path, or as `hf:NAME`, which is then fetched without its weights."""
     return open_model_folder(path).vocabulary_file if is_hub_name(path) else os.fspath(path)
 
@@ -304,7 +304,7 @@ def _other_fields(config_file: str) -> dict[str, Any]:
 
 
 def write_model_folder(
-    path: str | os.PathLike[str],
+    path: files.StrPath,
     model: "keras.Model",
     vocabulary: Vocabulary,
     lower_case: bool,
