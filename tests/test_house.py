@@ -13,6 +13,7 @@ FLOORS = [
     {"leases"},
     {"globs", "locks"},
     {"settings"},
+    {"task_kinds"},
     {"config"},
     {"layers", "text"},
     {"checkpoints"},
@@ -32,7 +33,11 @@ def imports():
         room = name.split(os.sep)[0].removesuffix(".py")
         if room == "__init__":
             continue
-        for node in ast.walk(ast.parse(open(path, encoding="utf-8").read())):
+        module = ast.parse(open(path, encoding="utf-8").read())
+        for block in [node for node in module.body if isinstance(node, ast.If)]:
+            if getattr(block.test, "id", None) == "TYPE_CHECKING":  # For annotations alone.
+                module.body.remove(block)
+        for node in ast.walk(module):
             if isinstance(node, ast.Import):
                 yield from ((name, room, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module == "keras_bert":

@@ -11,16 +11,16 @@ import numpy as np
 
 from keras_bert import files
 from keras_bert.checkpoints.model_card import ModelCard, write_card
-from keras_bert.checkpoints.names import PARTS, TensorName
+from keras_bert.checkpoints.names import TensorName, parts
 from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
 from keras_bert.config.bert import BertConfig
-from keras_bert.config.heads import TASK_HEADS
 from keras_bert.config.reading import FIELD
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 from keras_bert.stores import as_os_errors
+from keras_bert.task_kinds import task_kinds
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class GoogleTensors(StoredTensors):
             for name, shape in self._reader.get_variable_to_shape_map().items()
             if not _OF_TRAINING.search(name)
         }
-        known = {row.google.name for rows in PARTS.values() for row in rows}
+        known = {row.google.name for rows in parts().values() for row in rows}
         places = {name: name for name in self._shapes if _LAYER.sub("bert/encoder/layer_{i}/", name) in known}
         super().__init__(prefix, places, [name for name in self._shapes if name not in places])
 
@@ -149,8 +149,8 @@ def write_google_folder(
 
     other_fields = other_fields or {}
     fields = {key: value for key, value in other_fields.items() if _KEPT_FIELDS.match(key)}
-    heads = [name for name in other_fields.get("architectures") or () if name in TASK_HEADS]
-    if heads:
+    known = {kind.head.architecture for kind in task_kinds()}
+    if heads := [name for name in other_fields.get("architectures") or () if name in known]:
         fields["architectures"] = heads
     stored = {name.google.name: value.T if name.google.transposed else value for name, value in tensors.items()}
     names = sorted(stored)

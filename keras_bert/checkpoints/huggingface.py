@@ -6,7 +6,7 @@ from collections.abc import Collection
 import numpy as np
 
 from keras_bert import settings
-from keras_bert.checkpoints.names import PARTS
+from keras_bert.checkpoints.names import parts
 from keras_bert.checkpoints.safetensors_file import SafetensorsFile
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.torch_file import TorchFile
@@ -136,5 +136,5 @@ def _prefix(names: Collection[str], path: str) -> str:
 
 
 def _head_names() -> set[str]:
-    stored = [row.huggingface for rows in PARTS.values() for row in rows]
+    stored = [row.huggingface for rows in parts().values() for row in rows]
     return {name for item in stored for name in (item.name, *item.also) if not name.startswith("bert.")}

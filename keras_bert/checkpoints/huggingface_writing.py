@@ -11,7 +11,7 @@ import safetensors.numpy
 from keras_bert import files
 from keras_bert.checkpoints.huggingface import WEIGHTS
 from keras_bert.checkpoints.model_card import ModelCard, write_card
-from keras_bert.checkpoints.names import CLASSIFIER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, PARTS, SPAN_HEAD, TensorName
+from keras_bert.checkpoints.names import MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, TensorName, parts
 from keras_bert.checkpoints.tokenizer_settings import (
     TOKENIZER_CONFIG,
     VOCABULARY,
@@ -19,10 +19,7 @@ from keras_bert.checkpoints.tokenizer_settings import (
     tokenizer_config,
 )
 from keras_bert.config.bert import BertConfig
-from keras_bert.config.classification import ClassificationConfig
-from keras_bert.config.multiple_choice import MultipleChoiceConfig
-from keras_bert.config.span_extraction import SpanExtractionConfig
-from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.task_kinds import TaskKind, task_kinds
 from keras_bert.text.vocabulary import Vocabulary
 
 # Fields of a config that was read which describe only the file they came with.
@@ -30,10 +27,6 @@ _NOT_KEPT = (
     "architectures", "model_type", "transformers_version", "_name_or_path", "torch_dtype", "dtype",
     "tie_word_embeddings",
 )  # fmt: skip
-
-# All three call their head `classifier`; for the first two the config gives the number of labels.
-_LABELLED = (ClassificationConfig.architecture, TokenClassificationConfig.architecture)
-_CLASSIFIERS = (*_LABELLED, MultipleChoiceConfig.architecture)
 
 
 def write_huggingface_folder(
@@ -84,9 +77,10 @@ def _config(
     other_fields: Mapping[str, Any],
 ) -> dict[str, Any]:
     kept = {key: value for key, value in other_fields.items() if key not in _NOT_KEPT}
-    architecture = _architecture(tensors, other_fields.get("architectures") or ())
-    if architecture in _LABELLED and "id2label" not in kept:
-        kept["num_labels"] = _num_labels(tensors)  # transformers would assume 2.
+    kind = _kind(tensors, other_fields.get("architectures") or ())
+    architecture = kind.head.architecture if kind else _without_task(tensors)
+    if kind and hasattr(kind.head, "num_labels") and "id2label" not in kept:
+        kept["num_labels"] = _num_outputs(tensors, kind)  # transformers would assume 2.
     return {
         "architectures": [architecture],
         "model_type": "bert",
@@ -97,18 +91,26 @@ def _config(
     }
 
 
-def _architecture(tensors: Mapping[TensorName, np.ndarray], named: Collection[str]) -> str:
-    """The class of transformers that takes all of these tensors; among classifiers, the one `named`."""
-    all_heads = (MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, CLASSIFIER, SPAN_HEAD)
-    heads = {part for part in all_heads if not tensors.keys().isdisjoint(PARTS[part])}
-    if CLASSIFIER in heads:
-        return next((name for name in named if name in _CLASSIFIERS), ClassificationConfig.architecture)
-    if SPAN_HEAD in heads:
-        return SpanExtractionConfig.architecture
-    if NEXT_SENTENCE_HEAD in heads:
-        return "BertForPreTraining" if MASKED_LM_HEAD in heads else "BertForNextSentencePrediction"
-    return "BertForMaskedLM" if MASKED_LM_HEAD in heads else "BertModel"
+def _kind(tensors: Mapping[TensorName, np.ndarray], named: Collection[str]) -> TaskKind | None:
+    """The kind of task whose head is among the tensors, of those that transformers has a class for; or None.
+
+    Several kinds have a part of the same name. The one that is `named` counts, else the first.
+    """
+    kinds = [
+        kind for kind in task_kinds() if kind.in_transformers and not tensors.keys().isdisjoint(parts()[kind.part])
+    ]
+    return next((kind for kind in kinds if kind.head.architecture in named), kinds[0] if kinds else None)
 
 
-def _num_labels(tensors: Mapping[TensorName, np.ndarray]) -> int:
-    return next(value.shape[-1] for name, value in tensors.items() if name in PARTS[CLASSIFIER])
+def _without_task(tensors: Mapping[TensorName, np.ndarray]) -> str:
+    """The class of transformers that takes all of these tensors, which hold no task's head."""
+    has_masked_lm, has_next_sentence = (
+        not tensors.keys().isdisjoint(parts()[part]) for part in (MASKED_LM_HEAD, NEXT_SENTENCE_HEAD)
+    )
+    if has_next_sentence:
+        return "BertForPreTraining" if has_masked_lm else "BertForNextSentencePrediction"
+    return "BertForMaskedLM" if has_masked_lm else "BertModel"
+
+
+def _num_outputs(tensors: Mapping[TensorName, np.ndarray], kind: TaskKind) -> int:
+    return next(value.shape[-1] for name, value in tensors.items() if name in parts()[kind.part])

@@ -14,21 +14,16 @@ import yaml
 import keras_bert
 from keras_bert import files
 from keras_bert.config.bert import BertConfig
-from keras_bert.config.reading import FIELD
+from keras_bert.task_kinds import kind_of_fields
 
 CARD = "README.md"
 
-# The hub's pipeline tags, by the class that config.json names.
+# The hub's pipeline tags of models without a task's head, by the class that config.json names.
 _PIPELINES = {
     "BertForPreTraining": "fill-mask",
     "BertForMaskedLM": "fill-mask",
-    "BertForSequenceClassification": "text-classification",
-    "BertForTokenClassification": "token-classification",
-    "BertForQuestionAnswering": "question-answering",
-    "BertForMultipleChoice": "multiple-choice",
     "BertModel": "feature-extraction",
 }
-_TAGGER = "BertFeatureTagger"
 
 # The hub's names of metrics where they differ from ours.
 _METRICS = {
@@ -134,8 +129,12 @@ def write_card(
 
 
 def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parameters: int, lower_case: bool) -> str:
-    architecture = _architecture(fields)
-    header = yaml.safe_dump(_header(card, architecture), sort_keys=False, allow_unicode=True, width=1000)
+    kind = kind_of_fields(fields)
+    architecture = kind.head.architecture if kind else (fields.get("architectures") or ["BertModel"])[0]
+    if kind and not kind.in_transformers:
+        card = dataclasses.replace(card, in_transformers=False)
+    pipeline = kind.pipeline if kind else _PIPELINES.get(architecture)
+    header = yaml.safe_dump(_header(card, pipeline), sort_keys=False, allow_unicode=True, width=1000)
     sections = [
         f"# {card.title}",
         f"A BERT (`{architecture}`). {card.made}".strip(),
@@ -147,18 +146,11 @@ def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parame
     return f"---\n{header}---\n\n" + "\n\n".join(sections) + "\n"
 
 
-def _architecture(fields: Mapping[str, Any]) -> str:
-    if "features" in (fields.get(FIELD) or {}):
-        return _TAGGER
-    return (fields.get("architectures") or ["BertModel"])[0]
-
-
-def _header(card: ModelCard, architecture: str) -> dict[str, Any]:
-    pipeline = "token-classification" if architecture == _TAGGER else _PIPELINES.get(architecture)
+def _header(card: ModelCard, pipeline: str | None) -> dict[str, Any]:
     datasets = sorted({scores.dataset for scores in card.measured if scores.dataset})
     header = {
         "language": card.language,
-        "library_name": "transformers" if card.in_transformers and architecture != _TAGGER else None,
+        "library_name": "transformers" if card.in_transformers else None,
         "tags": ["bert", "keras-bert"],
         "base_model": card.base,
         "pipeline_tag": pipeline,
@@ -234,7 +226,7 @@ def _scores(card: ModelCard) -> Iterator[str]:
 
 
 def _use(card: ModelCard, architecture: str) -> Iterator[str]:
-    if card.in_transformers and architecture != _TAGGER:
+    if card.in_transformers:
         yield "## Use in transformers"
         yield (
             "```python\n"

@@ -22,15 +22,12 @@ from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.load_report import LoadReport
 from keras_bert.checkpoints.model_card import ModelCard, write_card
 from keras_bert.checkpoints.names import (
-    CLASSIFIER,
     ENCODER,
-    FEATURE_TAGGER,
-    PARTS,
-    SPAN_HEAD,
     TensorName,
     model_parts,
     model_variables,
     part_names,
+    parts,
 )
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import (
@@ -41,25 +38,16 @@ from keras_bert.checkpoints.tokenizer_settings import (
     vocabulary_file,
 )
 from keras_bert.config.bert import BertConfig
-from keras_bert.config.classification import ClassificationConfig
-from keras_bert.config.feature_tagging import FeatureTaggingConfig
-from keras_bert.config.heads import TASK_HEADS
-from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.config.reading import FIELD
-from keras_bert.config.span_extraction import SpanExtractionConfig
-from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
+from keras_bert.task_kinds import kind_of_fields, kind_of_head, task_kinds
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import keras
 
-# What a task puts on the encoder, as in `TASK_HEADS`. A `FeatureTaggingConfig` is a `TokenClassificationConfig`.
-TaskHead = ClassificationConfig | TokenClassificationConfig | MultipleChoiceConfig | SpanExtractionConfig
-
-# The part that holds a head's tensors, if not `CLASSIFIER`.
-_HEAD_PARTS = {SpanExtractionConfig.architecture: SPAN_HEAD, FeatureTaggingConfig.architecture: FEATURE_TAGGER}
+TaskHead = Any  # The config of a head: an instance of the `head` of a `TaskKind`.
 
 
 @dataclasses.dataclass
@@ -108,19 +96,15 @@ class ModelFolder:
         Raises:
             UserError: the weights are incomplete, or config.json does not fit them.
         """
-        named = self.other_fields.get("architectures") or ()
+        named = kind_of_fields(self.other_fields)
+        kinds = [named] if named else []
         if self.kind == "google":  # Its files name no class: tensors tell run_classifier.py from run_squad.py.
-            named = (*named, ClassificationConfig.architecture, SpanExtractionConfig.architecture)
-        if "features" in self.task:  # `architectures` only names classes of Hugging Face.
-            named = (FeatureTaggingConfig.architecture,)
-        for architecture in named:
-            part = _HEAD_PARTS.get(architecture, CLASSIFIER)
-            *_, bias = names = self.names(part)
-            if architecture in TASK_HEADS and self._holds(part, names):
+            kinds += [kind for kind in task_kinds() if kind.in_google]
+        for kind in kinds:
+            *_, bias = names = self.names(kind.part)
+            if self._holds(kind.part, names):
                 config_file = files.join(self.path, google.CONFIG if self.kind == "google" else CONFIG)
-                return TASK_HEADS[architecture].from_fields(
-                    self.other_fields, len(self.tensors.read(bias)), config_file
-                )
+                return kind.head.from_fields(self.other_fields, len(self.tensors.read(bias)), config_file)
         return None
 
     @property
@@ -147,12 +131,12 @@ class ModelFolder:
             )
 
     def parts(self) -> list[str]:
-        """The parts of `names.PARTS` that the folder holds.
+        """The parts of `names.parts()` that the folder holds.
 
         Raises:
             UserError: a part is incomplete, or there is no encoder.
         """
-        return [part for part in PARTS if self._holds(part, self.names(part))]
+        return [part for part in parts() if self._holds(part, self.names(part))]
 
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """`{name in the file: shape}` of all tensors, unknown ones included."""
@@ -167,7 +151,7 @@ class ModelFolder:
 
         Args:
             model: a model with an `encoder`, such as `BertForPreTraining`, or a `BertEncoder`.
-            new_parts: parts of `names.PARTS` that keep their initial values even if the folder holds them, such as a
+            new_parts: parts of `names.parts()` that keep their initial values even if the folder holds them, such as a
                 classifier for other labels.
 
         Raises:
@@ -335,4 +319,7 @@ def write_model_folder(
     fields: dict[str, Any] = head.to_fields() if head else {"architectures": [kind]}
     if task:
         fields[FIELD] = {**fields.get(FIELD, {}), **task}
+    if head and not kind_of_head(head).is_of(fields):  # transformers has no class of its name.
+        fields["architectures"] = ["BertModel"]
+        fields[FIELD] = {**fields.get(FIELD, {}), "architecture": head.architecture}
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields, card)

@@ -2,13 +2,16 @@
 
 A dense kernel is [in, out] in Keras and in Google's files, [out, in] in Hugging Face's.
 
-A new head adds a part to `PARTS`: the attribute of the models that have it, and the three names of each tensor.
+A new kind of task brings the parts that this table lacks (`TaskKind.tensors`): the attribute of the models that have the
+part, and the three names of each tensor.
 """
 
 import dataclasses
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from keras_bert.task_kinds import task_kinds
 
 if TYPE_CHECKING:
     import keras
@@ -165,24 +168,31 @@ PARTS: dict[str, tuple[TensorName, ...]] = {
     SCALAR_MIX: (_own("mix.layer_weights", "mix.layer_weights"), _own("mix.gamma", "mix.gamma")),
 }
 
-# The parts outside the paper's figure 1, each trained for one objective or task.
-HEADS = tuple(part for part in PARTS if part not in (ENCODER, POOLER))
+
+def parts() -> dict[str, tuple[TensorName, ...]]:
+    """`PARTS`, and what the registered kinds of tasks add."""
+    return {**PARTS, **{part: rows for kind in task_kinds() for part, rows in kind.tensors.items()}}
+
+
+def heads() -> tuple[str, ...]:
+    """The parts outside the paper's figure 1, each trained for one objective or task."""
+    return tuple(part for part in parts() if part not in (ENCODER, POOLER))
 
 
 def part_names(part: str, num_hidden_layers: int) -> list[TensorName]:
-    """The names of all tensors of a part of `PARTS`, one for each layer where there is one for each."""
-    rows = PARTS[part]
+    """The names of all tensors of a part of `parts()`, one for each layer where there is one for each."""
+    rows = parts()[part]
     shared = [row for row in rows if "{i}" not in row.attribute]
     per_layer = [row for row in rows if "{i}" in row.attribute]
     return [*shared, *(row.of_layer(index) for index in range(num_hidden_layers) for row in per_layer)]
 
 
 def model_parts(model: "keras.Model") -> "dict[str, list[tuple[TensorName, keras.Variable]]]":
-    """The variables of a model with an `encoder`, or of a `BertEncoder` itself, by part of `PARTS`."""
+    """The variables of a model with an `encoder`, or of a `BertEncoder` itself, by part of `parts()`."""
     root = model if hasattr(model, "encoder") else types.SimpleNamespace(encoder=model)
     return {
         part: [(name, _follow(root, name.attribute)) for name in part_names(part, model.config.num_hidden_layers)]
-        for part in PARTS
+        for part in parts()
         if _follow(root, part) is not None
     }
 

@@ -21,6 +21,7 @@ from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.files import is_folder
 from keras_bert.models import parameters
+from keras_bert.task_kinds import task_kinds
 
 _PARTS = {
     ENCODER: "encoder",
@@ -67,9 +68,10 @@ def _config(name):
 
 
 def _contents(folder):
+    titles = {**_PARTS, **{part: title for kind in task_kinds() for part, title in kind.titles.items()}}
     shapes, parts = folder.tensor_shapes(), folder.parts()
     yield f"{folder.tensors.path}: {len(shapes)} tensors, {sum(map(math.prod, shapes.values())):,} values."
-    yield f"Parts: {', '.join(_PARTS[part] for part in parts)}."
+    yield f"Parts: {', '.join(titles[part] for part in parts)}."
     known = [name for part in parts for name in folder.names(part)]
     unknown = folder.tensors.unused(known)
     if unknown:

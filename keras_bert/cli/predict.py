@@ -6,11 +6,11 @@ import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import model_option, table_options, table_settings
-from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
 from keras_bert.files import exists
 from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
+from keras_bert.task_kinds import kind_of_head
 from keras_bert.tasks.task import INPUT
 
 
@@ -52,7 +52,7 @@ def predict(context, model, source, split, task, output, **data):
     if source and source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give an existing one, or - for stdin.")
     folder = open_model_folder(model)
-    if output == "-" and isinstance(folder.head, SpanExtractionConfig):
+    if output == "-" and folder.head and kind_of_head(folder.head).answers_in_folder:
         raise UserError("--output: needs a folder, because question answering writes several files. Received: -.")
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like

@@ -7,7 +7,7 @@ from keras_bert.export.reader import token_signature
 from keras_bert.export.signature import Signature
 
 
-def classification_signatures(classification, reader, network):
+def classification_signatures(classification, reader, network, logits_of=None):
     """`{name: Signature}`: `serving_default` on strings, `tokens` on the encoder's inputs.
 
     Outputs, of every row: `score` [batch] of a regression; else `labels` [batch, labels] string, in the order of
@@ -17,13 +17,14 @@ def classification_signatures(classification, reader, network):
     Args:
         classification: a `ClassificationConfig`.
         reader: the model's `Reader`.
-        network: the `Network` of a `BertForSequenceClassification`.
+        network: the `Network` of a `BertForSequenceClassification`, or of another model with `logits_of`.
+        logits_of: function (the encoder's inputs) -> logits [batch, labels].
     """
+    logits_of = logits_of or (lambda inputs: _logits(network, inputs))
     labels = tf.constant([list(classification.labels)])
 
     def answer(inputs, texts=None):
-        pooled = network.encode(inputs)["pooled_output"]
-        logits = network.run(lambda model: model.classifier(pooled))
+        logits = logits_of(inputs)
         if texts is not None:
             logits = tf.math.segment_mean(logits, texts)
         if classification.problem_type == REGRESSION:
@@ -40,3 +41,8 @@ def classification_signatures(classification, reader, network):
         "serving_default": Signature(lambda *texts: answer(*reader.rows(*texts)), texts),
         "tokens": token_signature(reader, answer),
     }
+
+
+def _logits(network, inputs):
+    pooled = network.encode(inputs)["pooled_output"]
+    return network.run(lambda model: model.classifier(pooled))

@@ -3,22 +3,14 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.config.answering import AnsweringConfig
-from keras_bert.config.classification import ClassificationConfig
-from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.config.reading import ReadingConfig
-from keras_bert.config.span_extraction import SpanExtractionConfig
-from keras_bert.config.token_classification import TokenClassificationConfig
-from keras_bert.export.classification import classification_signatures
 from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_signatures
-from keras_bert.export.multiple_choice import multiple_choice_signatures
 from keras_bert.export.network import FLOAT32, Network
-from keras_bert.export.question_answering import question_answering_signatures
 from keras_bert.export.reader import Reader
-from keras_bert.export.tagging import tagging_signatures
 from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.task_kinds import kind_of_head
 
 DEFAULT = "serving_default"
 TOP_K = N_BEST = 5
@@ -106,15 +98,8 @@ def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, n_best=N_BEST,
     reader = Reader(bert.config, bert.tokenizer, reading)
     network = Network(bert.model, dtype, jit)
     head = None if encoder_only else bert.head
-    if isinstance(head, ClassificationConfig):
-        signatures = classification_signatures(head, reader, network)
-    elif isinstance(head, TokenClassificationConfig):
-        signatures = tagging_signatures(head, reader, network)
-    elif isinstance(head, SpanExtractionConfig):
-        answering = AnsweringConfig.from_fields(bert.folder.other_fields, path)
-        signatures = question_answering_signatures(answering, reader, network, n_best)
-    elif isinstance(head, MultipleChoiceConfig):
-        signatures = multiple_choice_signatures(reader, network)
+    if head:
+        signatures = kind_of_head(head).signatures(bert, reader, network, n_best)
     elif not encoder_only and isinstance(bert.model, BertForPreTraining):
         signatures = masked_lm_signatures(reader, network, top_k)
     else:

@@ -12,16 +12,14 @@ from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.names import MASKED_LM_HEAD
 from keras_bert.checkpoints.unwritten import unwritten
 from keras_bert.config.bert import BertConfig
-from keras_bert.config.classification import ClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.layers.initializers import normal_replaced_by
-from keras_bert.models.classify import classify
 from keras_bert.models.encoder import BertEncoder
 from keras_bert.models.fill_mask import fill_masks
-from keras_bert.models.heads import model_with_head
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.text_embedding import BATCH_TOKENS, TextEmbedder
 from keras_bert.program import PROGRAM
+from keras_bert.task_kinds import kind_of_head
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -55,8 +53,7 @@ class LoadedModel:
 
     @property
     def head(self) -> Any:
-        """What a task put on the encoder, one of `config.heads.TASK_HEADS` in its values, such as the
-        `ClassificationConfig` of a classifier; else None."""
+        """The config of the head that a task put on the encoder, such as a `ClassificationConfig`; else None."""
         return self.folder.head
 
     @property
@@ -97,9 +94,10 @@ class LoadedModel:
         Raises:
             UserError: the folder held no head, one that says nothing of whole texts, or a text cannot be filled.
         """
-        if isinstance(self.head, ClassificationConfig):
-            return classify(self.model, self.tokenizer, self.head, texts)
         if self.head:
+            answers = kind_of_head(self.head).answer_texts(self, texts)
+            if answers is not None:
+                return answers
             raise UserError(
                 f"{self.path}: needs a head for whole texts. Received: {self.head.architecture}. "
                 f"Give it to serving_function (docs/serving.md), or: {PROGRAM} predict --model MODEL"
@@ -147,7 +145,7 @@ def load_folder(folder: ModelFolder) -> LoadedModel:
 def _kind(folder):
     """The class of model that the folder's heads ask for, to be called with a `BertConfig`."""
     if folder.head:
-        return functools.partial(model_with_head, head=folder.head)
+        return functools.partial(kind_of_head(folder.head).make_model, head=folder.head)
     return BertForPreTraining if MASKED_LM_HEAD in folder.parts() else BertEncoder
 
 

@@ -7,7 +7,7 @@ import time
 
 from keras_bert import extras, files
 from keras_bert.checkpoints.model_folder import write_model_folder
-from keras_bert.checkpoints.names import HEADS
+from keras_bert.checkpoints.names import heads
 from keras_bert.data.length_batches import LengthBatches, choose_shapes
 from keras_bert.errors import UserError
 from keras_bert.tasks.evaluation import Evaluator
@@ -160,7 +160,7 @@ class Finetuning:
         if self.config.from_scratch:
             return
         with failing_together(agreement(self.strategy)):
-            loaded = self.folder.load_into(self.model, new_parts=() if self._same_head() else HEADS)
+            loaded = self.folder.load_into(self.model, new_parts=() if self._same_head() else heads())
         self.report("\n".join([f"Beginning from the weights of {self.folder.name}.", *loaded.lines()]))
 
     def _same_head(self):

@@ -5,10 +5,8 @@ import dataclasses
 from keras_bert.checkpoints.hub_name import hub_repository, shown_name
 from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
 from keras_bert.config.initialization import CORPUS
+from keras_bert.task_kinds import kind_of_task
 from keras_bert.tasks.classification.glue import GLUE
-from keras_bert.tasks.multiple_choice.problem import MULTIPLE_CHOICE
-from keras_bert.tasks.question_answering.squad import QUESTION_ANSWERING
-from keras_bert.tasks.tagging.tasks import TAGGING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +107,7 @@ def _card(config, path, results, command, how):
         data.language,
         measured,
         how,
-        _PREDICT.format(*_files(config.task)),
+        _PREDICT.format(*kind_of_task(config.task).example_files),
     )
 
 
@@ -142,18 +140,5 @@ def _split_scores(results, split, figures):
 
 
 def _counted(task, results, split):
-    noun = "questions" if _is_of(task, QUESTION_ANSWERING, "qa") else "words" if task in TAGGING else "examples"
-    count = results.get("counts", {}).get(split)
+    noun, count = kind_of_task(task).noun, results.get("counts", {}).get(split)
     return noun if count is None else f"{count:,} {noun}"
-
-
-def _files(task):
-    if _is_of(task, QUESTION_ANSWERING, "qa"):
-        return "questions.json", "answers"
-    if task in TAGGING:
-        return "words.txt", "tagged.txt"
-    return ("choices.csv" if task in MULTIPLE_CHOICE else "texts.txt"), "answers.jsonl"
-
-
-def _is_of(task, tasks, *more):
-    return task in tasks or task in more

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from keras_bert.task_kinds import kind_of_head
 from keras_bert.tasks.answer_files import FILE
 from keras_bert.tasks.task import NamedSplits
 
@@ -58,9 +59,9 @@ class Problem(NamedSplits, abc.ABC):
     def described(self) -> dict[str, Any]:
         """What the model folder stores about the task, so that the model can be used without the recipe."""
 
-    @abc.abstractmethod
     def make_model(self, bert_config: BertConfig, dtype: str | None = None) -> keras.Model:
         """A new model with this task's head."""
+        return kind_of_head(self.head).make_model(bert_config, self.head, dtype=dtype)
 
     @abc.abstractmethod
     def origin(self, split: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from keras_bert import files
 from keras_bert.config.classification import SINGLE_LABEL
 from keras_bert.data.tables import Row, read_table
 from keras_bert.errors import UserError
@@ -110,3 +111,15 @@ def _index(column, cell):
         return int(cell)
     except (TypeError, ValueError):
         raise BadCell(f"needs a whole number in the column {column!r}. Received: {cell!r}") from None
+
+
+def data_source(tfds_name, folder):
+    """What examples are read from: the task's files in a folder, or data that TFDS prepared there.
+
+    Without a folder TFDS's own is taken, and what is not there is fetched.
+    """
+    if not folder:
+        return TfdsSource(download=True)
+    if tfds_name and any(map(files.exists, (files.join(folder, "dataset_info.json"), files.join(folder, tfds_name)))):
+        return TfdsSource(folder)
+    return folder

@@ -79,3 +79,10 @@ def _contents(folder, subfolders):
     ]
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"a folder with {', '.join(names[:_SHOWN]) or 'nothing in it'}{more}"
+
+
+def found_files(task, folder):
+    """`{split: path}` of a task's files in a folder; see `find_split_files`."""
+    if not folder:
+        raise UserError(f"{task.name}: needs its files. Received: none. Give --data-dir, or --train and --dev.")
+    return find_split_files(task, folder)

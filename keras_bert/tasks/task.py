@@ -1,5 +1,6 @@
 """What a task on whole texts is, as data alone: where its examples stand, how they are judged, what is written out."""
 
+import dataclasses
 from dataclasses import dataclass, field
 
 from keras_bert.config.checks import require
@@ -134,3 +135,15 @@ class Task(NamedSplits):
         if self.kind == REGRESSION:
             return 1
         return None if self.labels is None else len(self.labels)
+
+
+def with_own_files(task, own, columns=None):
+    """The task with the splits `{name: path}` for its own; labels are needed only to train and to validate.
+
+    Args:
+        columns: the columns' names where the files have no header.
+    """
+    needed = {"train": True, "dev": True}
+    splits = {name: Split((path,), columns, labelled=needed.get(name)) for name, path in own.items()}
+    # Without the task's folders, in which files of the same names may stand.
+    return dataclasses.replace(task, splits=splits, folders=())

@@ -12,7 +12,7 @@ from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
 from keras_bert.checkpoints.model_folder import describe_folder, open_model_folder, write_model_folder
 from keras_bert.config.classification import SINGLE_LABEL, ClassificationConfig
 from keras_bert.config.feature_tagging import FeatureTaggingConfig
-from keras_bert.models.heads import model_with_head
+from keras_bert.task_kinds import kind_of_head
 
 CARD = ModelCard(
     title="sst2",
@@ -32,7 +32,7 @@ CARD = ModelCard(
 @pytest.fixture(scope="module")
 def classifier():
     head = ClassificationConfig(("bad: not | good", "good"), SINGLE_LABEL)
-    return model_with_head(tiny_config(), head), head
+    return kind_of_head(head).make_model(tiny_config(), head), head
 
 
 def read(folder):
@@ -69,7 +69,9 @@ def test_a_folder_of_which_nothing_is_said_has_a_card_all_the_same(tmp_path):
 def test_what_transformers_does_not_open_is_not_said_to(tmp_path):
     folder = str(tmp_path / "tagger")
     head = FeatureTaggingConfig(("O", "B-X"), "last", 4)
-    write_model_folder(folder, model_with_head(tiny_config(), head), VOCABULARY, lower_case=True, head=head)
+    write_model_folder(
+        folder, kind_of_head(head).make_model(tiny_config(), head), VOCABULARY, lower_case=True, head=head
+    )
     header, text = read(folder)
     assert "library_name" not in header and header["pipeline_tag"] == "token-classification"
     assert "transformers" not in text and "`BertFeatureTagger`" in text

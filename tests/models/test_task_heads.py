@@ -18,8 +18,8 @@ from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.errors import UserError
-from keras_bert.models.heads import model_with_head
 from keras_bert.models.loading import load
+from keras_bert.task_kinds import kind_of_head
 
 TAGS = TokenClassificationConfig(("O", "B-PER", "I-PER"))
 HEADS = [SpanExtractionConfig(), TAGS, MultipleChoiceConfig()]
@@ -27,7 +27,7 @@ each_head = pytest.mark.parametrize("head", HEADS, ids=str)
 
 
 def model_of(head, **settings):
-    model = model_with_head(without_dropout(), head, **settings)
+    model = kind_of_head(head).make_model(without_dropout(), head, **settings)
     random_weights(model)
     return model
 
@@ -183,7 +183,7 @@ def test_run_squads_checkpoint_is_a_reader_of_spans(tmp_path):
 def test_a_pretrained_encoder_goes_in_and_the_head_is_made_new(tmp_path):
     pretrained = random_model()
     write_model_folder(str(tmp_path / "f"), pretrained, VOCABULARY, lower_case=True)
-    tagger = model_with_head(pretrained.config, TAGS)
+    tagger = kind_of_head(TAGS).make_model(pretrained.config, TAGS)
     report = open_model_folder(str(tmp_path / "f")).load_into(tagger)
     assert report.made_new == ["classifier.weight", "classifier.bias"]
     assert "bert.pooler.dense.weight" in report.unused

@@ -15,8 +15,8 @@ from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.models.encoder import BertEncoder
-from keras_bert.models.heads import model_with_head
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.task_kinds import kind_of_head
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 _LETTERS = string.ascii_lowercase + string.digits
@@ -51,7 +51,7 @@ def write_served(path, kind, head=None, seed=0, **reading):
     config = without_dropout(vocab_size=len(VOCABULARY), max_position_embeddings=40, num_hidden_layers=1)
     head = head or HEADS.get(kind)
     if head:
-        model = model_with_head(config, head)
+        model = kind_of_head(head).make_model(config, head)
     else:
         model = {"masked_lm": BertForPreTraining, "encoder": BertEncoder}[kind](config)
     random_weights(model, seed)

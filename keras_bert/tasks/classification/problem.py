@@ -8,7 +8,6 @@ import numpy as np
 from keras_bert.config.classification import REGRESSION, SINGLE_LABEL, ClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.models.classification_objective import ClassificationObjective
-from keras_bert.models.sequence_classification import BertForSequenceClassification
 from keras_bert.tasks.answer_files import FOLDER
 from keras_bert.tasks.classification.answering import served_logits, text_windows, writing_answers
 from keras_bert.tasks.classification.examples import with_labels
@@ -72,9 +71,6 @@ class SequenceProblem(Problem):
             "separator": self.task.separator,
             **{name: value for name, value in data.items() if value},
         }
-
-    def make_model(self, bert_config, dtype=None):
-        return BertForSequenceClassification(bert_config, self.head.num_labels, dtype=dtype)
 
     @functools.cached_property
     def objective(self):

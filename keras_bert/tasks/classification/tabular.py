@@ -84,3 +84,20 @@ def _check(texts, label, train, dev, kind, labels, separator, dev_share):
         raise UserError("separator: needs a character or more. Received: none.")
     if not 0.0 < dev_share < 1.0:
         raise UserError(f"dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
+
+
+def own_table(data, head):
+    """`text_task` of a `TaskDataConfig`, with the labels of a trained model's `ClassificationConfig`, if there is one."""
+    return text_task(
+        data.texts,
+        data.label or "label",
+        train=data.train,
+        dev=data.dev,
+        test=data.test,
+        kind=head.problem_type if head else data.kind,
+        labels=head.labels if head and head.problem_type != REGRESSION else None,
+        separator=data.separator,
+        format=data.format,
+        columns=data.columns or None,
+        dev_share=data.dev_share,
+    )

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import json
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.special
@@ -14,7 +13,6 @@ from keras_bert.config.multiple_choice import MultipleChoiceConfig
 from keras_bert.errors import UserError
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.finite_outputs import require_numbers
-from keras_bert.models.multiple_choice import BertForMultipleChoice
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
 from keras_bert.tasks.multiple_choice.examples import choice_examples, own_rows, swag_rows, swag_tfds_rows
 from keras_bert.tasks.problem import Problem
@@ -23,33 +21,6 @@ from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.windows import windows
 
 _CHARACTERS_AT_ONCE = 1 << 20
-
-
-@dataclass(frozen=True)
-class ChoiceTask:
-    """A task of multiple choice, as data.
-
-    Attributes:
-        name: as in `--task NAME`.
-        patterns: split to the names that its file may have in a folder, for `split_files.find_split_files`.
-        tfds: split to TFDS's name of it; None where TFDS does not have the task.
-    """
-
-    name: str
-    patterns: dict
-    tfds: dict | None = None
-
-
-SWAG = ChoiceTask(
-    "swag",
-    {"train": ("train.csv",), "dev": ("val.csv", "dev.csv"), "test": ("test.csv",)},
-    {"train": "train", "dev": "validation", "test": "test"},
-)
-CHOICE = ChoiceTask(
-    "choice",
-    {"train": ("train.jsonl", "*train*.jsonl"), "dev": ("dev.jsonl", "*dev*.jsonl"), "test": ("test.jsonl",)},
-)
-MULTIPLE_CHOICE = {task.name: task for task in (SWAG, CHOICE)}
 
 
 class MultipleChoiceProblem(Problem):
@@ -92,9 +63,6 @@ class MultipleChoiceProblem(Problem):
 
     def described(self):
         return {"task": self._task.name, "max_length": self._settings.max_length, "long": self._settings.long}
-
-    def make_model(self, bert_config, dtype=None):
-        return BertForMultipleChoice(bert_config, dtype=dtype)
 
     def origin(self, split):
         return self._layout(split)[2]

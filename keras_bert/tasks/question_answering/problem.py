@@ -5,7 +5,6 @@ import contextlib
 from keras_bert import extras
 from keras_bert.config.span_extraction import SpanExtractionConfig
 from keras_bert.errors import UserError
-from keras_bert.models.span_extraction import BertForQuestionAnswering
 from keras_bert.models.span_objective import SpanObjective
 from keras_bert.tasks.answer_files import FOLDER, json_objects
 from keras_bert.tasks.problem import Problem
@@ -85,9 +84,6 @@ class QuestionAnsweringProblem(Problem):
     @property
     def splits(self):
         return tuple(self.task.splits)
-
-    def make_model(self, bert_config, dtype=None):
-        return BertForQuestionAnswering(bert_config, dtype=dtype)
 
     def described(self):
         return {

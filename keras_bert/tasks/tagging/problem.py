@@ -17,7 +17,6 @@ from keras_bert.data.word_rows import lay_out_words
 from keras_bert.errors import UserError
 from keras_bert.export.tagging import WORDS
 from keras_bert.models.finite_outputs import require_numbers
-from keras_bert.models.heads import model_with_head
 from keras_bert.models.tagging_objective import TaggingObjective
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.problem import Problem
@@ -99,9 +98,6 @@ class TaggingProblem(Problem):
     def described(self):
         scheme = {"scheme": self._scheme} if self._scheme else {}
         return {"task": self._task.name, "max_length": self._max_length, **scheme, **self._options}
-
-    def make_model(self, bert_config, dtype=None):
-        return model_with_head(bert_config, self.head, dtype=dtype)
 
     def origin(self, split):
         return self._words(split).origin

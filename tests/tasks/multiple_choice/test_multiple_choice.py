@@ -13,7 +13,8 @@ from keras_bert.config.training import OptimizerConfig
 from keras_bert.data.length_batches import LengthBatches, choose_widths
 from keras_bert.errors import UserError
 from keras_bert.tasks.multiple_choice.examples import choice_examples, own_rows, swag_rows
-from keras_bert.tasks.multiple_choice.problem import CHOICE, SWAG, MultipleChoiceProblem
+from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
+from keras_bert.tasks.multiple_choice.tasks import CHOICE, SWAG
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.split_files import find_split_files
 from keras_bert.text.tokenizer import WordPieceTokenizer

@@ -1,0 +1,160 @@
+"""The kinds of tasks, one record each, and the registry by which every room knows them.
+
+A kind is registered in its own room (`tasks/KIND/kind.py`); `register` adds one from anywhere. The registry stands below
+all rooms that ask it, so the records import what they need of those rooms only when they are used.
+"""
+
+from __future__ import annotations
+
+import abc
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert.checkpoints.names import TensorName
+    from keras_bert.config.bert import BertConfig
+    from keras_bert.config.finetuning import FinetuneConfig
+    from keras_bert.export.network import Network
+    from keras_bert.export.reader import Reader
+    from keras_bert.export.signature import Signature
+    from keras_bert.models.loading import LoadedModel
+    from keras_bert.tasks.problem import Problem
+    from keras_bert.text.tokenizer import WordPieceTokenizer
+
+# Imported when the registry is first asked; each module registers its kind.
+_OWN = ("classification", "tagging", "question_answering", "multiple_choice")
+
+_by_architecture: dict[str, TaskKind] = {}
+_state = {"loaded": False}
+
+
+class TaskKind(abc.ABC):
+    """What tells one kind of task from another: its head, model, signatures and problem.
+
+    Class attributes:
+        head: the class of the head's config, a dataclass with `architecture` (the name of the model's class),
+            `to_fields()` (what config.json stores) and `from_fields(fields, num_outputs, path)`.
+        part: the part of the model that holds the head's tensors, a key of `checkpoints.names.parts()`.
+        tensors: the names of the tensors of parts that are not in `checkpoints.names.PARTS`, by part. The last of
+            `part` is the bias of the output layer, whose length is the number of outputs.
+        titles: what `inspect` calls those parts.
+        tasks: the names that `--task` takes.
+        in_transformers: whether transformers has a class of the head's name. If not, config.json calls the model a
+            BertModel and names the head in the field `keras_bert`.
+        in_google: whether Google's files, which name no class, are searched for such a head.
+        pipeline: the hub's pipeline tag.
+        answers_in_folder: whether `predict` always writes several files.
+        noun: what the task's examples are called.
+        example_files: names for a file to answer and for the answers, in the command that a model card shows.
+    """
+
+    head: ClassVar[type]
+    part: ClassVar[str]
+    tensors: ClassVar[Mapping[str, tuple[TensorName, ...]]] = {}
+    titles: ClassVar[Mapping[str, str]] = {}
+    tasks: ClassVar[tuple[str, ...]] = ()
+    in_transformers: ClassVar[bool] = True
+    in_google: ClassVar[bool] = False
+    pipeline: ClassVar[str | None] = None
+    answers_in_folder: ClassVar[bool] = False
+    noun: ClassVar[str] = "examples"
+    example_files: ClassVar[tuple[str, str]] = ("texts.txt", "answers.jsonl")
+
+    def is_of(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a config.json names a model of this kind."""
+        if self.in_transformers:
+            return self.head.architecture in (fields.get("architectures") or ())
+        return (fields.get("keras_bert") or {}).get("architecture") == self.head.architecture
+
+    @abc.abstractmethod
+    def make_model(self, config: BertConfig, head: Any, **settings: Any) -> keras.Model:
+        """A new model.
+
+        Args:
+            config: the architecture of the encoder.
+            head: the head's config.
+            settings: Keras' own: `dtype`, `name`.
+        """
+
+    @abc.abstractmethod
+    def signatures(self, bert: LoadedModel, reader: Reader, network: Network, n_best: int) -> dict[str, Signature]:
+        """The signatures of the exported model, by name.
+
+        Args:
+            bert: the model, with its head's config and its folder.
+            reader: turns strings into the network's inputs.
+            network: the model's network.
+            n_best: how many answers to give where there is a choice.
+        """
+
+    @abc.abstractmethod
+    def open_problem(
+        self, config: FinetuneConfig, tokenizer: WordPieceTokenizer, head: Any, described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Problem:  # fmt: skip
+        """The problem of one of `tasks`.
+
+        Args:
+            config: the recipe; `config.task` is the task's name.
+            tokenizer: of the model.
+            head: the head's config of a trained model, whose labels the task then has; else None.
+            described: what that model's folder says about its task; see `Problem.described`.
+            own: the files that the user named, `{split: path}`.
+
+        Raises:
+            UserError: the task's data cannot be used.
+        """
+
+    def answer_texts(self, bert: LoadedModel, texts: list) -> list | None:
+        """The model's answers to whole texts, for `LoadedModel.predict`; None where it has none."""
+        return None
+
+
+def register(kind: TaskKind) -> TaskKind:
+    """Makes a kind known. Raises `ValueError` where its head's or one of its tasks' names is taken."""
+    taken = [name for other in _by_architecture.values() for name in (other.head.architecture, *other.tasks)]
+    for name in (kind.head.architecture, *kind.tasks):
+        if name in taken:
+            raise ValueError(f"{name}: is registered already.")
+    _by_architecture[kind.head.architecture] = kind
+    return kind
+
+
+def unregister(kind: TaskKind) -> None:
+    """Forgets a kind."""
+    del _by_architecture[kind.head.architecture]
+
+
+def task_kinds() -> list[TaskKind]:
+    """Every kind, in the order of registration."""
+    if not _state["loaded"]:
+        _state["loaded"] = True
+        for room in _OWN:
+            importlib.import_module(f"keras_bert.tasks.{room}.kind")
+    return list(_by_architecture.values())
+
+
+def kind_of_head(head: Any) -> TaskKind:
+    """The kind of a head's config."""
+    task_kinds()
+    return _by_architecture[head.architecture]
+
+
+def kind_of_task(task: str) -> TaskKind | None:
+    """The kind of the task that `--task` names so; None for none."""
+    return next((kind for kind in task_kinds() if task in kind.tasks), None)
+
+
+def kind_of_fields(fields: Mapping[str, Any]) -> TaskKind | None:
+    """The kind of model that a config.json names; None for none."""
+    # A kind that transformers does not have calls its model a BertModel, and tells more elsewhere.
+    ordered = sorted(task_kinds(), key=lambda kind: kind.in_transformers)
+    return next((kind for kind in ordered if kind.is_of(fields)), None)
+
+
+def task_names() -> tuple[str, ...]:
+    """Every name that `--task` takes."""
+    return tuple(name for kind in task_kinds() for name in kind.tasks)
