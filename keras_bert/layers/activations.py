@@ -1,10 +1,12 @@
-"""The activations that BERT configs name."""
+"""The activation functions that BERT configs name."""
+
+from collections.abc import Callable
 
 from keras import ops
 
 
-def activation(name):
-    """The function for a config's `hidden_act`. BERT's own is `gelu`, in the exact erf form."""
+def activation(name: str) -> Callable:
+    """The function for a config's `hidden_act`. BERT's own is `gelu` in the exact form, with erf."""
     functions = {
         "gelu": lambda x: ops.gelu(x, approximate=False),
         "gelu_new": lambda x: ops.gelu(x, approximate=True),
@@ -12,5 +14,5 @@ def activation(name):
         "tanh": ops.tanh,
     }
     if name not in functions:
-        raise ValueError(f"hidden_act needs one of {', '.join(functions)}. Received: {name!r}.")
+        raise ValueError(f"hidden_act: needs one of {', '.join(functions)}. Received: {name!r}.")
     return functions[name]

@@ -1,5 +1,7 @@
 """Multi-head self-attention (Vaswani et al. 2017, section 3.2, as in the original modeling.py)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -13,11 +15,18 @@ class SelfAttention(keras.layers.Layer):
 
     Call arguments:
         hidden: [batch, seq, hidden].
-        attention_bias: [batch, 1, 1, seq], 0 for a real token and a large negative number for padding.
+        attention_bias: [batch, 1, 1, seq], 0 for real tokens and a large negative number for padding.
     Returns: (output [batch, seq, hidden], probabilities [batch, heads, seq, seq] before dropout).
     """
 
-    def __init__(self, hidden_size, num_attention_heads, initializer_range=0.02, dropout_rate=0.1, **kwargs):
+    def __init__(
+        self,
+        hidden_size: int,
+        num_attention_heads: int,
+        initializer_range: float = 0.02,
+        dropout_rate: float = 0.1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.hidden_size = hidden_size
         self.num_attention_heads = num_attention_heads
@@ -30,7 +39,7 @@ class SelfAttention(keras.layers.Layer):
         self.output_projection = self._projection("output_projection")
         self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
 
-    def _projection(self, name):
+    def _projection(self, name: str) -> keras.layers.Dense:
         return keras.layers.Dense(
             self.hidden_size,
             kernel_initializer=truncated_normal(self.initializer_range),
@@ -38,11 +47,11 @@ class SelfAttention(keras.layers.Layer):
             name=name,
         )
 
-    def build(self, *input_shapes):
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         for projection in (self.query, self.key, self.value, self.output_projection):
             projection.build((None, None, self.hidden_size))
 
-    def call(self, hidden, attention_bias, training=False):
+    def call(self, hidden, attention_bias, training: bool = False):
         batch, seq = ops.shape(hidden)[:2]
 
         def split_heads(vectors):  # [batch, seq, hidden] -> [batch, heads, seq, head_size]
@@ -51,14 +60,14 @@ class SelfAttention(keras.layers.Layer):
 
         query, key, value = (split_heads(part(hidden)) for part in (self.query, self.key, self.value))
         scores = ops.matmul(query * self.head_size**-0.5, ops.transpose(key, (0, 1, 3, 2)))
-        # In float32 also under bfloat16, whose eight bits of mantissa are too few to sum 512 shares of one.
+        # In float32 even under bfloat16, whose 8 bits of precision are too few to sum 512 probabilities.
         scores = ops.cast(scores, "float32") + ops.cast(attention_bias, "float32")
         probabilities = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         context = ops.matmul(self.dropout(probabilities, training=training), value)
         context = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, seq, self.hidden_size))
         return self.output_projection(context), probabilities
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "hidden_size": self.hidden_size,

@@ -1,4 +1,6 @@
-"""A task's last layer: one number a label (run_classifier.py and run_squad.py, `create_model`)."""
+"""The output layer of a task: one logit per label (run_classifier.py and run_squad.py, `create_model`)."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,9 +11,16 @@ from keras_bert.layers.initializers import truncated_normal
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class ClassificationHead(keras.layers.Layer):
-    """Dropout, then dense: [..., hidden] -> [..., labels] float32 logits, of a whole sequence or of each token."""
+    """Dropout, then dense: [..., hidden] -> [..., labels] float32 logits, for a sequence or for each token."""
 
-    def __init__(self, num_labels, hidden_size, dropout_prob=0.1, initializer_range=0.02, **kwargs):
+    def __init__(
+        self,
+        num_labels: int,
+        hidden_size: int,
+        dropout_prob: float = 0.1,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.num_labels = num_labels
         self.hidden_size = hidden_size
@@ -22,13 +31,13 @@ class ClassificationHead(keras.layers.Layer):
             num_labels, kernel_initializer=truncated_normal(initializer_range), dtype=self.dtype_policy, name="dense"
         )
 
-    def build(self, input_shape):
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.dense.build((None, self.hidden_size))
 
-    def call(self, states, training=False):
+    def call(self, states, training: bool = False):
         return ops.cast(self.dense(self.dropout(states, training=training)), "float32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_labels": self.num_labels,

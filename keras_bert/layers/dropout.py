@@ -1,13 +1,15 @@
-"""Dropout whose bits come from one place and depend on nothing but a key.
+"""Dropout whose random bits depend only on a key.
 
-A training step opens `dropout_key(key)` around the forward pass, with a key made of the seed,
-the step and the replica; every `Dropout` called inside draws from that key and its own number
-in the order of calls. So a step that is run again draws the same masks, and two replicas draw
-different ones. Outside such a scope (a user's own `fit`) each layer has a Keras seed generator.
+A training step opens `dropout_key(key)` around the forward pass, with a key made of the seed, the step and the replica;
+every `Dropout` called inside draws from that key and its own number in the order of calls. So a repeated step draws the
+same masks, and two replicas draw different ones. Outside such a scope (a user's own `fit`) each layer uses a Keras seed
+generator.
 """
 
 import contextlib
 import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import keras
 import numpy as np
@@ -17,20 +19,20 @@ _active = threading.local()
 
 
 class _KeyScope:
-    def __init__(self, key, bits):
+    def __init__(self, key, bits: Callable) -> None:
         self.key = key
         self.bits = bits
         self.calls = 0
 
 
 @contextlib.contextmanager
-def dropout_key(key, bits=None):
+def dropout_key(key, bits: Callable | None = None) -> Iterator[None]:
     """Makes every `Dropout` called in the block draw its mask from `key`.
 
     Args:
-        key: [2] uint32 tensor, different for every step, replica and micro-slice.
-        bits: function `(key, call, shape) -> uint32 tensor of that shape`, uniform over all 32-bit
-            values; `call` numbers the dropout calls of the block from 0. Default `counter_bits`.
+        key: [2] uint32 tensor, different for every step, replica and slice of accumulated gradients.
+        bits: function `(key, call, shape) -> uint32 tensor of that shape`, uniform over all 32-bit values; `call`
+            numbers the dropout calls of the block from 0. Default: `counter_bits`.
     """
     previous = getattr(_active, "scope", None)
     _active.scope = _KeyScope(key, bits or counter_bits)
@@ -40,11 +42,11 @@ def dropout_key(key, bits=None):
         _active.scope = previous
 
 
-def counter_bits(key, call, shape):
+def counter_bits(key, call: int, shape):
     """Random bits as a hash of each element's index: a few integer operations that XLA fuses.
 
-    The mixing constants are the "lowbias32" of Chris Wellons' hash prospector; the second half of
-    the key enters between its two rounds, so that two keys do not give one sequence permuted.
+    The mixing constants are "lowbias32" of Chris Wellons' hash prospector. The second half of the key enters between
+    its two rounds, so that the sequences of two keys are not permutations of each other.
     """
     first = key[0] ^ _uint32((call * 0x9E3779B9) & 0xFFFFFFFF)
     index = ops.cast(ops.arange(int(np.prod(shape)), dtype="int32"), "uint32") if _is_static(shape) else None
@@ -57,26 +59,26 @@ def counter_bits(key, call, shape):
     return state ^ ops.right_shift(state, _uint32(16))
 
 
-def _uint32(value):
+def _uint32(value: int):
     return ops.cast(np.uint32(value), "uint32")
 
 
-def _is_static(shape):
+def _is_static(shape) -> bool:
     return all(isinstance(size, int) for size in shape)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Dropout(keras.layers.Layer):
-    """Sets a share `rate` of the inputs to zero in training and scales the rest by 1 / (1 - rate)."""
+    """In training, sets inputs to zero with probability `rate` and scales the others by 1 / (1 - rate)."""
 
-    def __init__(self, rate, **kwargs):
+    def __init__(self, rate: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.rate = rate
         self.seed_generator = keras.random.SeedGenerator()
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs, training=False):
+    def call(self, inputs, training: bool = False):
         if not training or self.rate == 0:
             return inputs
         scope = getattr(_active, "scope", None)
@@ -87,8 +89,8 @@ class Dropout(keras.layers.Layer):
         keep = bits >= _uint32(int(self.rate * 2**32))
         return ops.where(keep, inputs * (1.0 / (1.0 - self.rate)), ops.zeros((), inputs.dtype))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "rate": self.rate}

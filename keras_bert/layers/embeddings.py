@@ -1,5 +1,7 @@
 """The input representation: word, position and segment embeddings, summed (paper, figure 2)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -15,22 +17,22 @@ class BertEmbeddings(keras.layers.Layer):
     Returns: [batch, seq, hidden].
 
     Raises:
-        ValueError: a sequence longer than `max_position_embeddings`, or (run eagerly) an id outside
-            its table. Inside a compiled step nothing can be raised on every device, and a GPU or XLA
-            would silently read another row, so there an id out of range makes its token's vector NaN.
+        ValueError: a sequence is longer than `max_position_embeddings` or, in eager mode, an id is out of range. A
+            compiled step cannot raise on every device, and a GPU or XLA would silently read another row, so there an id
+            out of range makes the vector of its token NaN.
     """
 
     def __init__(
         self,
-        vocab_size,
-        hidden_size,
-        max_position_embeddings=512,
-        type_vocab_size=2,
-        initializer_range=0.02,
-        layer_norm_eps=1e-12,
-        dropout_rate=0.1,
-        **kwargs,
-    ):
+        vocab_size: int,
+        hidden_size: int,
+        max_position_embeddings: int = 512,
+        type_vocab_size: int = 2,
+        initializer_range: float = 0.02,
+        layer_norm_eps: float = 1e-12,
+        dropout_rate: float = 0.1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
@@ -44,14 +46,14 @@ class BertEmbeddings(keras.layers.Layer):
         )
         self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
 
-    def build(self, *input_shapes):
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         self.word_embeddings = self._add_table("word_embeddings", self.vocab_size)
         self.position_embeddings = self._add_table("position_embeddings", self.max_position_embeddings)
         self.token_type_embeddings = self._add_table("token_type_embeddings", self.type_vocab_size)
         self.layer_norm.build((None, None, self.hidden_size))
 
-    def _add_table(self, name, rows):
-        # autocast=False: under bfloat16 the rows that were looked up are cast, not the whole table.
+    def _add_table(self, name: str, rows: int) -> keras.Variable:
+        # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
         return self.add_weight(
             name=name,
             shape=(rows, self.hidden_size),
@@ -59,7 +61,7 @@ class BertEmbeddings(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, input_word_ids, input_type_ids, training=False):
+    def call(self, input_word_ids, input_type_ids, training: bool = False):
         seq = ops.shape(input_word_ids)[1]
         if isinstance(seq, int) and seq > self.max_position_embeddings:
             raise ValueError(
@@ -72,18 +74,22 @@ class BertEmbeddings(keras.layers.Layer):
         )
         words = ops.take(self.word_embeddings, input_word_ids, axis=0)
         positions = self.position_embeddings[:seq]
-        # As in the original: so few rows are fetched faster by a product with one-hots. It also carries
-        # the NaN of an id out of range to the whole vector at no cost.
+        # As in the original: with so few rows, a product with one-hot vectors is faster than a gather. It also spreads
+        # the NaN of an id out of range over the whole vector at no cost.
         one_hot = ops.one_hot(input_type_ids, self.type_vocab_size, dtype="float32")
         one_hot = one_hot + ops.where(in_range, 0.0, float("nan"))[..., None]
         embedded = words + positions + ops.matmul(one_hot, self.token_type_embeddings)
         embedded = self.layer_norm(ops.cast(embedded, self.compute_dtype))
         return self.dropout(embedded, training=training)
 
-    def compute_output_shape(self, input_word_ids_shape, input_type_ids_shape=None):
+    def compute_output_shape(
+        self,
+        input_word_ids_shape: tuple[int | None, ...],
+        input_type_ids_shape: tuple[int | None, ...] | None = None,
+    ) -> tuple[int | None, ...]:
         return (*input_word_ids_shape, self.hidden_size)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
@@ -96,8 +102,8 @@ class BertEmbeddings(keras.layers.Layer):
         }
 
 
-def _in_range(ids, size, name, size_name):
-    """[batch, seq] bool; raises where the values are at hand."""
+def _in_range(ids, size: int, name: str, size_name: str):
+    """Which ids are in range: [batch, seq] bool. In eager mode raises `ValueError` if any is not."""
     in_range = ops.logical_and(ids >= 0, ids < size)
     if hasattr(ids, "numpy") and not ops.convert_to_numpy(in_range).all():
         values = ops.convert_to_numpy(ids)

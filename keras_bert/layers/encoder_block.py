@@ -1,5 +1,7 @@
 """One layer of the Transformer encoder, LayerNorm after each residual (paper, section 3)."""
 
+from typing import Any
+
 import keras
 
 from keras_bert.layers.activations import activation
@@ -10,7 +12,7 @@ from keras_bert.layers.initializers import truncated_normal
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class EncoderBlock(keras.layers.Layer):
-    """Self-attention, then the feed-forward network, each added to its input and normalised.
+    """Self-attention, then the feed-forward network, each with a residual connection and LayerNorm.
 
     Call arguments: `hidden` [batch, seq, hidden], `attention_bias` [batch, 1, 1, seq].
     Returns: (output [batch, seq, hidden], attention probabilities [batch, heads, seq, seq]).
@@ -18,16 +20,16 @@ class EncoderBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        hidden_size,
-        num_attention_heads,
-        intermediate_size,
-        hidden_act="gelu",
-        initializer_range=0.02,
-        layer_norm_eps=1e-12,
-        hidden_dropout_rate=0.1,
-        attention_dropout_rate=0.1,
-        **kwargs,
-    ):
+        hidden_size: int,
+        num_attention_heads: int,
+        intermediate_size: int,
+        hidden_act: str = "gelu",
+        initializer_range: float = 0.02,
+        layer_norm_eps: float = 1e-12,
+        hidden_dropout_rate: float = 0.1,
+        attention_dropout_rate: float = 0.1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.hidden_size = hidden_size
         self.num_attention_heads = num_attention_heads
@@ -66,19 +68,19 @@ class EncoderBlock(keras.layers.Layer):
             epsilon=layer_norm_eps, dtype=policy, name="output_layer_norm"
         )
 
-    def build(self, *input_shapes):
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         shape = (None, None, self.hidden_size)
         for layer in (self.attention, self.attention_layer_norm, self.intermediate, self.output_layer_norm):
             layer.build(shape)
         self.output_dense.build((None, None, self.intermediate_size))
 
-    def call(self, hidden, attention_bias, training=False):
+    def call(self, hidden, attention_bias, training: bool = False):
         attended, probabilities = self.attention(hidden, attention_bias, training=training)
         hidden = self.attention_layer_norm(hidden + self.attention_dropout(attended, training=training))
         output = self.output_dense(self.activation(self.intermediate(hidden)))
         return self.output_layer_norm(hidden + self.output_dropout(output, training=training)), probabilities
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "hidden_size": self.hidden_size,

@@ -1,21 +1,22 @@
-"""How BERT's weights begin."""
+"""The initializer of BERT's weights."""
 
 import contextlib
 import contextvars
+from collections.abc import Callable, Iterator
 
 import keras
 
-_replacement = contextvars.ContextVar("replacement", default=None)
+_replacement: contextvars.ContextVar[Callable | None] = contextvars.ContextVar("replacement", default=None)
 
 
-def truncated_normal(stddev):
-    """Normal with `stddev`, cut at two standard deviations (modeling.py, `create_initializer`)."""
+def truncated_normal(stddev: float) -> Callable:
+    """A normal distribution truncated at two standard deviations (modeling.py, `create_initializer`)."""
     return _replacement.get() or keras.initializers.TruncatedNormal(stddev=stddev)
 
 
 @contextlib.contextmanager
-def normal_replaced_by(initializer):
-    """Inside it, and in this thread, models are built with `initializer` where they have `truncated_normal`."""
+def normal_replaced_by(initializer: Callable) -> Iterator[None]:
+    """In the block, and in this thread, models are built with `initializer` in place of `truncated_normal`."""
     token = _replacement.set(initializer)
     try:
         yield

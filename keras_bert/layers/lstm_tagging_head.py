@@ -1,5 +1,7 @@
 """The tagger over the states of a frozen encoder (paper, section 5.3)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -14,31 +16,31 @@ class LstmTaggingHead(keras.layers.Layer):
     """A two-layer BiLSTM over one or several layers of states, then dropout and a dense layer.
 
     Args:
-        num_labels: how many logits a token.
-        num_layers: how many layers of states there are.
-        hidden_size: of a state.
-        is_weighted: whether the layers are summed by learned weights (`ScalarMix`); else they are concatenated.
-        lstm_size: units of each direction.
-        dropout_prob, initializer_range: of the last layer.
+        num_labels: the number of logits per token.
+        num_layers: the number of layers of states.
+        hidden_size: the size of a state.
+        is_weighted: whether the layers are summed with learned weights (`ScalarMix`); otherwise they are concatenated.
+        lstm_size: the number of units in each direction.
+        dropout_prob, initializer_range: for the output layer.
 
     Call arguments:
         states: [batch, seq, layers, hidden].
-        is_token: [batch, seq] bool, False at padding, which stands at the end and changes nothing.
+        is_token: [batch, seq] bool, False at padding, which is at the end and does not affect other tokens.
 
-    Returns: [batch, seq, labels] float32; at padding what the last layer gives for zeros.
+    Returns: [batch, seq, labels] float32; at padding, the output for zeros.
     """
 
     def __init__(
         self,
-        num_labels,
-        num_layers,
-        hidden_size,
-        is_weighted=False,
-        lstm_size=768,
-        dropout_prob=0.1,
-        initializer_range=0.02,
-        **kwargs,
-    ):
+        num_labels: int,
+        num_layers: int,
+        hidden_size: int,
+        is_weighted: bool = False,
+        lstm_size: int = 768,
+        dropout_prob: float = 0.1,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.num_labels = num_labels
         self.num_layers = num_layers
@@ -48,7 +50,7 @@ class LstmTaggingHead(keras.layers.Layer):
         self.dropout_prob = dropout_prob
         self.initializer_range = initializer_range
         policy = self.dtype_policy
-        # cuDNN refuses rows of nothing but padding, as those that fill a batch are, and XLA refuses cuDNN.
+        # cuDNN rejects rows of nothing but padding, such as those that fill up a batch, and XLA rejects cuDNN.
         options = {"return_sequences": True, "use_cudnn": False, "dtype": policy}
         self.mix = ScalarMix(num_layers, dtype=policy, name="mix") if is_weighted else None
         self.lstms = [
@@ -59,7 +61,7 @@ class LstmTaggingHead(keras.layers.Layer):
             num_labels, 2 * lstm_size, dropout_prob, initializer_range, dtype=policy, name="classifier"
         )
 
-    def build(self, *input_shapes):
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         if self.mix is not None:
             self.mix.build()
         width = self.hidden_size * (1 if self.is_weighted else self.num_layers)
@@ -68,7 +70,7 @@ class LstmTaggingHead(keras.layers.Layer):
             width = 2 * self.lstm_size
         self.classifier.build((None, None, width))
 
-    def call(self, states, is_token, training=False):
+    def call(self, states, is_token, training: bool = False):
         if self.mix is not None:
             states = self.mix(states)
         else:
@@ -76,11 +78,11 @@ class LstmTaggingHead(keras.layers.Layer):
             states = ops.reshape(states, (batch, seq, self.num_layers * self.hidden_size))
         for lstm in self.lstms:
             states = lstm(states, mask=is_token, training=training)
-            # What an LSTM gives at padding is its last state again.
+            # At padding an LSTM repeats its last state.
             states = states * ops.cast(is_token, states.dtype)[..., None]
         return self.classifier(states, training=training)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_labels": self.num_labels,

@@ -1,5 +1,7 @@
 """The masked LM head (paper, section 3.1, task 1; run_pretraining.py, `get_masked_lm_output`)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -9,19 +11,25 @@ from keras_bert.layers.initializers import truncated_normal
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class MaskedLMHead(keras.layers.Layer):
-    """Transform, gelu, LayerNorm, then a decoder tied to the word embeddings, with a bias of its own.
+    """Dense, gelu, LayerNorm, then a decoder tied to the word embeddings, with its own bias.
 
     Call arguments:
         sequence_output: [batch, seq, hidden].
         word_embeddings: [vocab, hidden], the encoder's table.
-        positions: [batch, predictions] int32, where to predict; all positions when absent. At 15% masked,
-            the largest product of the step shrinks to less than a sixth.
+        positions: [batch, predictions] int32, where to predict; None for all positions. With 15% masked, this shrinks
+            the largest matrix product of the step to less than a sixth.
     Returns: logits [batch, predictions or seq, vocab], float32.
     """
 
     def __init__(
-        self, vocab_size, hidden_size, hidden_act="gelu", initializer_range=0.02, layer_norm_eps=1e-12, **kwargs
-    ):
+        self,
+        vocab_size: int,
+        hidden_size: int,
+        hidden_act: str = "gelu",
+        initializer_range: float = 0.02,
+        layer_norm_eps: float = 1e-12,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
@@ -39,7 +47,7 @@ class MaskedLMHead(keras.layers.Layer):
             epsilon=layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
         )
 
-    def build(self, *input_shapes):
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         self.transform.build((None, None, self.hidden_size))
         self.layer_norm.build((None, None, self.hidden_size))
         self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros", autocast=False)
@@ -52,7 +60,7 @@ class MaskedLMHead(keras.layers.Layer):
         logits = ops.matmul(transformed, ops.transpose(table))
         return ops.cast(logits, "float32") + self.bias
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
@@ -64,7 +72,7 @@ class MaskedLMHead(keras.layers.Layer):
 
 
 def gather_positions(sequence, positions):
-    """[batch, seq, hidden] at [batch, predictions] -> [batch, predictions, hidden]."""
+    """Gathers [batch, seq, hidden] at [batch, predictions]: [batch, predictions, hidden]."""
     batch, seq, hidden = ops.shape(sequence)
     row_starts = ops.arange(batch, dtype="int32")[:, None] * seq
     flat = ops.take(ops.reshape(sequence, (-1, hidden)), ops.reshape(positions + row_starts, (-1,)), axis=0)

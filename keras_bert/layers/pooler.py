@@ -1,4 +1,6 @@
-"""The whole sequence as one vector: C, the final state of [CLS] (paper, section 3)."""
+"""The sequence as one vector: C, the final state of [CLS] (paper, section 3)."""
+
+from typing import Any
 
 import keras
 
@@ -9,7 +11,7 @@ from keras_bert.layers.initializers import truncated_normal
 class Pooler(keras.layers.Layer):
     """Dense and tanh over the first token: [batch, seq, hidden] -> [batch, hidden]."""
 
-    def __init__(self, hidden_size, initializer_range=0.02, **kwargs):
+    def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.hidden_size = hidden_size
         self.initializer_range = initializer_range
@@ -21,13 +23,13 @@ class Pooler(keras.layers.Layer):
             name="dense",
         )
 
-    def build(self, input_shape):
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.dense.build((None, self.hidden_size))
 
     def call(self, sequence_output):
         return self.dense(sequence_output[:, 0])
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "hidden_size": self.hidden_size,

@@ -1,4 +1,4 @@
-"""Texts to normalised words in the graph: Google's BasicTokenizer, with each character's place in the text."""
+"""Texts to normalized words in the graph: Google's BasicTokenizer, with the offset of each character."""
 
 from typing import NamedTuple
 
@@ -8,14 +8,14 @@ from keras_bert.text import character_table as table
 
 
 class Words(NamedTuple):
-    """All words of a batch, one after the other.
+    """All words of a batch, concatenated.
 
     Attributes:
         words: string `[words]`.
         row_splits: int64 `[batch + 1]`: the words of text `i` are `words[row_splits[i] : row_splits[i + 1]]`.
         character_splits: int64 `[words + 1]`: the same for the characters of a word.
-        sources: int32 `[characters]`: the code point of the batch that a character came from.
-        source_splits: int64 `[batch + 1]`: the code points of each text.
+        sources: int32 `[characters]`: the index, in the code points of the batch, that a character comes from.
+        source_splits: int64 `[batch + 1]`: the same as `row_splits`, for the code points of each text.
     """
 
     words: tf.Tensor
@@ -34,13 +34,13 @@ class _Characters(NamedTuple):
 
 
 class BasicTokenizer(tf.Module):
-    """Cleans, lower-cases and strips accents (uncased only), and splits at space, punctuation and ideographs.
+    """Cleans, lower-cases and strips accents (uncased only), and splits at whitespace, punctuation and ideographs.
 
-    Equal to the BasicTokenizer of Google's tokenization.py for any bytes. Bytes that are not UTF-8 are skipped.
+    Equal to the BasicTokenizer of Google's tokenization.py on any bytes. Bytes that are not UTF-8 are skipped.
     `strip_accents` and `split_chinese` are as for `WordPieceTokenizer`.
     """
 
-    def __init__(self, lower_case=True, strip_accents=None, split_chinese=True):
+    def __init__(self, lower_case: bool = True, strip_accents: bool | None = None, split_chinese: bool = True) -> None:
         super().__init__()
         self.lower_case = lower_case
         self._changes_characters = lower_case or bool(strip_accents)
@@ -50,8 +50,8 @@ class BasicTokenizer(tf.Module):
         self._expansions = tf.constant(data.expansions)
         self._expansion_splits = tf.constant(data.expansion_splits)
 
-    def __call__(self, texts):
-        """`Words` of texts `[batch]`."""
+    def __call__(self, texts: tf.Tensor) -> Words:
+        """The words of texts, string `[batch]`."""
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         code_points = decoded.values
         entries = self._look_up(code_points)
@@ -62,19 +62,19 @@ class BasicTokenizer(tf.Module):
         characters = _drop(characters, table.BOUNDARY_MARK)
         return _split(characters, decoded.row_splits)
 
-    def normalize(self, texts):
-        """Texts `[batch]` with one space between words: what a vocabulary should be learned from."""
+    def normalize(self, texts: tf.Tensor) -> tf.Tensor:
+        """Texts `[batch]` with one space between words, the input for learning a vocabulary."""
         words = self(texts)
         rows = tf.RaggedTensor.from_row_splits(words.words, words.row_splits, validate=False)
         return tf.strings.reduce_join(rows, axis=-1, separator=" ")
 
-    def _look_up(self, code_points):
+    def _look_up(self, code_points: tf.Tensor) -> tf.Tensor:
         start = tf.gather(self._page_starts, tf.bitwise.right_shift(code_points, 8))
         distance = tf.gather(self._pages, start + (code_points & (table.PAGE_SIZE - 1)))
         return distance + tf.bitwise.left_shift(code_points, table.CHARACTER_SHIFT)
 
-    def _lower_rare(self, characters):
-        """What the look-up alone cannot do: final sigma, one character to several, the order of marks."""
+    def _lower_rare(self, characters: _Characters) -> _Characters:
+        """What the look-up cannot do: final sigma, one character to several, the order of combining marks."""
         characters = _drop(characters, table.DELETED)
         is_sigma = _kind(characters.entries) == table.SIGMA
         entries = tf.cond(
@@ -84,8 +84,8 @@ class BasicTokenizer(tf.Module):
         needs_order = tf.reduce_any(_order(characters.entries) > 0)
         return tf.cond(needs_order, lambda: _put_marks_in_order(characters), lambda: characters)
 
-    def _expand(self, characters):
-        """Puts its expansion in the place of each character of kind EXPANDS."""
+    def _expand(self, characters: _Characters) -> _Characters:
+        """Replaces each character of kind EXPANDS by its expansion."""
         entries, sources, splits = characters
         expands = _kind(entries) == table.EXPANDS
         expansion = tf.where(expands, _character(entries), 0)
@@ -100,15 +100,15 @@ class BasicTokenizer(tf.Module):
         return _Characters(entries, tf.gather(sources, origin), tf.cast(tf.gather(ends, splits), tf.int64))
 
 
-def row_ids(splits, size):
-    """The row of each of `size` elements that row splits part: int32 `[size]`."""
+def row_ids(splits: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
+    """The row of each of `size` elements, by the row splits `[rows + 1]`: int32 `[size]`."""
     return row_offsets(tf.ones_like(splits[1:], tf.int32), splits, size)
 
 
-def row_offsets(lengths, splits, size):
-    """The lengths `[rows]` of all rows before its own, for each of `size` elements that row splits part: int32.
+def row_offsets(lengths: tf.Tensor, splits: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
+    """For each of `size` elements, the sum of `lengths` `[rows]` over the rows before its own: int32 `[size]`.
 
-    `RaggedTensor.value_rowids` and `tf.repeat` build a mask of all rows by the longest, which one long text blows up.
+    `RaggedTensor.value_rowids` and `tf.repeat` build a mask [rows, longest row], which one long text blows up.
     """
     ends = tf.cast(splits[1:, tf.newaxis], tf.int32)
     return tf.cumsum(tf.scatter_nd(ends, lengths, [size + 1])[:-1])
@@ -130,8 +130,8 @@ def _character(entries):
     return tf.bitwise.right_shift(entries, table.CHARACTER_SHIFT) & table.CHARACTER_MASK
 
 
-def _drop(characters, highest_kind):
-    """Without the characters of kinds up to `highest_kind`; most batches have none and stay as they are."""
+def _drop(characters: _Characters, highest_kind: int) -> _Characters:
+    """Removes characters of kinds up to `highest_kind`; most batches have none and stay unchanged."""
     keep = _kind(characters.entries) > highest_kind
 
     def keep_others():
@@ -142,10 +142,10 @@ def _drop(characters, highest_kind):
     return tf.cond(tf.reduce_all(keep), lambda: characters, keep_others)
 
 
-def _lower_sigma(characters, is_sigma):
+def _lower_sigma(characters: _Characters, is_sigma: tf.Tensor) -> tf.Tensor:
     """Entries with σ, or ς at the end of a word: after a cased letter and not before one (Unicode, table 3-17).
 
-    Characters that are case-ignorable are looked through; a space or the end of the text is not cased.
+    Case-ignorable characters are skipped; a space or the end of the text is not cased.
     """
     places = tf.where(_casing(characters.entries) != table.CASE_IGNORABLE)[:, 0]
     cased = tf.gather(_casing(characters.entries), places) == table.CASED
@@ -161,7 +161,7 @@ def _lower_sigma(characters, is_sigma):
     )
 
 
-def _put_marks_in_order(characters):
+def _put_marks_in_order(characters: _Characters) -> _Characters:
     """Sorts each run of combining marks by combining class, as NFD does (Unicode, definition D108)."""
     entries, sources, splits = characters
     order = _order(entries)
@@ -171,12 +171,12 @@ def _put_marks_in_order(characters):
     return _Characters(tf.gather(entries, permutation), tf.gather(sources, permutation), splits)
 
 
-def _split(characters, source_splits):
-    """`Words`: runs of letters, and every punctuation mark and ideograph alone."""
+def _split(characters: _Characters, source_splits: tf.Tensor) -> Words:
+    """Splits into runs of letters, single punctuation marks and single ideographs."""
     entries, sources, splits = characters
     kind = _kind(entries)
     is_letter = kind == table.LETTER
-    # One element more than there are characters, because a row split may stand behind the last.
+    # One element more than there are characters, because a row split may point past the last one.
     joins_previous = tf.concat([[False], is_letter[1:] & is_letter[:-1], [False]], axis=0)
     joins_previous = tf.tensor_scatter_nd_update(joins_previous, splits[:, tf.newaxis], tf.zeros_like(splits, tf.bool))
     in_word = kind > table.SPACE

@@ -1,11 +1,11 @@
 """What BERT's basic tokenization does to every Unicode code point, as one table.
 
-Google's BasicTokenizer (tokenization.py) treats characters one by one, but for the final sigma and the order
-of combining marks. So a table that holds, for every code point, the character that comes out and a few
-properties replaces the whole of it, and the graph needs one look-up where Python needs `unicodedata`.
+Google's BasicTokenizer (tokenization.py) handles each character on its own, except for the final sigma and the order of
+combining marks. So a table of the output character and a few properties for every code point replaces it, and the graph
+needs one look-up where Python needs `unicodedata`.
 
-The table is built from Python's `unicodedata` and shipped as data, so that ids do not change with the Python that
-happens to run. `python -m keras_bert.text.character_table` writes it anew.
+The table is built from Python's `unicodedata` and shipped as data, so that ids do not depend on the version of Python.
+`python -m keras_bert.text.character_table` rebuilds it.
 """
 
 import dataclasses
@@ -13,28 +13,30 @@ import io
 import os
 import unicodedata
 import zipfile
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 CODE_POINTS = 0x110000
 PAGE_SIZE = 256
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "character_table.npz")
 
-# Kinds of characters. The order counts: up to BOUNDARY_MARK they are deleted, up to SPACE they stand in no word,
-# from PUNCTUATION on each is a word of its own, and from SIGMA on they need more than the look-up.
+# Kinds of characters. The order matters: up to BOUNDARY_MARK they are deleted, up to SPACE they belong to no word,
+# from PUNCTUATION each is a word of its own, and from SIGMA the look-up alone is not enough.
 DELETED = 0  # control characters, NUL, U+FFFD, stripped accents
 BOUNDARY_MARK = 1  # a stripped mark of combining class 0: deleted, but combining marks do not move across it
 SPACE = 2
-LETTER = 3  # whatever makes up words, digits and symbols included
+LETTER = 3  # anything that words consist of, including digits and symbols
 PUNCTUATION = 4
 IDEOGRAPH = 5
-SIGMA = 6  # capital sigma, whose lower case depends on its neighbours
-EXPANDS = 7  # its character field is an index of `expansions`
+SIGMA = 6  # capital sigma, whose lower case depends on its neighbors
+EXPANDS = 7  # its character field is an index into `expansions`
 
-# (lower_case, strip_accents): BERT's own two, and what Hugging Face's tokenizer can be set to beside them.
+# (lower_case, strip_accents): BERT's own two, and the other two that Hugging Face's tokenizer supports.
 SETTINGS = ((False, False), (True, True), (True, False), (False, True))
 
-# What the rule of the final sigma sees in a character.
+# Properties of a character for the final-sigma rule.
 UNCASED, CASED, CASE_IGNORABLE = 0, 1, 2
 
 # One int32 holds, from its lowest bit: kind (3 bits), order (6), casing (2), character (21).
@@ -57,57 +59,62 @@ IDEOGRAPH_RANGES = (
 
 @dataclasses.dataclass
 class CharacterTable:
-    """The packed properties of every code point; pages that are equal are kept once.
+    """The packed properties of every code point; equal pages are stored once.
 
     The entry of a code point is `pages[page_starts[code_point >> 8] + (code_point & 255)] + (code_point << 11)`,
-    in wrapping int32: pages hold the *distance* to the character that comes out, which makes most of them equal.
+    in wrapping int32: pages hold the *distance* to the output character, which makes most of them equal.
 
     Attributes:
         page_starts: int32 `[4352]`.
         pages: int32 `[pages * 256]`.
-        expansions: int32, the packed characters of every code point that becomes several, one after the other.
+        expansions: int32, the packed characters of every code point that becomes several, concatenated.
         expansion_splits: int32; expansion `i` is `expansions[expansion_splits[i] : expansion_splits[i + 1]]`.
     """
 
-    page_starts: np.ndarray
-    pages: np.ndarray
-    expansions: np.ndarray
-    expansion_splits: np.ndarray
+    page_starts: npt.NDArray[np.int32]
+    pages: npt.NDArray[np.int32]
+    expansions: npt.NDArray[np.int32]
+    expansion_splits: npt.NDArray[np.int32]
 
 
-def pack(character, kind, order=0, casing=UNCASED):
+def pack(character: int, kind: int, order: int = 0, casing: int = UNCASED) -> int:
+    """A table entry; `character` is a code point or, for EXPANDS, an index."""
     return character << CHARACTER_SHIFT | casing << CASING_SHIFT | order << ORDER_SHIFT | kind
 
 
-def load_character_table(lower_case, strip_accents=None, split_chinese=True):
-    """The `CharacterTable` for these settings, which are `WordPieceTokenizer`'s."""
+def load_character_table(
+    lower_case: bool, strip_accents: bool | None = None, split_chinese: bool = True
+) -> CharacterTable:
+    """The table for these settings of a `WordPieceTokenizer`."""
     prefix = _prefix(lower_case, strip_accents)
     with np.load(FILE, allow_pickle=False) as arrays:
         table = CharacterTable(*(arrays[prefix + field.name] for field in dataclasses.fields(CharacterTable)))
     if split_chinese:
         return table
-    # A distance has the entry's own lowest bits, so both arrays are changed alike.
+    # A distance has the lowest bits of its entry, so both arrays are changed in the same way.
     return dataclasses.replace(table, pages=_as_letters(table.pages), expansions=_as_letters(table.expansions))
 
 
-def _as_letters(packed):
-    """Ideographs as what makes up words."""
+def _as_letters(packed: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Turns ideographs into letters."""
     return np.where(packed & KIND_MASK == IDEOGRAPH, packed - (IDEOGRAPH - LETTER), packed)
 
 
-def recorded_unicode_version():
+def recorded_unicode_version() -> str:
+    """The version of Unicode that the shipped table was built from."""
     with np.load(FILE, allow_pickle=False) as arrays:
         return str(arrays["unicode_version"])
 
 
-def build_character_table(lower_case, strip_accents=None):
-    """The table by this Python's `unicodedata` (some 3 seconds)."""
+def build_character_table(lower_case: bool, strip_accents: bool | None = None) -> CharacterTable:
+    """Builds the table from this Python's `unicodedata` (about 3 seconds)."""
     strips = _strips(lower_case, strip_accents)
     orders = sorted({unicodedata.combining(chr(code_point)) for code_point in range(CODE_POINTS)})
     order_of = {combining_class: order for order, combining_class in enumerate(orders)}
     assert len(order_of) <= ORDER_MASK + 1
     entries = np.zeros(CODE_POINTS, np.int64)
-    expansions, expansion_splits = [], [0]
+    expansions: list[int] = []
+    expansion_splits = [0]
     for code_point in range(CODE_POINTS):
         character = chr(code_point)
         casing = _casing(character) if lower_case else UNCASED
@@ -120,7 +127,7 @@ def build_character_table(lower_case, strip_accents=None):
             entry = pack(ord(outputs[0][0]), outputs[0][1], casing=casing)
         else:
             entry = pack(len(expansion_splits) - 1, EXPANDS, casing=casing)
-            # Marks are put in order where accents are taken off, and only there.
+            # Marks are reordered only if accents are stripped.
             classes = [unicodedata.combining(output) if strips else 0 for output, _ in outputs]
             expansions += [pack(ord(output), kind, order_of[c]) for (output, kind), c in zip(outputs, classes)]
             expansion_splits.append(len(expansions))
@@ -131,8 +138,8 @@ def build_character_table(lower_case, strip_accents=None):
     return CharacterTable(page_starts, pages.reshape(-1), _int32(expansions), np.asarray(expansion_splits, np.int32))
 
 
-def save_character_tables(path):
-    """Writes the tables of all settings; the same arrays give the same bytes."""
+def save_character_tables(path: str) -> None:
+    """Writes the tables for all `SETTINGS`; equal arrays give equal bytes."""
     arrays = {"unicode_version": np.array(unicodedata.unidata_version)}
     for lower_case, strip_accents in SETTINGS:
         for name, array in vars(build_character_table(lower_case, strip_accents)).items():
@@ -141,26 +148,26 @@ def save_character_tables(path):
         for name, array in arrays.items():
             content = io.BytesIO()
             np.lib.format.write_array(content, array, allow_pickle=False)
-            # A fixed date, where np.savez would write the present one.
+            # With a fixed date; np.savez would write the current one.
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content.getvalue(), zipfile.ZIP_DEFLATED)
 
 
-def _strips(lower_case, strip_accents):
+def _strips(lower_case: bool, strip_accents: bool | None) -> bool:
     return lower_case if strip_accents is None else strip_accents
 
 
-def _prefix(lower_case, strip_accents):
+def _prefix(lower_case: bool, strip_accents: bool | None) -> str:
     prefix = "uncased_" if lower_case else "cased_"
     other = _strips(lower_case, strip_accents) != lower_case
     return ("accented_" if lower_case else "stripped_") + prefix if other else prefix
 
 
-def _int32(values):
+def _int32(values: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     return np.asarray(values, np.int64).astype(np.uint32).view(np.int32)
 
 
-def _outputs(character, lower_case, strips):
-    """The characters that `character` becomes, each with its kind, before combining marks are put in order."""
+def _outputs(character: str, lower_case: bool, strips: bool) -> list[tuple[str, int]]:
+    """The characters that `character` becomes, each with its kind, before combining marks are sorted."""
     if _is_deleted(character):
         return []
     if _is_space(character):
@@ -177,33 +184,33 @@ def _outputs(character, lower_case, strips):
     return outputs
 
 
-def _kind(character, output):
-    """Ideographs are set apart before lower-casing and accents, punctuation after."""
+def _kind(character: str, output: str) -> int:
+    """The original splits off ideographs before lower-casing and stripping accents, punctuation after."""
     if any(first <= ord(character) <= last for first, last in IDEOGRAPH_RANGES):
         return IDEOGRAPH
     return PUNCTUATION if _is_punctuation(output) else LETTER
 
 
-def _is_deleted(character):
+def _is_deleted(character: str) -> bool:
     if character in "\t\n\r":
         return False
     return character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cf", "Cs")
 
 
-def _is_space(character):
-    # isspace() adds the line and paragraph separators, at which Python's split() parts words.
+def _is_space(character: str) -> bool:
+    # isspace() adds the line and paragraph separators, at which Python's split() splits too.
     return unicodedata.category(character) == "Zs" or character.isspace()
 
 
-def _is_punctuation(character):
-    # All ASCII that is neither letter nor digit, also where Unicode calls it a symbol ($, +, ^, `).
+def _is_punctuation(character: str) -> bool:
+    # All ASCII except letters and digits, even what Unicode classifies as a symbol ($, +, ^, `).
     if character.isascii():
         return not character.isalnum()
     return unicodedata.category(character).startswith("P")
 
 
-def _casing(character):
-    """Found by asking Python, which is the oracle: `str.lower` writes ς after a cased letter only."""
+def _casing(character: str) -> int:
+    """Determined by Python itself, the oracle: `str.lower` writes ς only after a cased letter."""
     if (character + "Σ").lower().endswith("ς"):
         return CASED
     return CASE_IGNORABLE if ("a" + character + "Σ").lower().endswith("ς") else UNCASED

@@ -1,34 +1,34 @@
-"""Sentence splitting by rule, for English and Chinese."""
+"""Rule-based sentence splitting for English and Chinese."""
 
 import re
 
-# A terminator with the quotes and brackets that close after it, or a blank line. Group 1 ends a sentence anywhere,
-# group 2 where white space follows; group 3 begins the word after that. Every alternative matches as soon as its
-# first character does, so the scan stays linear on any text.
+# A terminator with the closing quotes and brackets after it, or a blank line. Group 1 ends a sentence anywhere, group 2
+# before whitespace; group 3 is the first character of the next word. Every alternative matches once its first character
+# does, so the scan is linear on any text.
 _CANDIDATE = re.compile(
     r"""([。！？｡][。！？｡!?…]*["'”’」』）】》〉)\]]*)"""
     r"""|([.!?…]+["'”’»)\]}]*)(?:(?=\s[\s"'“‘«(\[{¿¡—–-]*(\w?))|)"""
     r"""|\n[ \t\r]*\n"""
 )
 _WORD = re.compile(r"\w*")
-_GOING_ON = ("，", "、", "；", "：", ",", ";")
+_CONTINUING = ("，", "、", "；", "：", ",", ";")
 _HAS_WORD = re.compile(r"\w")
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _LONGEST_ABBREVIATION = 16
-# What an abbreviation begins after, without a space: an opening mark, or Chinese text.
+# What may precede an abbreviation: a space, an opening mark, or Chinese text.
 _BEFORE_WORD = re.compile(r"""[\s"'“‘«(\[{—–\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef-]+""")
 
-# A name or an example follows these.
+# Followed by a name or an example.
 _NEVER_LAST = frozenset(
     """mr mrs ms messrs mme mlle dr prof gen col maj capt cpt lt sgt cpl adm cmdr rev hon gov sen rep supt mt ft
     vs v cf viz e.g i.e ph""".split()
 )
-# A number may follow these.
+# May be followed by a number.
 _BEFORE_NUMBER = frozenset(
     """no nos vol vols p pp fig figs eq eqs sec ch art ref refs approx ca c b d r op pt ver
     jan feb mar apr jun jul aug sept sep oct nov dec""".split()
 )
-# These, and letters with inner stops (U.S.), end a sentence only before a word that begins sentences and is no name.
+# These, and letters with periods (U.S.), end a sentence only before a word that starts sentences and is not a name.
 _SELDOM_LAST = frozenset("st etc inc ltd co corp bros jr sr al dept univ assn esq ave blvd rd ed eds est".split())
 _STARTERS = frozenset(
     """A An The This That These Those There Then Thus He She It They We You I His Her Its Their Our My Your In On At By
@@ -40,27 +40,25 @@ _ACRONYM = re.compile(r"(?:[^\W\d]{1,2}\.)+[^\W\d]{1,2}\Z")
 _ABBREVIATIONS = _NEVER_LAST | _BEFORE_NUMBER | _SELDOM_LAST
 
 
-def split_sentences(text):
-    """Splits text into sentences, each stripped of the white space around it; no other character is lost.
+def split_sentences(text: str) -> list[str]:
+    """Splits text into sentences, stripped of surrounding whitespace; no other character is lost.
 
-    A single line end is white space; a blank line ends a paragraph and so a sentence. `。！？` end one
-    anywhere, `.!?…` where white space follows (or, for `!?`, an ideograph) and the next word is not in
-    lower case; closing quotes and brackets go with the sentence they close. Abbreviations, initials,
-    list numbers and decimals do not end one.
+    A single line break is whitespace; a blank line ends a paragraph and so a sentence. `。！？` end one anywhere,
+    `.!?…` before whitespace (`!?` also before an ideograph) unless the next word is in lower case; closing quotes and
+    brackets belong to the sentence they close. Abbreviations, initials, list numbers and decimals do not end one.
 
     Args:
-        text: a string, paragraphs and all.
+        text: a text of any number of paragraphs.
 
-    Returns:
-        list of non-empty strings, in order. Each holds a letter or digit, unless the text has none at all:
-        a dash or the third stop of ". . ." belongs to the sentence before it.
+    Returns: non-empty strings, in order. Each has a letter or digit, unless the text has none at all: a dash or the
+        third period of ". . ." belongs to the sentence before it.
     """
-    spans = []
+    spans: list[tuple[int, int]] = []
     start = 0
     for match in _CANDIDATE.finditer(text):
         end = match.end()
         if match[1]:
-            if text.startswith(_GOING_ON, end):  # A title in the sentence: 《好吗？》，
+            if text.startswith(_CONTINUING, end):  # A title inside a sentence: 《好吗？》，
                 continue
         elif match.lastindex is not None and not _ends_sentence(match, text, start, end):
             continue
@@ -71,7 +69,7 @@ def split_sentences(text):
     return [sentence for sentence in sentences if sentence]
 
 
-def _add_span(spans, text, start, end):
+def _add_span(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
     if spans and not _HAS_WORD.search(text, start, end):
         spans[-1] = (spans[-1][0], end)
     elif len(spans) == 1 and not _HAS_WORD.search(text, *spans[0]):
@@ -80,11 +78,11 @@ def _add_span(spans, text, start, end):
         spans.append((start, end))
 
 
-def _ends_sentence(match, text, start, end):
+def _ends_sentence(match: re.Match[str], text: str, start: int, end: int) -> bool:
     """Whether a match of `.!?…` ends the sentence that began at `start`."""
     stop = match.start()
     next_character = match[3]
-    if next_character is None:  # No white space follows.
+    if next_character is None:  # No whitespace follows.
         return end == len(text) or (text[stop] in "!?" and _IDEOGRAPH.match(text, end) is not None)
     if next_character.islower():
         return False
@@ -97,11 +95,12 @@ def _ends_sentence(match, text, start, end):
         return text[start:stop].strip() != word  # Not the "1." of a list.
     if len(word) > 1 and "." not in word and word.lower() not in _ABBREVIATIONS:
         return True
-    return _abbreviation_ends_sentence(word, _WORD.match(text, match.start(3)).group())
+    next_word = _WORD.match(text, match.start(3))
+    return _abbreviation_ends_sentence(word, next_word.group() if next_word else "")
 
 
-def _abbreviation_ends_sentence(word, next_word):
-    """Whether the stop after the abbreviation or initial `word`, before `next_word`, ends a sentence."""
+def _abbreviation_ends_sentence(word: str, next_word: str) -> bool:
+    """Whether the period after the abbreviation or initial `word`, before `next_word`, ends a sentence."""
     abbreviation = word.lower()
     if abbreviation in _NEVER_LAST:
         return False

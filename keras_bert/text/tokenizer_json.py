@@ -1,16 +1,17 @@
-"""The pieces in Hugging Face's tokenizer.json, the one file of the tokenizer in many newer folders."""
+"""The pieces in Hugging Face's tokenizer.json, the only tokenizer file in many newer folders."""
 
 from keras_bert import settings
 from keras_bert.errors import UserError
+from keras_bert.files import StrPath
 
 CONTINUATION = "##"
 
 
-def read_pieces(path):
-    """The pieces in the order of their ids, tokens that were added later among them.
+def read_pieces(path: StrPath) -> list[str]:
+    """The pieces in the order of their ids, including tokens that were added later.
 
     Raises:
-        UserError: the file is not JSON, its model is not WordPiece with "##", or ids are missing or stand twice.
+        UserError: the file is not JSON, its model is not WordPiece with "##", or ids are missing or duplicated.
     """
     content = settings.read_json(path)
     model = content.get("model") or {}
@@ -25,7 +26,7 @@ def read_pieces(path):
     try:
         added = {item["content"]: item["id"] for item in content.get("added_tokens") or []}
     except (KeyError, TypeError):
-        raise UserError(f"{path}: needs added_tokens with a content and an id each. Received: others.") from None
+        raise UserError(f"{path}: needs a content and an id for each of added_tokens. Received: others.") from None
     odd = next((number for number in (*pieces.values(), *added.values()) if type(number) is not int), None)
     if odd is not None:
         raise UserError(f"{path}: needs whole numbers as ids. Received: {odd!r}.")

@@ -1,30 +1,33 @@
-"""BERT's vocabulary: a piece of a word for every id, one a line."""
+"""BERT's vocabulary: one WordPiece for every id, one per line."""
 
 import codecs
 import hashlib
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_bert.errors import UserError
-from keras_bert.files import atomic_write, open_file
+from keras_bert.files import StrPath, atomic_write, open_file
 from keras_bert.text.tokenizer_json import CONTINUATION, read_pieces
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-MAX_PIECE_BYTES = 256  # what tensorflow_text's WordPiece takes
+MAX_PIECE_BYTES = 256  # the limit of tensorflow_text's WordPiece
 
 
 _UNUSED = re.compile(r"\[unused\d+\]")
 
 
-def unused_token(number):
-    """The name of a slot, as in Google's files: a piece that no text gives."""
+def unused_token(number: int) -> str:
+    """The name of a free slot, as in Google's files. No text is tokenized to it."""
     return f"[unused{number}]"
 
 
-def is_unused(token):
+def is_unused(token: str) -> bool:
+    """Whether a token is a free slot, `[unusedN]`."""
     return _UNUSED.fullmatch(token) is not None
 
 
@@ -32,18 +35,28 @@ class Vocabulary:
     """The pieces in the order of their ids.
 
     Attributes:
-        tokens: list of str; the id of a piece is its place.
-        ids: dict from piece to id.
+        tokens: the pieces; the id of a piece is its index.
+        ids: the id of each piece.
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
-        is_continuation: bool array `[vocab_size]`, true for a piece that goes on inside a word (`##ing`).
-        fingerprint: sha256 (hex) of the file that `to_file` writes.
+        is_continuation: `[vocab_size]`, true for a piece that continues a word (`##ing`).
+        fingerprint: SHA-256 (hex) of the file that `to_file` writes.
     """
 
-    def __init__(self, tokens, source="vocabulary"):
-        """`source` names the tokens' origin in messages.
+    tokens: list[str]
+    ids: dict[str, int]
+    pad_id: int
+    unk_id: int
+    cls_id: int
+    sep_id: int
+    mask_id: int
+    is_continuation: npt.NDArray[np.bool_]
+    fingerprint: str
+
+    def __init__(self, tokens: Iterable[str], source: StrPath = "vocabulary") -> None:
+        """`source` names the origin of the tokens in messages.
 
         Raises:
-            UserError: an empty row, a piece that stands twice or cannot be used, or a special token that is missing.
+            UserError: a row is empty, a piece is duplicated or unusable, or a special token is missing.
         """
         self.tokens = list(tokens)
         _check(self.tokens, source)
@@ -53,10 +66,10 @@ class Vocabulary:
         self.fingerprint = hashlib.sha256(self._file_bytes()).hexdigest()
 
     @classmethod
-    def from_file(cls, path):
-        """Reads a `vocab.txt`, or a `tokenizer.json`.
+    def from_file(cls, path: StrPath) -> "Vocabulary":
+        """Reads a `vocab.txt` or a `tokenizer.json`.
 
-        Only "\\n" ends a line of the former: U+2028 and the like are pieces in BERT's own files.
+        Only "\\n" ends a line of vocab.txt: U+2028 and the like are pieces in BERT's own files.
 
         Raises:
             UserError: the file cannot be read, is not UTF-8, or holds no vocabulary.
@@ -79,18 +92,19 @@ class Vocabulary:
                 raise UserError(f"{path}: needs UTF-8. Received: {row!r} in line {number}. Convert the file.") from None
         return cls(tokens, source=path)
 
-    def to_file(self, path):
+    def to_file(self, path: StrPath) -> None:
+        """Writes a `vocab.txt`."""
         with atomic_write(path, "wb") as stream:
             stream.write(self._file_bytes())
 
-    def _file_bytes(self):
+    def _file_bytes(self) -> bytes:
         return "".join(f"{token}\n" for token in self.tokens).encode("utf-8")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.tokens)
 
 
-def _check(tokens, source):
+def _check(tokens: list[str], source: StrPath) -> None:
     if "" in tokens:
         empty = tokens.index("") + 1
         raise UserError(f"{source}: needs a piece in every line. Received: line {empty} empty. Remove it.")
@@ -108,5 +122,5 @@ def _check(tokens, source):
     if missing:
         raise UserError(
             f"{source}: needs {' '.join(SPECIAL_TOKENS)}. Received: {len(tokens)} pieces without {' '.join(missing)}. "
-            "Give a BERT vocabulary, one piece a line."
+            "Give a BERT vocabulary, one piece per line."
         )

@@ -1,6 +1,9 @@
-"""Giving a vocabulary the words of a new domain, all other ids unchanged."""
+"""Adds the words of a new domain to a vocabulary without changing other ids."""
+
+from collections.abc import Iterable
 
 from keras_bert.errors import UserError
+from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.tokenizer_json import CONTINUATION
 from keras_bert.text.vocabulary import MAX_PIECE_BYTES, Vocabulary, is_unused
 from keras_bert.text.word_counts import count_words
@@ -8,29 +11,30 @@ from keras_bert.text.word_counts import count_words
 SMALLEST_COUNT = 2  # As in learning: a word that occurs once says nothing about the domain.
 
 
-def extend_vocabulary(vocabulary, texts, lower_case=True, source="vocabulary"):
+def extend_vocabulary(
+    vocabulary: Vocabulary, texts: Iterable[str], lower_case: bool = True, source: str = "vocabulary"
+) -> tuple[Vocabulary, list[tuple[str, int]]]:
     """Puts the most frequent new words of `texts` into the `[unusedN]` slots, in the order of their rows.
 
-    A new word is one that has no piece of its own: the vocabulary splits it or knows it as [UNK] alone. So a BERT
-    goes on training in another domain with its own weights, and a slot's row of the embedding becomes the new word's
+    A word is new if it has no piece of its own: the vocabulary splits it, or maps it to [UNK]. A BERT can then continue
+    training in another domain with its own weights; the embedding row of a slot becomes that of the new word
     (google-research/bert, "Pre-training tips").
 
     Args:
-        vocabulary: a `Vocabulary`.
-        texts: iterable of str, read once and streamed; memory grows with the number of different words.
-        lower_case: as for the tokenizer that the vocabulary belongs to.
+        vocabulary: the vocabulary to extend.
+        texts: streamed once; memory grows with the number of different words.
+        lower_case: as for the tokenizer of the vocabulary.
         source: names the vocabulary in messages.
 
-    Returns:
-        (the new `Vocabulary`, `[(word, count)]` in the order of the rows). Words may be fewer than slots.
+    Returns: (the new vocabulary, `[(word, count)]` in the order of the rows), with at most as many words as slots.
 
     Raises:
-        UserError: the vocabulary has no slot, or the texts no word that is new and occurs twice.
+        UserError: the vocabulary has no slots, or the texts have no new word that occurs twice.
     """
     slots = [row for row, token in enumerate(vocabulary.tokens) if is_unused(token)]
     if not slots:
         raise UserError(
-            f"{source}: needs [unusedN] rows to put words in. Received: {len(vocabulary)} pieces, none of them unused. "
+            f"{source}: needs [unusedN] rows for the new words. Received: {len(vocabulary)} pieces, none unused. "
             "Give Google's own vocab.txt, or learn one with --unused N."
         )
     counts = count_words(texts, lower_case)
@@ -51,15 +55,15 @@ def extend_vocabulary(vocabulary, texts, lower_case=True, source="vocabulary"):
     return Vocabulary(tokens, source), added
 
 
-def cut_before(vocabulary, tokenizer):
-    """How an older vocabulary cuts the words that a new one has in other rows, or for the first time.
+def cut_before(vocabulary: Vocabulary, tokenizer: WordPieceTokenizer) -> dict[int, list[int]]:
+    """How an older vocabulary splits the tokens that a new one has in other rows, or for the first time.
 
     Args:
-        vocabulary: the new `Vocabulary`.
-        tokenizer: the `WordPieceTokenizer` of the older one.
+        vocabulary: the new vocabulary.
+        tokenizer: the tokenizer of the older one.
 
-    Returns: `{row of the new: list of rows of the older}`, without rows that hold what they held, and without pieces
-        that the older knows nothing of.
+    Returns: `{row in the new vocabulary: rows in the older one}`, without unchanged rows and without tokens that the
+        older vocabulary cannot represent.
     """
     old = tokenizer.vocabulary
     rows = [row for row, token in enumerate(vocabulary.tokens) if row >= len(old) or token != old.tokens[row]]

@@ -1,37 +1,50 @@
-"""Which tokens continue a word: Chinese words by jieba, all others by their pieces.
+"""Marks the tokens that continue a word: Chinese words by jieba, all others by their pieces.
 
-Whole-word masking of Chinese masks what a segmenter holds for a word, although every character is a token of its own.
+Whole-word masking of Chinese masks the words of a segmenter, although every character is a token of its own.
 """
 
 import logging
 import tempfile
 import warnings
+from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_bert import extras
 from keras_bert.text.character_table import IDEOGRAPH_RANGES
+from keras_bert.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import jieba
 
 JIEBA = "jieba"
 
 
-def require_jieba():
-    """Raises `UserError` where the package is not installed."""
+def require_jieba() -> None:
+    """Raises `UserError` if jieba is not installed."""
     extras.require(JIEBA, "Marking Chinese words")
 
 
-def continuation_marks(texts, tokens, lengths, starts, vocabulary):
-    """uint8 `[tokens]`: 1 where a token continues the word that the token before it began.
+def continuation_marks(
+    texts: Sequence[str],
+    tokens: npt.NDArray[np.integer],
+    lengths: npt.NDArray[np.integer],
+    starts: npt.NDArray[np.integer],
+    vocabulary: Vocabulary,
+) -> npt.NDArray[np.uint8]:
+    """`[tokens]`: 1 if a token continues the word of the token before it.
 
-    A piece with "##" does, and an ideograph that jieba puts into one word with the ideograph before it.
+    It does if it is a piece with "##", or an ideograph that jieba joins to the ideograph before it.
 
     Args:
-        texts: list of str, the texts of the tokens.
-        tokens: ids of all texts, one after the other: int `[tokens]`.
-        lengths: tokens of each text: int `[texts]`.
-        starts: where each token begins in its text, in code points: int `[tokens]`.
-        vocabulary: the `Vocabulary` of the ids.
+        texts: the texts of the tokens.
+        tokens: the ids of all texts, concatenated: `[tokens]`.
+        lengths: the number of tokens of each text: `[texts]`.
+        starts: the offset of each token in its text, in code points: `[tokens]`.
+        vocabulary: the vocabulary of the ids.
     """
     text_starts = np.cumsum([0, *map(len, texts)])
     characters = np.frombuffer("".join(texts).encode("utf-32-le"), "<u4")
@@ -50,14 +63,14 @@ def continuation_marks(texts, tokens, lengths, starts, vocabulary):
 
 
 @cache
-def _segmenter():
+def _segmenter() -> "jieba.Tokenizer":
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Of its source's escape sequences and of pkg_resources.
+        warnings.simplefilter("ignore")  # About escape sequences in its source, and about pkg_resources.
         import jieba
 
     jieba.setLogLevel(logging.WARNING)
     segmenter = jieba.Tokenizer()
-    # Its cache in the common folder for temporary files may be of another release, or anybody's.
+    # Its cache in the shared temporary folder may come from another release or another user.
     with tempfile.TemporaryDirectory() as folder:
         segmenter.tmp_dir = folder
         segmenter.initialize()
