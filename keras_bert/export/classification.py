@@ -1,24 +1,32 @@
-"""Signatures of a classifier of texts or pairs of texts: classes, several labels, or a number."""
+"""Signatures of a model for single-label or multi-label classification, or regression, of texts or pairs of texts."""
+
+from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_bert.config.classification import MULTI_LABEL, REGRESSION
-from keras_bert.export.reader import token_signature
+from keras_bert.config.classification import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.export.network import Network
+from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature
 
 
-def classification_signatures(classification, reader, network, logits_of=None):
-    """`{name: Signature}`: `serving_default` on strings, `tokens` on the encoder's inputs.
+def classification_signatures(
+    classification: ClassificationConfig,
+    reader: Reader,
+    network: Network,
+    logits_of: Callable[[dict[str, tf.Tensor]], tf.Tensor] | None = None,
+) -> dict[str, Signature]:
+    """`serving_default` on strings, `tokens` on the encoder's inputs.
 
-    Outputs, of every row: `score` [batch] of a regression; else `labels` [batch, labels] string, in the order of
-    `probabilities` and `logits` [batch, labels] float32; where labels exclude each other `label` [batch], the most
-    probable one.
+    Outputs for each row: `score` [batch] float32 for a regression; otherwise `labels` [batch, labels] string, in the
+    order of `probabilities` and `logits` [batch, labels] float32, and for a single-label task `label` [batch] string,
+    the most probable one.
 
     Args:
-        classification: a `ClassificationConfig`.
-        reader: the model's `Reader`.
-        network: the `Network` of a `BertForSequenceClassification`, or of another model with `logits_of`.
-        logits_of: function (the encoder's inputs) -> logits [batch, labels].
+        classification: the labels and the kind of the task.
+        reader: the model's reader.
+        network: the network of a `BertForSequenceClassification`, or of another model with `logits_of`.
+        logits_of: computes the logits [batch, labels] from the encoder's inputs.
     """
     logits_of = logits_of or (lambda inputs: _logits(network, inputs))
     labels = tf.constant([list(classification.labels)])

@@ -1,36 +1,37 @@
-"""Signatures of an encoder alone: the vectors of texts."""
+"""Signatures of an encoder without a head: vectors of texts."""
 
 import tensorflow as tf
 
-from keras_bert.export.reader import token_signature
+from keras_bert.export.network import Network
+from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature
 
 
-def encoder_signatures(reader, network):
-    """`{name: Signature}`: `serving_default` on strings, `tokens` on the encoder's inputs.
+def encoder_signatures(reader: Reader, network: Network) -> dict[str, Signature]:
+    """`serving_default` on strings, `tokens` on the encoder's inputs.
 
     Outputs: `pooled_output` [batch, hidden], `sequence_output` [batch, seq, hidden], and `mean_embedding`
     [batch, hidden], the mean of the sequence output over all tokens; for strings also `input_word_ids` and `input_mask`
-    [batch, seq] int32, the tokens that the sequence output is of.
+    [batch, seq] int32, the tokens of the sequence output.
 
     Args:
-        reader: the model's `Reader`.
-        network: the `Network` of a `BertEncoder`, or of a model with an `encoder`.
+        reader: the model's reader.
+        network: the network of a `BertEncoder`, or of a model with an `encoder`.
     """
 
     def encode(inputs):
         outputs = network.encode(inputs)
         mask = tf.cast(inputs["input_mask"], tf.float32)[..., tf.newaxis]
-        # A row of padding alone, which only `tokens` can be given, has the mean 0.
+        # A row of nothing but padding, which only `tokens` can receive, has the mean 0.
         mean = tf.reduce_sum(outputs["sequence_output"] * mask, axis=1) / tf.maximum(tf.reduce_sum(mask, axis=1), 1.0)
         return {**outputs, "mean_embedding": mean}
 
-    def of_text(texts):
+    def encode_texts(texts):
         inputs = reader.text(texts)
-        read = {name: inputs[name] for name in ("input_word_ids", "input_mask")}
-        return {**encode(inputs), **read}
+        tokens = {name: inputs[name] for name in ("input_word_ids", "input_mask")}
+        return {**encode(inputs), **tokens}
 
     return {
-        "serving_default": Signature(of_text, (tf.TensorSpec([None], tf.string, name="text"),)),
+        "serving_default": Signature(encode_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
         "tokens": token_signature(reader, encode),
     }

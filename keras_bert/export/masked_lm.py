@@ -1,24 +1,27 @@
-"""Signatures of a masked LM: the best pieces at every [MASK]."""
+"""Signatures of a masked LM: the most probable pieces for every [MASK]."""
 
+import keras
 import tensorflow as tf
 
+from keras_bert.export.network import Network
 from keras_bert.export.packing import Rows
-from keras_bert.export.reader import token_signature
+from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature
+from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import MASK
 
 
-def masked_lm_signatures(reader, network, top_k):
-    """`{name: Signature}`: `serving_default` on strings with [MASK] in them, `tokens` on the encoder's inputs.
+def masked_lm_signatures(reader: Reader, network: Network, top_k: int) -> dict[str, Signature]:
+    """`serving_default` on strings with [MASK] in them, `tokens` on the encoder's inputs.
 
     Outputs: `pieces` string and `scores` float32, both [batch, masks, top_k]: for every [MASK], from left to right, the
-    most probable pieces and their probabilities; `masks` [batch] int32, how many a row has. Behind them, up to the most
-    of the batch, stand "" and 0. A [MASK] that was cut off with the end of a text is not among them.
+    most probable pieces and their probabilities, padded with "" and 0; `masks` [batch] int32, the number of [MASK]s in
+    a row. A [MASK] lost to truncation is not counted.
 
     Args:
-        reader: the model's `Reader`.
-        network: the `Network` of a `BertForPreTraining`.
-        top_k: how many pieces.
+        reader: the model's reader.
+        network: the network of a `BertForPreTraining`.
+        top_k: the number of pieces for each [MASK].
     """
     vocabulary = reader.vocabulary
     tokens = tf.constant(vocabulary.tokens)
@@ -38,26 +41,26 @@ def masked_lm_signatures(reader, network, top_k):
             "masks": masks,
         }
 
-    def of_text(texts):
+    def answer_texts(texts):
         return answer(reader.pieces(_masked_rows(texts, reader.tokenizer)))
 
     return {
-        "serving_default": Signature(of_text, (tf.TensorSpec([None], tf.string, name="text"),)),
+        "serving_default": Signature(answer_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
         "tokens": token_signature(reader, answer),
     }
 
 
-def _logits(model, states):
-    """Of the states `[masks, hidden]` at every [MASK] of the batch."""
+def _logits(model: keras.Model, states: tf.Tensor) -> tf.Tensor:
+    """The logits [masks, vocab] of the states [masks, hidden] of all [MASK]s in the batch."""
     return model.mlm_head(states[tf.newaxis], model.encoder.embeddings.word_embeddings)[0]
 
 
-def _masked_rows(texts, tokenizer):
-    """`Rows` of texts, [MASK] included; the tokenizer, like BERT's, would split it."""
+def _masked_rows(texts: tf.Tensor, tokenizer: WordPieceTokenizer) -> Rows:
+    """The pieces of texts, with [MASK] as one piece; the tokenizer, like BERT's, would split it."""
     parts = tf.strings.split(texts, MASK)
     pieces = tokenizer.tokenize(parts.values)
     mask = tf.fill([tf.size(parts.values), 1], tokenizer.vocabulary.mask_id)
-    # One before every part; that before a text's first part is left out by beginning behind it.
+    # A [MASK] before every part; each text starts after the one before its first part.
     pieces = tf.concat([mask, pieces], axis=1)
     splits = tf.cast(tf.gather(pieces.row_splits, parts.row_splits), tf.int32)
     return Rows(pieces.values, splits[:-1] + 1, splits[1:] - splits[:-1] - 1)

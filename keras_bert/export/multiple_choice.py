@@ -2,25 +2,26 @@
 
 import tensorflow as tf
 
-from keras_bert.export.reader import TOKENS, filled, without_invalid
+from keras_bert.export.network import Network
+from keras_bert.export.reader import TOKENS, Reader, filled, without_invalid
 from keras_bert.export.signature import Signature
 
 CHOICES = "choices"
-_OF_CHOICES = tuple(tf.TensorSpec([None, None, None], spec.dtype, name=spec.name) for spec in TOKENS)
+_CHOICE_TOKENS = tuple(tf.TensorSpec([None, None, None], spec.dtype, name=spec.name) for spec in TOKENS)
 
 
-def multiple_choice_signatures(reader, network):
-    """`{name: Signature}`: `serving_default` on strings, `tokens` on the encoder's inputs, [batch, choices, seq] each.
+def multiple_choice_signatures(reader: Reader, network: Network) -> dict[str, Signature]:
+    """`serving_default` on strings, `tokens` on the encoder's inputs, [batch, choices, seq] each.
 
-    Inputs of `serving_default`: `context` [batch]; `question` [batch], with what every choice begins, "" for nothing;
-    `choices` [batch, choices], "" behind a row's last. In `tokens` a choice that is padding alone is not there.
+    Inputs of `serving_default`: `context` [batch]; `question` [batch], the beginning of every choice, or ""; `choices`
+    [batch, choices], padded with "" at the end of a row. In `tokens` a choice of nothing but padding does not count.
 
-    Outputs: `choice` int32 [batch], the place of the best one, 0 where there is none; `probabilities` and `logits`
-    float32 [batch, choices], 0 for a choice that is not there.
+    Outputs: `choice` int32 [batch], the index of the best choice, 0 if there is none; `probabilities` and `logits`
+    float32 [batch, choices], 0 for padding.
 
     Args:
-        reader: the model's `Reader`.
-        network: the `Network` of a `BertForMultipleChoice`.
+        reader: the model's reader.
+        network: the network of a `BertForMultipleChoice`.
     """
 
     def logits_of(inputs):
@@ -29,7 +30,7 @@ def multiple_choice_signatures(reader, network):
 
     def outputs(logits, is_there):
         masked = tf.where(is_there, logits, logits.dtype.min)
-        # One column more, which is never chosen, for a request without any: there is no argmax of nothing.
+        # An extra column, never chosen, for requests without choices: argmax needs at least one.
         at_least_one = tf.pad(masked, [[0, 0], [0, 1]], constant_values=logits.dtype.min)
         return {
             "choice": tf.argmax(at_least_one, axis=1, output_type=tf.int32),
@@ -37,16 +38,16 @@ def multiple_choice_signatures(reader, network):
             "logits": tf.where(is_there, logits, 0.0),
         }
 
-    def of_texts(contexts, questions, choices):
+    def answer_texts(contexts, questions, choices):
         is_there, _ = filled(choices)
         place = tf.where(is_there)
         beginnings = tf.gather(tf.where(tf.equal(questions, ""), "", questions + " "), place[:, 0])
         inputs, _ = reader.rows(tf.gather(contexts, place[:, 0]), beginnings + tf.boolean_mask(choices, is_there))
         return outputs(tf.scatter_nd(place, logits_of(inputs), tf.shape(choices, tf.int64)), is_there)
 
-    def of_tokens(*tokens):
+    def answer_tokens(*tokens):
         shape, seq = tf.shape(tokens[0])[:2], tf.shape(tokens[0])[2]
-        # Not -1 for the rows, which nothing tells where there are no tokens.
+        # Not -1 for the rows, which is ambiguous if there are no tokens.
         inputs, is_valid = reader.tokens(*(tf.reshape(t, [shape[0] * shape[1], seq]) for t in tokens))
         is_there = tf.reduce_any(tf.not_equal(tokens[1], 0), axis=2)
         answers = outputs(tf.reshape(logits_of(inputs), shape), is_there)
@@ -57,4 +58,4 @@ def multiple_choice_signatures(reader, network):
         tf.TensorSpec([None], tf.string, name="question"),
         tf.TensorSpec([None, None], tf.string, name=CHOICES),
     )
-    return {"serving_default": Signature(of_texts, texts), "tokens": Signature(of_tokens, _OF_CHOICES)}
+    return {"serving_default": Signature(answer_texts, texts), "tokens": Signature(answer_tokens, _CHOICE_TOKENS)}

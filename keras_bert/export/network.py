@@ -1,12 +1,16 @@
-"""The network as a graph for serving: its weights, in what precision they are stored, and whether XLA compiles it."""
+"""The network as a graph for serving: the precision of its stored weights, and compilation by XLA."""
 
 import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 import keras
 import tensorflow as tf
 
 from keras_bert.export.packing import doubling_lengths, padded_length
 from keras_bert.export.unpadded import encode
+
+_T = TypeVar("_T")
 
 FLOAT32, BFLOAT16, FLOAT16 = DTYPES = ("float32", "bfloat16", "float16")
 
@@ -16,30 +20,30 @@ class Network:
 
     Args:
         model: a model of `keras_bert.models`.
-        dtype: what the matrices are stored in, one of `DTYPES`; all is computed in float32.
-        jit: whether XLA compiles the encoder for one row, once for each of a few lengths. Several rows go without: XLA
-            cannot leave their padding out, which costs more than it gains.
+        dtype: the type in which matrices are stored, one of `DTYPES`; the computation is in float32.
+        jit: whether XLA compiles the encoder for single rows, once for each of a few lengths. Several rows are not
+            compiled: XLA cannot skip their padding, which costs more than it gains.
     """
 
-    def __init__(self, model, dtype=FLOAT32, jit=False):
+    def __init__(self, model: keras.Model, dtype: str = FLOAT32, jit: bool = False) -> None:
         self._model, self._jit = model, jit
         self._compiled_lengths = doubling_lengths(model.config.max_position_embeddings)
-        self._widened = []
+        self._widened: list[tuple[keras.Variable, WidenedWeight]] = []
         if dtype != FLOAT32:
             matrices = (variable for variable in model.variables if len(variable.shape) > 1)
             self._widened = [(variable, WidenedWeight(variable, dtype)) for variable in matrices]
 
-    def encode(self, inputs):
-        """What `unpadded.encode` gives for the encoder's dict."""
+    def encode(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """The result of `unpadded.encode` for the encoder's inputs."""
         if not self._jit:
             return self._encode(inputs)
         rows = tf.shape(inputs["input_mask"])[0]
         return tf.cond(tf.equal(rows, 1), lambda: self._encode_compiled(inputs), lambda: self._encode(inputs))
 
-    def _encode(self, inputs, keeps_padding=False):
+    def _encode(self, inputs: Mapping[str, tf.Tensor], keeps_padding: bool = False) -> dict[str, tf.Tensor]:
         return self.run(lambda model: encode(getattr(model, "encoder", model), inputs, keeps_padding))
 
-    def _encode_compiled(self, inputs):
+    def _encode_compiled(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         seq = tf.shape(inputs["input_mask"])[1]
         beyond = padded_length(self._compiled_lengths, seq) - seq
         padded = {name: tf.pad(value, [[0, 0], [0, beyond]]) for name, value in inputs.items()}
@@ -49,13 +53,13 @@ class Network:
         outputs = compiled(padded)
         return {**outputs, "sequence_output": outputs["sequence_output"][:, :seq]}
 
-    def run(self, function):
-        """`function(model)`, such as a head on what `encode` gave, with the weights as they are stored."""
+    def run(self, function: Callable[[keras.Model], _T]) -> _T:
+        """`function(model)`, such as a head on the result of `encode`, with the stored weights."""
         with keras.StatelessScope([(variable, weight.read()) for variable, weight in self._widened]):
             return function(self._model)
 
-    def tracked(self, functions):
-        """An object that holds what the concrete functions read, to be saved with them; nothing of training."""
+    def tracked(self, functions: Iterable[tf.types.experimental.ConcreteFunction]) -> tf.Module:
+        """An object with the variables that the concrete functions read, to be saved with them."""
         holder = tf.Module()
         variables = {id(variable): variable for function in functions for variable in function.graph.variables}
         holder.variables_read = list(variables.values())
@@ -65,27 +69,31 @@ class Network:
 
 
 class WidenedWeight(tf.saved_model.experimental.TrackableResource):
-    """A weight that is stored in half precision and made float32 once, when the model is loaded.
+    """A weight stored in half precision and converted to float32 once, when the model is loaded.
 
-    A cast in the graph would cost every request the time to write the whole network. The float32 copy is a resource
-    that is made by an initializer, as a look-up table is, and so is not stored itself.
+    With a cast in the graph, every request would write a copy of the whole network. The float32 copy is a resource made
+    by an initializer, like a look-up table, and so is not stored itself.
+
+    Attributes:
+        stored: the variable in half precision.
     """
 
-    def __init__(self, variable, dtype):
+    def __init__(self, variable: keras.Variable, dtype: str) -> None:
         super().__init__()
         self._name, self._shape = variable.path.replace("/", "."), tuple(variable.shape)
         self.stored = tf.Variable(tf.cast(variable.value, dtype), trainable=False, name=self._name)
-        # A process has one resource of a name, and all models call their weights alike.
+        # Resources of one name are shared in a process, and all models use the same names.
         described = f"{dtype} {self._shape}".encode() + self.stored.numpy().tobytes()
         self._resource_name = f"{self._name}.float32.{hashlib.blake2b(described, digest_size=16).hexdigest()}"
         self._initialize()
 
-    def read(self):
+    def read(self) -> tf.Tensor:
+        """The weight in float32."""
         value = tf.raw_ops.ReadVariableOp(resource=self.resource_handle, dtype=tf.float32)
         return tf.ensure_shape(value, self._shape)
 
-    def _create_resource(self):
+    def _create_resource(self) -> tf.Tensor:
         return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=self._shape, shared_name=self._resource_name)
 
-    def _initialize(self):
+    def _initialize(self) -> None:
         tf.raw_ops.AssignVariableOp(resource=self.resource_handle, value=tf.cast(self.stored, tf.float32))

@@ -1,15 +1,18 @@
-"""Pieces to the encoder's inputs, in the graph: cut as in training, and padded to one of a few lengths."""
+"""Pieces to the encoder's inputs, in the graph: truncated as in training, and padded to one of a few lengths."""
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from keras_bert.text.vocabulary import Vocabulary
+
 
 class Rows(NamedTuple):
-    """Rows of pieces that lie one behind the other: row `i` is `values[starts[i] : starts[i] + lengths[i]]`.
+    """Rows of pieces in one flat tensor: row `i` is `values[starts[i] : starts[i] + lengths[i]]`.
 
-    With `heads` and `gaps` the `gaps[i]` pieces behind the first `heads[i]` are left out and not counted.
+    With `heads` and `gaps`, the `gaps[i]` pieces after the first `heads[i]` are skipped and not counted.
 
     Attributes:
         values: int32 `[pieces]`.
@@ -22,65 +25,65 @@ class Rows(NamedTuple):
     heads: tf.Tensor | None = None
     gaps: tf.Tensor | None = None
 
-    def places(self, inside):
-        """Where in `values` each row's pieces lie whose numbers in the row are `inside` `[batch, seq]`."""
+    def places(self, inside: tf.Tensor) -> tf.Tensor:
+        """The indices in `values` of the pieces at positions `inside` `[batch, seq]` of their rows."""
         places = inside + self.starts[:, tf.newaxis]
-        if self.heads is None:
+        if self.heads is None or self.gaps is None:
             return places
         return places + tf.where(inside >= self.heads[:, tf.newaxis], self.gaps[:, tf.newaxis], 0)
 
-    def taken(self, numbers):
-        """The rows of these numbers, int32 `[rows]`; of `Rows` without gaps."""
+    def taken(self, numbers: tf.Tensor) -> "Rows":
+        """The rows with these indices, int32 `[rows]`; only for `Rows` without gaps."""
         return Rows(self.values, tf.gather(self.starts, numbers), tf.gather(self.lengths, numbers))
 
     @classmethod
-    def of(cls, ragged):
-        """Of `[batch, (pieces)]`, as tokenizers give it."""
+    def of(cls, ragged: tf.RaggedTensor) -> "Rows":
+        """From `[batch, (pieces)]`, the output of a tokenizer."""
         splits = tf.cast(ragged.row_splits, tf.int32)
         return cls(ragged.values, splits[:-1], splits[1:] - splits[:-1])
 
 
-def cut(rows, longest):
-    """Rows without what is behind their first `longest` pieces."""
+def cut(rows: Rows, longest: int | tf.Tensor) -> Rows:
+    """Truncates rows to their first `longest` pieces."""
     return rows._replace(lengths=tf.minimum(rows.lengths, longest))
 
 
-def cut_pairs(firsts, seconds, longest):
-    """Pairs of at most `longest` pieces together, by the rule of `models.encoder_inputs.pair_lengths`."""
+def cut_pairs(firsts: Rows, seconds: Rows, longest: int) -> tuple[Rows, Rows]:
+    """Truncates pairs to `longest` pieces together, by the rule of `models.encoder_inputs.pair_lengths`."""
     kept = tf.minimum(firsts.lengths, tf.maximum(longest - seconds.lengths, longest - longest // 2))
     return firsts._replace(lengths=kept), cut(seconds, longest - kept)
 
 
-def head_and_tail(rows, kept):
-    """As many pieces of each row as `kept` has, a quarter from its beginning and the rest from its end."""
+def head_and_tail(rows: Rows, kept: Rows) -> Rows:
+    """Shortens each row to the length of that in `kept`: a quarter from its beginning, the rest from its end."""
     return rows._replace(lengths=kept.lengths, heads=kept.lengths // 4, gaps=rows.lengths - kept.lengths)
 
 
-def windows(rows, room, stride, last_is_full=True):
-    """Windows over rows that are too long: `(Rows of windows, int32 [windows] the row that each is of)`.
+def windows(rows: Rows, room: tf.Tensor, stride: int, last_is_full: bool = True) -> tuple[Rows, tf.Tensor]:
+    """Splits rows that are too long into windows: `(windows, int32 [windows] the row of each)`.
 
     Args:
-        rows: `Rows` without gaps.
-        room: int32 [batch], the most pieces of each row's windows.
-        stride: int, pieces from the beginning of one to that of the next.
-        last_is_full: whether the last window of a row begins before its turn, so that it is as long as the others.
+        rows: rows without gaps.
+        room: int32 [batch], the maximum length of each row's windows.
+        stride: pieces from the start of one window to the start of the next.
+        last_is_full: whether the last window of a row starts early, so that it is as long as the others.
     """
-    stride = tf.maximum(tf.minimum(stride, room), 1)
+    step = tf.maximum(tf.minimum(stride, room), 1)
     last = tf.maximum(rows.lengths - room, 0)
-    counts = (last + stride - 1) // stride + 1
+    counts = (last + step - 1) // step + 1
     row = tf.repeat(tf.range(tf.size(counts)), counts)
     number = tf.range(tf.size(row)) - tf.gather(tf.cumsum(counts, exclusive=True), row)
-    begins = number * tf.gather(stride, row)
+    begins = number * tf.gather(step, row)
     if last_is_full:
         begins = tf.minimum(begins, tf.gather(last, row))
     lengths = tf.minimum(tf.gather(rows.lengths, row) - begins, tf.gather(room, row))
     return Rows(rows.values, tf.gather(rows.starts, row) + begins, lengths), row
 
 
-def windows_of_pairs(firsts, seconds, longest, stride):
-    """Windows over the second of a pair beside as much of the first as half the room takes; see `windows`.
+def windows_of_pairs(firsts: Rows, seconds: Rows, longest: int, stride: int) -> tuple[Rows, Rows, tf.Tensor]:
+    """Windows over the second text of a pair, each with the first text, truncated to half the room; see `windows`.
 
-    Returns: `(firsts, seconds, int32 [windows] the pair that each is of)`.
+    Returns: `(firsts, seconds, int32 [windows] the pair of each)`.
     """
     is_long = firsts.lengths + seconds.lengths > longest
     beside = tf.minimum(firsts.lengths, tf.maximum(longest // 2, longest - seconds.lengths))
@@ -89,31 +92,33 @@ def windows_of_pairs(firsts, seconds, longest, stride):
     return firsts._replace(lengths=kept).taken(pair), seconds, pair
 
 
-def window_of_most_context(context, window, windows, place, places):
-    """int32 [places]: for each place the window that gives it the most context, of equal ones the first.
+def window_of_most_context(
+    context: tf.Tensor, window: tf.Tensor, windows: tf.Tensor, place: tf.Tensor, places: tf.Tensor
+) -> tf.Tensor:
+    """For each place, the window that gives it the most context, the first of equal ones: int32 [places].
 
     Args:
-        context: int32, of any shape, how much context a window gives a place.
-        window: int32, of that shape or broadcast to it: which window.
-        windows: int32 scalar, how many there are.
-        place: int32, of the shape of `context`: which place; those below 0 do not count.
-        places: int32 scalar, how many there are.
+        context: int32, any shape: how much context a window gives a place.
+        window: int32, broadcastable to that shape: the index of the window.
+        windows: int32 scalar: the number of windows.
+        place: int32, the shape of `context`: the index of the place; negative ones are ignored.
+        places: int32 scalar: the number of places.
     """
     windows = tf.cast(windows, tf.int64)
-    # One number for both, of which the largest is looked for.
+    # Both in one number, whose maximum decides.
     rank = tf.cast(context, tf.int64) * windows + (windows - 1 - tf.cast(window, tf.int64))
     best = tf.math.unsorted_segment_max(rank, place, places)
     return tf.cast(windows - 1 - best % windows, tf.int32)
 
 
-def padded_lengths(longest, finest):
-    """The lengths that batches are padded to: four from each power of two to the next, the last one `longest`.
+def padded_lengths(longest: int, finest: int) -> list[int]:
+    """The lengths that batches are padded to: four between successive powers of two, the last one `longest`.
 
-    So less than a quarter of the computing goes into padding that the longest text does not need.
+    So less than a quarter of the computation goes into padding beyond the longest text.
 
     Args:
-        longest: the most tokens of a text.
-        finest: how far apart the shortest are.
+        longest: the maximum number of tokens of a text.
+        finest: the smallest length, and the distance between the smallest lengths.
     """
     lengths, step = [finest], finest
     while lengths[-1] < longest:
@@ -122,28 +127,29 @@ def padded_lengths(longest, finest):
     return [*lengths[:-1], longest]
 
 
-def doubling_lengths(longest):
-    """16, 32, 64 and so on up to `longest`: the few lengths at which XLA compiles and a server warms up."""
+def doubling_lengths(longest: int) -> list[int]:
+    """16, 32, 64 and so on up to `longest`: the few lengths that XLA compiles and that a server warms up."""
     return [*itertools.takewhile(lambda length: length < longest, (2**power for power in itertools.count(4))), longest]
 
 
-def padded_length(lengths, needed):
-    """The first of `lengths` (ascending list of int) that is `needed` (int32 scalar) or more; else the last."""
+def padded_length(lengths: Sequence[int], needed: tf.Tensor) -> tf.Tensor:
+    """The first of the ascending `lengths` that is at least `needed` (int32 scalar), or else the last."""
     place = tf.searchsorted(tf.constant(lengths[:-1], tf.int32), needed[tf.newaxis])[0]
     return tf.gather(tf.constant(lengths, tf.int32), place)
 
 
-def pack(segments, vocabulary, lengths):
-    """[CLS] first [SEP] or [CLS] first [SEP] second [SEP] of every row.
+def pack(segments: Sequence[Rows], vocabulary: Vocabulary, lengths: Sequence[int]) -> dict[str, tf.Tensor]:
+    """[CLS] first [SEP] or [CLS] first [SEP] second [SEP] for every row.
 
     Args:
-        segments: list of `Rows`, cut so that a row and its special tokens are within the last of `lengths`.
-        vocabulary: the `Vocabulary` that they are of.
+        segments: the first and, for pairs, the second texts, truncated to fit into the last of `lengths` with their
+            special tokens.
+        vocabulary: the vocabulary of the pieces.
         lengths: see `padded_length`.
 
-    Returns: the encoder's dict, each `[batch, seq]` int32.
+    Returns: the encoder's inputs, each `[batch, seq]` int32.
     """
-    # The special tokens stand before all pieces, so that one gather fetches everything.
+    # The special tokens come before all pieces, so that one gather fetches everything.
     values = [tf.constant([vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id], tf.int32)]
     cls, sep, pad = range(3)
     totals = 1 + tf.add_n([rows.lengths + 1 for rows in segments])[:, tf.newaxis]

@@ -1,30 +1,34 @@
-"""Signatures of a model that finds answers in passages of any length."""
+"""Signatures of a model that extracts answers from passages of any length."""
 
 import tensorflow as tf
 
+from keras_bert.config.answering import AnsweringConfig
+from keras_bert.export.network import Network
 from keras_bert.export.packing import Rows, cut, pack, windows
-from keras_bert.export.reader import token_signature
+from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature
 from keras_bert.export.span_decoding import Passages, PassageWindows, best_answers, no_answer
 
 
-def question_answering_signatures(answering, reader, network, n_best):
-    """`{name: Signature}`: `serving_default` on questions and contexts, `tokens` on the encoder's inputs.
+def question_answering_signatures(
+    answering: AnsweringConfig, reader: Reader, network: Network, n_best: int
+) -> dict[str, Signature]:
+    """`serving_default` on questions and contexts, `tokens` on the encoder's inputs.
 
-    Outputs of `serving_default`: `answer` string [batch], "" where there is none; `start` and `end` int32 [batch],
-    where it stands in the context (code points); `score` float32 [batch], the sum of its ends' logits; `null_score`
-    [batch], that of no answer; `n_best_answers` string, `n_best_starts`, `n_best_ends` int32, `n_best_start_logits` and
-    `n_best_end_logits` float32, each [batch, n_best], best first, with texts that differ, "" and 0 behind the
-    `num_answers` int32 [batch] that there are; `null_logits` float32 [batch, 2]. Of `tokens`: `start_logits` and
-    `end_logits` float32 [batch, seq].
+    Outputs of `serving_default`: `answer` string [batch], "" if there is none; `start` and `end` int32 [batch], its
+    offsets in the context in code points; `score` float32 [batch], the sum of its start and end logits; `null_score`
+    [batch], the score of no answer; `n_best_answers` string, `n_best_starts`, `n_best_ends` int32,
+    `n_best_start_logits` and `n_best_end_logits` float32, each [batch, n_best], best first, with different texts,
+    padded with "" and 0 after the first `num_answers` int32 [batch]; `null_logits` float32 [batch, 2]. Outputs of
+    `tokens`: `start_logits` and `end_logits` float32 [batch, seq].
 
     Args:
-        answering: an `AnsweringConfig`.
-        reader: the model's `Reader`.
-        network: the `Network` of a `BertForQuestionAnswering`.
-        n_best: how many answers.
+        answering: how answers are found.
+        reader: the model's reader.
+        network: the network of a `BertForQuestionAnswering`.
+        n_best: the number of answers.
     """
-    # A question leaves a passage room for one piece at the least.
+    # A question leaves room for at least one piece of the passage.
     longest_question = max(min(answering.max_question_length, reader.reading.max_length - 4), 0)
 
     def answer(inputs):
@@ -32,7 +36,7 @@ def question_answering_signatures(answering, reader, network, n_best):
         logits = network.run(lambda model: model.qa_outputs(states))
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
-    def of_texts(questions, contexts):
+    def answer_texts(questions, contexts):
         ids, starts, ends = reader.tokenizer.tokenize_with_offsets(contexts)
         pieces, asked = Rows.of(ids), cut(Rows.of(reader.tokenizer.tokenize(questions)), longest_question)
         room = reader.reading.max_length - 3 - asked.lengths
@@ -47,8 +51,8 @@ def question_answering_signatures(answering, reader, network, n_best):
             tf.searchsorted(question, tf.range(tf.size(pieces.lengths) + 1)),
         )
         best = best_answers(
-            _of_passage(start_logits, asked, rows),
-            _of_passage(end_logits, asked, rows),
+            _passage_logits(start_logits, asked, rows),
+            _passage_logits(end_logits, asked, rows),
             placed,
             Passages.of(contexts, starts, ends),
             answering.max_answer_length,
@@ -58,17 +62,17 @@ def question_answering_signatures(answering, reader, network, n_best):
         return _outputs(best, null_logits, answering)
 
     texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in ("question", "context"))
-    return {"serving_default": Signature(of_texts, texts), "tokens": token_signature(reader, answer)}
+    return {"serving_default": Signature(answer_texts, texts), "tokens": token_signature(reader, answer)}
 
 
-def _of_passage(logits, asked, rows):
-    """[windows, pieces] of [windows, seq]: those of each window's passage, which stands behind its question."""
+def _passage_logits(logits: tf.Tensor, asked: Rows, rows: Rows) -> tf.Tensor:
+    """The logits [windows, pieces] of each window's passage, which follows the question, of those in [windows, seq]."""
     most = tf.reduce_max(tf.concat([rows.lengths, [1]], axis=0))
     places = tf.minimum(asked.lengths[:, tf.newaxis] + 2 + tf.range(most), tf.shape(logits)[1] - 1)
     return tf.gather(logits, places, batch_dims=1)
 
 
-def _outputs(best, null_logits, answering):
+def _outputs(best: dict[str, tf.Tensor], null_logits: tf.Tensor, answering: AnsweringConfig) -> dict[str, tf.Tensor]:
     null_score = tf.reduce_sum(null_logits, axis=1)
     best_score = best["start_logits"][:, 0] + best["end_logits"][:, 0]
     is_null = tf.equal(best["counts"], 0)

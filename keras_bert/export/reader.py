@@ -1,8 +1,11 @@
-"""What comes into a signature, strings or tokens, as the encoder's inputs."""
+"""Converts the inputs of a signature, strings or tokens, to the encoder's inputs."""
+
+from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_bert.config.reading import HEAD_TAIL, WINDOWS
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.reading import HEAD_TAIL, WINDOWS, ReadingConfig
 from keras_bert.export.packing import (
     Rows,
     cut,
@@ -15,6 +18,7 @@ from keras_bert.export.packing import (
     windows_of_pairs,
 )
 from keras_bert.export.signature import Signature
+from keras_bert.text.tokenizer import WordPieceTokenizer
 
 FINEST = 8
 
@@ -24,57 +28,61 @@ TOKENS = tuple(
 
 
 class Reader:
-    """Texts, pairs of texts and tokens to what the encoder takes, any bytes and any numbers.
+    """Converts texts, pairs of texts and tokens, of any bytes and any values, to the encoder's inputs.
 
     Args:
-        config: the model's `BertConfig`.
-        tokenizer: its `WordPieceTokenizer`.
-        reading: its `ReadingConfig`.
+        config: the model's architecture.
+        tokenizer: its tokenizer.
+        reading: its maximum length, and how longer texts are handled.
 
     Attributes:
+        vocabulary: the vocabulary of the tokenizer.
         lengths: the lengths that batches are padded to.
     """
 
-    def __init__(self, config, tokenizer, reading):
+    def __init__(self, config: BertConfig, tokenizer: WordPieceTokenizer, reading: ReadingConfig) -> None:
         self.config, self.tokenizer, self.reading = config, tokenizer, reading
         self.vocabulary = tokenizer.vocabulary
         self.lengths = padded_lengths(reading.max_length, FINEST)
         self._token_lengths = padded_lengths(config.max_position_embeddings, FINEST)
 
-    def text(self, texts):
-        """The encoder's dict of texts `[batch]`, what is too long cut at the end."""
+    def text(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The encoder's inputs for texts `[batch]`, truncated at the end."""
         return self.pieces(Rows.of(self.tokenizer.tokenize(texts)))
 
-    def rows(self, *columns):
-        """Texts, or pairs of texts, `[batch]`, with long ones read as in training (`tasks.sequence_rows`).
+    def rows(self, *columns: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor | None]:
+        """The encoder's inputs for texts, or pairs of texts, `[batch]`, cut as in training (`tasks.sequence_rows`).
 
-        Returns: `(the encoder's dict, int32 [rows] the text that each row is of)`, None for the latter where every text
-            is one row.
+        Returns: `(the encoder's inputs, int32 [rows] the text of each row)`, with None for the latter if every text is
+            one row.
         """
         rows = [Rows.of(self.tokenizer.tokenize(texts)) for texts in columns]
         longest = self.reading.max_length - 1 - len(rows)
+        first, second = rows if len(rows) == 2 else (rows[0], None)
         if self.reading.long == WINDOWS:
             stride = self.reading.stride or max(longest // 2, 1)
-            if len(rows) == 2:
-                *segments, texts = windows_of_pairs(*rows, longest, stride)
+            if second is None:
+                *segments, texts = windows(first, tf.fill(tf.shape(first.lengths), longest), stride)
             else:
-                *segments, texts = windows(*rows, tf.fill(tf.shape(rows[0].lengths), longest), stride)
+                *segments, texts = windows_of_pairs(first, second, longest, stride)
             return pack(segments, self.vocabulary, self.lengths), texts
-        segments = list(cut_pairs(*rows, longest)) if len(rows) == 2 else [cut(*rows, longest)]
+        segments = [cut(first, longest)] if second is None else list(cut_pairs(first, second, longest))
         if self.reading.long == HEAD_TAIL:
             segments = [head_and_tail(row, kept) for row, kept in zip(rows, segments, strict=True)]
         return pack(segments, self.vocabulary, self.lengths), None
 
-    def pieces(self, rows):
-        """The encoder's dict of `Rows` that stand for texts."""
+    def pieces(self, rows: Rows) -> dict[str, tf.Tensor]:
+        """The encoder's inputs for the pieces of texts, truncated at the end."""
         return pack([cut(rows, self.reading.max_length - 2)], self.vocabulary, self.lengths)
 
-    def tokens(self, input_word_ids, input_mask, input_type_ids):
-        """`(the encoder's dict, is_valid [batch] bool)` of tokens as a client gives them, each `[batch, seq]` int32.
+    def tokens(
+        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        """`(the encoder's inputs, is_valid [batch] bool)` for tokens from a client, each `[batch, seq]` int32.
 
-        Columns that are padding in every row are left out. A row with a token that the model has no vector for (an id,
-        a segment or a position out of range) is not valid; it is computed with others in their place, because an error
-        would fail all requests that the server put into the same batch.
+        Columns that are padding in every row are dropped. A row with a token that has no embedding (an id, segment or
+        position out of range) is not valid. It is computed with other values in their place, because an error would
+        fail all requests in the same batch of the server.
         """
         places = tf.range(tf.shape(input_word_ids)[1])
         is_real = tf.not_equal(input_mask, 0)
@@ -88,45 +96,44 @@ class Reader:
             tf.cast(is_real, tf.int32),
             tf.where(types_fit, input_type_ids, 0),
         )
-        columns = (tf.pad(column[:, :seq], [[0, 0], [0, tf.maximum(seq - tf.size(places), 0)]]) for column in columns)
-        inputs = {spec.name: column for spec, column in zip(TOKENS, columns, strict=True)}
+        padded = (tf.pad(column[:, :seq], [[0, 0], [0, tf.maximum(seq - tf.size(places), 0)]]) for column in columns)
+        inputs = {spec.name: column for spec, column in zip(TOKENS, padded, strict=True)}
         return inputs, tf.reduce_all(fits | ~is_real, axis=1)
 
 
-def token_signature(reader, answer):
-    """The `Signature` on tokens as a client gives them: `answer`, a function of the encoder's dict, in rows that are
-    valid."""
+def token_signature(reader: Reader, answer: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]) -> Signature:
+    """The signature on tokens from a client: `answer`, a function of the encoder's inputs, for the valid rows."""
 
-    def of_tokens(*tokens):
+    def answer_tokens(*tokens):
         inputs, is_valid = reader.tokens(*tokens)
         return without_invalid(answer(inputs), is_valid)
 
-    return Signature(of_tokens, TOKENS)
+    return Signature(answer_tokens, TOKENS)
 
 
-def filled(strings):
-    """`(is_there [batch, n] bool, counts [batch] int32)` of strings `[batch, n]` with "" behind each row's last."""
+def filled(strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """`(is_there [batch, n] bool, counts [batch] int32)` of strings `[batch, n]` padded with "" at the end."""
     number = tf.range(1, tf.shape(strings)[1] + 1)
-    # The maximum of no columns at all is the least number that there is.
+    # The maximum over zero columns is the smallest integer.
     counts = tf.maximum(tf.reduce_max(tf.where(tf.not_equal(strings, ""), number, 0), axis=1), 0)
     return number <= counts[:, tf.newaxis], counts
 
 
-def without_invalid(outputs, is_valid):
-    """Outputs with NaN, 0 or "" in the rows that are not valid; `is_valid` `[batch]` bool."""
+def without_invalid(outputs: dict[str, tf.Tensor], is_valid: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Replaces the outputs of invalid rows by NaN, 0 or ""; `is_valid` `[batch]` bool."""
     return {
         name: tf.where(_spread(is_valid, values), values, _nothing(values.dtype)) for name, values in outputs.items()
     }
 
 
-def _is_within(values, size):
+def _is_within(values: tf.Tensor, size: int) -> tf.Tensor:
     return (values >= 0) & (values < size)
 
 
-def _spread(is_valid, values):
-    """`[batch]` as `[batch, 1, …]` of the rank of `values`."""
+def _spread(is_valid: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    """Reshapes `[batch]` to `[batch, 1, …]`, with the rank of `values`."""
     return tf.reshape(is_valid, [-1, *[1] * (values.shape.rank - 1)])
 
 
-def _nothing(dtype):
+def _nothing(dtype: tf.DType) -> tf.Tensor:
     return tf.constant("" if dtype == tf.string else float("nan") if dtype.is_floating else 0, dtype)

@@ -1,27 +1,29 @@
-"""Writing a model's next version for TensorFlow Serving."""
+"""Writes a model's next version for TensorFlow Serving."""
+
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from keras_bert.export.serving_files import model_name, write_serving_files
+from keras_bert.export.serving_function import ServingFunction
 from keras_bert.export.warm_up import write_warm_up
-from keras_bert.files import join, list_folder, make_folder, whole_folder
+from keras_bert.files import StrPath, join, list_folder, make_folder, whole_folder
 from keras_bert.locks import NAME, taken
 from keras_bert.stores import as_os_errors
 
 
-def write_version(output, function, report=print):
-    """Writes `output/<version>/`, one above the highest that is there, whole or not at all.
+def write_version(output: StrPath, function: ServingFunction, report: Callable[[str], object] = print) -> str:
+    """Writes `output/<version>/`, one above the highest existing version, whole or not at all.
 
-    Serving looks into the folder all the time and takes every name that is a number, so that the version is written
-    under another name beside it. In a store it gets its name file by file, saved_model.pb last; until then Serving
-    finds no model in it and looks again.
+    Serving polls the folder and loads every name that is a number, so the version is first written under another name.
+    In a store its files are renamed one by one, saved_model.pb last; until then Serving finds no model and polls again.
 
     Args:
         output: the model's folder, whose name is also the model's.
-        function: a `ServingFunction`.
-        report: takes a line of text where another export into the folder must be waited for.
+        function: the model's signatures.
+        report: takes a line of text if it has to wait for another export into the folder.
 
-    Returns: the version's path.
+    Returns: the path of the version.
     """
     make_folder(output)
     write_serving_files(output)
@@ -33,6 +35,6 @@ def write_version(output, function, report=print):
     return version
 
 
-def next_version(output):
-    """One above the highest version in a folder; 1 where there is none."""
+def next_version(output: StrPath) -> int:
+    """One above the highest version in a folder; 1 if there is none."""
     return 1 + max((int(name) for name in list_folder(output) if name.isdecimal()), default=0)

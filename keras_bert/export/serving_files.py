@@ -1,8 +1,8 @@
-"""The files that TensorFlow Serving is started with, beside a model's versions."""
+"""The config files for starting TensorFlow Serving, beside a model's versions."""
 
 import os
 
-from keras_bert.files import atomic_write, exists, is_remote, join
+from keras_bert.files import StrPath, atomic_write, exists, is_remote, join
 
 MODELS, BATCHING = "models.config", "batching.config"
 
@@ -13,7 +13,7 @@ model_config_list {{
     name: "{name}"
     base_path: "{base}"
     model_platform: "tensorflow"
-    # The newest version alone; to keep an older one beside it: specific {{ versions: 1 versions: 2 }}
+    # Only the newest version; to serve an older one too: specific {{ versions: 1 versions: 2 }}
     model_version_policy {{ latest {{ num_versions: 1 }} }}
   }}
 }}
@@ -21,21 +21,21 @@ model_config_list {{
 _BATCHING = """\
 # tensorflow_model_server --enable_batching --batching_parameters_file={base}/{file}
 max_batch_size {{ value: 32 }}
-# A request waits so long for others; 0 is best where there are few.
+# How long a request waits for others; 0 is best if there are few.
 batch_timeout_micros {{ value: 1000 }}
 max_enqueued_batches {{ value: 100 }}
 num_batch_threads {{ value: 4 }}
 """
 
 
-def model_name(output):
-    """What Serving calls the model in a folder: the folder's own name, also of "." and the like."""
+def model_name(output: StrPath) -> str:
+    """The name of the model in Serving: the folder's own name, also for "." and the like."""
     output = os.fspath(output)
     return os.path.basename(os.path.normpath(output if is_remote(output) else os.path.abspath(output)))
 
 
-def write_serving_files(output):
-    """Writes the two files into `output` where they are not; one that somebody has changed stays as it is.
+def write_serving_files(output: StrPath) -> None:
+    """Writes the two files into `output` unless they exist; edited files stay unchanged.
 
     They say where the server finds the folder: below /models, where the images of Serving look, or in its store.
     """
@@ -49,6 +49,6 @@ def write_serving_files(output):
                 stream.write(content.format(name=_escaped(name), base=_escaped(base), file=file))
 
 
-def _escaped(text):
-    """A text as it stands between quotes in protobuf's text format."""
+def _escaped(text: str) -> str:
+    """A text escaped for a quoted string in protobuf's text format."""
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,4 +1,7 @@
-"""The function from raw strings to answers: what `export` writes, TensorFlow Serving runs and `predict` calls."""
+"""The function from raw strings to answers: `export` writes it, TensorFlow Serving runs it, `predict` calls it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -8,7 +11,9 @@ from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_signatures
 from keras_bert.export.network import FLOAT32, Network
 from keras_bert.export.reader import Reader
+from keras_bert.export.signature import Signature
 from keras_bert.models.finite_outputs import require_numbers
+from keras_bert.models.loading import LoadedModel
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.task_kinds import kind_of_head
 
@@ -20,46 +25,54 @@ _AT_ONCE = 32
 class ServingFunction:
     """A model's signatures, traced.
 
-    Called with one list of texts for each of `columns`, it gives `{output: array}` of `serving_default`, each with a
-    row a text: what the saved model answers, without saving it.
+    Called with a list of texts for each of `columns`, it returns `{output: array}` of `serving_default`, each with one
+    row per text: the answer of the saved model, without saving it.
 
     Attributes:
-        signatures: `{name: tf.types.experimental.ConcreteFunction}`.
-        inputs: `{name: TensorSpecs}`, what each takes.
-        columns: names of the inputs of `serving_default`.
-        reader: the `Reader`.
+        signatures: the traced functions, by name.
+        inputs: the inputs of each signature, in order.
+        columns: the names of the inputs of `serving_default`.
+        reader: converts the inputs to those of the encoder.
     """
 
-    def __init__(self, signatures, reader, network):
+    signatures: dict[str, tf.types.experimental.ConcreteFunction]
+    inputs: dict[str, tuple[tf.TensorSpec, ...]]
+    columns: tuple[str, ...]
+    reader: Reader
+
+    def __init__(self, signatures: Mapping[str, Signature], reader: Reader, network: Network) -> None:
         self.signatures = {name: signature.traced() for name, signature in signatures.items()}
         self.inputs = {name: signature.inputs for name, signature in signatures.items()}
         self.columns = tuple(spec.name for spec in self.inputs[DEFAULT])
         self.reader = reader
         self._network = network
 
-    def __call__(self, *columns):
+    def __call__(self, *columns: Sequence) -> dict[str, np.ndarray]:
         return self.answer(DEFAULT, *columns)
 
-    def answer(self, signature, *values):
-        """`{output: array}` of a signature, for arrays or lists in the order of `inputs[signature]`."""
+    def answer(self, signature: str, *values: Sequence | np.ndarray) -> dict[str, np.ndarray]:
+        """The outputs of a signature for arrays or lists in the order of `inputs[signature]`."""
         specs = self.inputs[signature]
         tensors = (tf.constant(value, spec.dtype) for value, spec in zip(values, specs, strict=True))
         return {name: output.numpy() for name, output in self.signatures[signature](*tensors).items()}
 
-    def answers_by_length(self, *columns, signature=DEFAULT):
-        """A list with `{output: array}` of each row, computed beside rows of about its length.
+    def answers_by_length(
+        self, *columns: Sequence[str] | Sequence[Sequence[str]], signature: str = DEFAULT
+    ) -> list[dict[str, Any]]:
+        """The outputs `{name: array}` of each row, computed in batches of rows of similar length.
 
         Args:
-            columns: a list of n str, or of n lists of str, for each input.
-            signature: its name.
+            columns: n texts, or n lists of texts, for each input.
+            signature: the name of the signature.
 
         Raises:
-            UserError: an output is no finite number.
+            UserError: an output is not finite.
         """
-        columns = [list(column) for column in columns]
+        columns = tuple(list(column) for column in columns)
         lengths = [sum(_length(value) for value in row) for row in zip(*columns, strict=True)]
         order = sorted(range(len(lengths)), key=lengths.__getitem__)
-        found, numbers = [None] * len(order), []
+        found: dict[int, dict[str, Any]] = {}
+        numbers: list[np.ndarray] = []
         for first in range(0, len(order), _AT_ONCE):
             batch = order[first : first + _AT_ONCE]
             outputs = self.answer(signature, *(_batch([column[index] for index in batch]) for column in columns))
@@ -68,30 +81,37 @@ class ServingFunction:
             for place, index in enumerate(batch):
                 found[index] = {name: values[place] for name, values in outputs.items()}
         require_numbers(numbers)
-        return found
+        return [found[index] for index in range(len(order))]
 
-    def outputs(self, signature):
-        """Names of what a signature gives."""
+    def outputs(self, signature: str) -> list[str]:
+        """The names of a signature's outputs, sorted."""
         return sorted(self.signatures[signature].structured_outputs)
 
-    def tracked(self):
-        """What `tf.saved_model.save` is given with the signatures."""
+    def tracked(self) -> tf.Module:
+        """The object to pass to `tf.saved_model.save` with the signatures."""
         return self._network.tracked(self.signatures.values())
 
 
-def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, n_best=N_BEST, encoder_only=False):
-    """The `ServingFunction` of a model.
+def serving_function(
+    bert: LoadedModel,
+    dtype: str = FLOAT32,
+    jit: bool = False,
+    top_k: int = TOP_K,
+    n_best: int = N_BEST,
+    encoder_only: bool = False,
+) -> ServingFunction:
+    """The signatures of a model, traced.
 
     Args:
-        bert: what `keras_bert.load` gives.
-        dtype: what weights are stored in, one of `network.DTYPES`; all is computed in float32.
-        jit: whether XLA compiles the network for one row, see `Network`.
-        top_k: how many pieces a masked LM gives for each [MASK].
-        n_best: how many answers a model gives to a question about a passage.
-        encoder_only: whether the vectors are wanted, whatever head the model has.
+        bert: the result of `keras_bert.load`.
+        dtype: the type in which weights are stored, one of `network.DTYPES`; the computation is in float32.
+        jit: whether XLA compiles the network for single rows, see `Network`.
+        top_k: the number of pieces for each [MASK], for a masked LM.
+        n_best: the number of answers to a question about a passage.
+        encoder_only: whether to return vectors, whatever head the model has.
 
     Raises:
-        UserError: config.json says of texts what cannot be exported.
+        UserError: config.json has invalid settings for reading texts.
     """
     positions, path = bert.config.max_position_embeddings, f"{bert.path}/config.json"
     reading = ReadingConfig.from_fields(bert.folder.other_fields, positions, path)
@@ -107,13 +127,13 @@ def serving_function(bert, dtype=FLOAT32, jit=False, top_k=TOP_K, n_best=N_BEST,
     return ServingFunction(signatures, reader, network)
 
 
-def _length(value):
-    """Characters of a text, or of a list of texts."""
+def _length(value: str | Sequence[str]) -> int:
+    """The number of characters in a text or a list of texts."""
     return len(value) if isinstance(value, str) else sum(map(len, value))
 
 
-def _batch(values):
-    """Texts as they are; lists of texts filled up with "" to the longest."""
+def _batch(values: list) -> list:
+    """Texts unchanged; lists of texts padded with "" to the longest."""
     if all(isinstance(value, str) for value in values):
         return values
     most = max(map(len, values))

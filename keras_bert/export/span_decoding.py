@@ -1,4 +1,4 @@
-"""The best answers of the windows of passages, in the graph; `tasks.question_answering.decoding` does so in Python."""
+"""The best answers in the windows of passages, in the graph; in Python: `tasks.question_answering.decoding`."""
 
 from typing import NamedTuple
 
@@ -6,18 +6,18 @@ import tensorflow as tf
 
 from keras_bert.export.packing import window_of_most_context
 
-# Spans that are looked at for one answer: several may have the same text, of which the best one counts.
-_SPANS_AN_ANSWER = 8
+# Candidate spans per answer: several may have the same text, and only the best of them counts.
+_SPANS_PER_ANSWER = 8
 
 
 class PassageWindows(NamedTuple):
-    """Windows of passages, those of one passage one after the other.
+    """Windows of passages, sorted by passage.
 
     Attributes:
-        passage: int32 [windows], the passage of each.
-        begins: int32 [windows], the place in its passage's pieces at which each begins.
-        lengths: int32 [windows], its pieces.
-        first_windows: int32 [batch + 1], where the windows of each passage begin.
+        passage: int32 [windows], the passage of each window.
+        begins: int32 [windows], the index in its passage's pieces where each window starts.
+        lengths: int32 [windows], its number of pieces.
+        first_windows: int32 [batch + 1], where the windows of each passage start.
     """
 
     passage: tf.Tensor
@@ -27,13 +27,13 @@ class PassageWindows(NamedTuple):
 
 
 class Passages(NamedTuple):
-    """Texts that answers are cut from, and their pieces, those of one text one after the other.
+    """Texts that answers are extracted from, and their pieces, sorted by text.
 
     Attributes:
-        code_points: int32 [characters] of all texts.
-        first_characters: int32 [batch], where each text begins in them.
-        first_pieces: int32 [batch], where each text's pieces begin.
-        starts, ends: int32 [pieces], where each piece stands in its text, in code points.
+        code_points: int32 [characters], of all texts.
+        first_characters: int32 [batch], where each text starts in `code_points`.
+        first_pieces: int32 [batch], where each text's pieces start.
+        starts, ends: int32 [pieces], the offsets of each piece in its text, in code points.
     """
 
     code_points: tf.Tensor
@@ -43,16 +43,16 @@ class Passages(NamedTuple):
     ends: tf.Tensor
 
     @classmethod
-    def of(cls, texts, starts, ends):
-        """Of strings `[batch]` and the offsets of their pieces, ragged, as the tokenizer gives them."""
+    def of(cls, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> "Passages":
+        """From strings `[batch]` and the offsets of their pieces from the tokenizer."""
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
-        # Marks that normalisation puts into another order can leave a piece with no character between its ends.
+        # Normalization can reorder marks and so leave a piece with no character between its offsets.
         ends = tf.maximum(ends.values, starts.values + 1)
         first_characters, first_pieces = (tf.cast(r.row_splits[:-1], tf.int32) for r in (decoded, starts))
         return cls(decoded.values, first_characters, first_pieces, starts.values, ends)
 
-    def cut(self, starts, ends):
-        """The texts between places of passages, both int32 [batch, n]: string [batch, n]."""
+    def cut(self, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
+        """The texts between offsets in the passages, int32 [batch, n]: string [batch, n]."""
         begins = self.first_characters[:, tf.newaxis]
         characters = tf.ragged.range(tf.reshape(begins + starts, [-1]), tf.reshape(begins + ends, [-1]))
         values = tf.gather(self.code_points, characters.values)
@@ -60,20 +60,28 @@ class Passages(NamedTuple):
         return tf.reshape(texts, tf.shape(starts))
 
 
-def best_answers(start_logits, end_logits, windows, passages, longest, count):
-    """The `count` best answers of every passage whose texts differ, best first.
+def best_answers(
+    start_logits: tf.Tensor,
+    end_logits: tf.Tensor,
+    windows: PassageWindows,
+    passages: Passages,
+    longest: int,
+    count: int,
+) -> dict[str, tf.Tensor]:
+    """The `count` best answers with different texts in every passage, best first.
 
-    A span is legal that lies in the passage, is of at most `longest` pieces, and begins in the window that gives its
+    A span is valid if it lies in the passage, has at most `longest` pieces, and starts in the window that gives its
     first piece the most context.
 
     Args:
-        start_logits, end_logits: float32 [windows, pieces] of the windows' pieces of the passage, anything behind them.
-        windows: `PassageWindows`.
-        passages: the `Passages` that they are of.
-        longest, count: int.
+        start_logits, end_logits: float32 [windows, pieces], of the passage's pieces in each window; others are ignored.
+        windows: the windows.
+        passages: the passages of the windows.
+        longest: the maximum number of pieces of an answer.
+        count: the number of answers.
 
-    Returns a dict: `texts` string, `starts` and `ends` int32 (code points), `start_logits` and `end_logits` float32,
-        each [batch, count], "" and 0 where there are fewer; `counts` int32 [batch].
+    Returns: `texts` string, `starts` and `ends` int32 (code points), `start_logits` and `end_logits` float32, each
+        [batch, count], padded with "" and 0; `counts` int32 [batch].
     """
     pieces = tf.shape(start_logits)[1]
     inside = tf.range(pieces) < windows.lengths[:, tf.newaxis]
@@ -84,7 +92,7 @@ def best_answers(start_logits, end_logits, windows, passages, longest, count):
     last = tf.range(pieces)[:, tf.newaxis] + tf.range(longest)
     spans = legal_starts[..., tf.newaxis] + tf.gather(ends, last, axis=1)  # [windows, pieces, longest]
 
-    scores, places = _best_places(tf.reshape(spans, [-1, pieces * longest]), windows, _SPANS_AN_ANSWER * count)
+    scores, places = _best_places(tf.reshape(spans, [-1, pieces * longest]), windows, _SPANS_PER_ANSWER * count)
     is_there = scores > -float("inf")
     places = tf.where(is_there, places, 0)
 
@@ -105,12 +113,12 @@ def best_answers(start_logits, end_logits, windows, passages, longest, count):
     return _first_of_equal(texts, is_there, values, count)
 
 
-def no_answer(start_logits, end_logits, windows):
-    """The logits of [CLS] in the window where their sum is lowest: float32 [batch, 2].
+def no_answer(start_logits: tf.Tensor, end_logits: tf.Tensor, windows: PassageWindows) -> tf.Tensor:
+    """The logits of [CLS] in the window of each passage where their sum is lowest: float32 [batch, 2].
 
     Args:
-        start_logits, end_logits: float32 [windows], those of [CLS].
-        windows: `PassageWindows`.
+        start_logits, end_logits: float32 [windows], for [CLS].
+        windows: the windows.
     """
     sums = start_logits + end_logits
     is_lowest = tf.equal(sums, tf.gather(tf.math.segment_min(sums, windows.passage), windows.passage))
@@ -119,8 +127,8 @@ def no_answer(start_logits, end_logits, windows):
     return tf.stack([tf.gather(start_logits, window), tf.gather(end_logits, window)], axis=1)
 
 
-def _owned(windows, passages, pieces):
-    """[windows, pieces] bool: whether a window gives a piece the most context; see `windows.window_owners` there."""
+def _owned(windows: PassageWindows, passages: Passages, pieces: tf.Tensor) -> tf.Tensor:
+    """Whether a window gives a piece the most context: [windows, pieces] bool, as `window_owners` in training."""
     place = tf.range(pieces)
     length = windows.lengths[:, tf.newaxis]
     context = 100 * tf.minimum(place, length - 1 - place) + length
@@ -131,16 +139,16 @@ def _owned(windows, passages, pieces):
     return tf.equal(window, _at(best, tf.maximum(piece, 0))) & (piece >= 0)
 
 
-def _at(values, places):
-    """Like `tf.gather`, and 0 where there are no values at all."""
+def _at(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Like `tf.gather`, but 0 if there are no values at all."""
     return tf.gather(tf.concat([values, tf.zeros([1], values.dtype)], axis=0), places)
 
 
-def _best_places(scores, windows, count):
-    """`(scores, places)`, [batch, count] each: every passage's best of `[windows, n]`, and where they stand when that
-    is flat; behind all of them -inf and 0. Of equal scores the first comes first.
+def _best_places(scores: tf.Tensor, windows: PassageWindows, count: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """`(scores, places)`, [batch, count] each: every passage's best scores of `[windows, n]`, and their indices in the
+    flattened scores; padded with -inf and 0. Equal scores stay in order.
 
-    Nothing is padded to the passage with most windows, which may have thousands beside others' one.
+    Nothing is padded to the passage with the most windows, which may have thousands where others have one.
     """
     width = tf.shape(scores)[1]
     best, inside = tf.math.top_k(scores, tf.minimum(width, count))
@@ -157,9 +165,11 @@ def _best_places(scores, windows, count):
     return tf.where(is_there, tf.gather(best, source), -float("inf")), tf.where(is_there, tf.gather(places, source), 0)
 
 
-def _first_of_equal(texts, is_there, values, count):
-    """The first `count` of those whose text no better one has; `values` are `{name: [batch, n]}`."""
-    # Hashes of 64 bits are compared faster than texts.
+def _first_of_equal(
+    texts: tf.Tensor, is_there: tf.Tensor, values: dict[str, tf.Tensor], count: int
+) -> dict[str, tf.Tensor]:
+    """The first `count` of `values` `{name: [batch, n]}` after dropping those whose text occurred before."""
+    # Comparing 64-bit hashes is faster than comparing texts.
     hashes = tf.strings.to_hash_bucket_fast(texts, 2**62)
     number = tf.range(tf.shape(texts)[1])
     is_before = number[tf.newaxis] < number[:, tf.newaxis]
@@ -170,14 +180,14 @@ def _first_of_equal(texts, is_there, values, count):
     taken = tf.where(ranks < count)
     targets = tf.stack([tf.gather_nd(batch, taken), tf.gather_nd(ranks, taken)], axis=1)
     shape = [tf.shape(texts)[0], count]
-    # Strings cannot be scattered, so the number of each in its row is.
+    # Strings cannot be scattered, so their indices are.
     source = tf.tensor_scatter_nd_update(tf.fill(shape, -1), targets, tf.cast(taken[:, 1], tf.int32))
     chosen = {name: _or_nothing(value, source) for name, value in values.items()}
     return {**chosen, "counts": tf.reduce_sum(tf.cast(source >= 0, tf.int32), axis=1)}
 
 
-def _or_nothing(values, source):
-    """`values[row, source]`, and "" or 0 where the source is -1."""
+def _or_nothing(values: tf.Tensor, source: tf.Tensor) -> tf.Tensor:
+    """`values[row, source]`, with "" or 0 where the source is -1."""
     nothing = tf.constant("" if values.dtype == tf.string else 0, values.dtype)
     values = tf.pad(values, [[0, 0], [1, 0]], constant_values=nothing)
     return tf.gather(values, source + 1, batch_dims=1)

@@ -3,27 +3,28 @@
 import tensorflow as tf
 
 from keras_bert.config.feature_tagging import FeatureTaggingConfig
+from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.export.network import Network
 from keras_bert.export.packing import pack
-from keras_bert.export.reader import token_signature
+from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature
 from keras_bert.export.word_windows import given_words, lay_out_words, split_texts
 
 WORDS = "words"
 
 
-def tagging_signatures(head, reader, network):
-    """`{name: Signature}`: `serving_default` on strings, `words` on words already split, `tokens` on the encoder's
-    inputs.
+def tagging_signatures(head: TokenClassificationConfig, reader: Reader, network: Network) -> dict[str, Signature]:
+    """`serving_default` on strings, `words` on pre-split words, `tokens` on the encoder's inputs.
 
-    Outputs of `serving_default` and `words`, "" and 0 behind a text's last word: `labels` string, `scores` float32 (the
-    label's probability), `starts` and `ends` int32 (code points of the text; of given words, as if one space joined
-    them), all [batch, words]; `num_words` int32 [batch]. Of `tokens`: `labels` string and `scores` float32 [batch,
-    seq], `logits` float32 [batch, seq, labels].
+    Outputs of `serving_default` and `words`: `labels` string, `scores` float32 (the probability of the label), `starts`
+    and `ends` int32 (offsets in the text in code points; for pre-split words, as if joined by single spaces), all
+    [batch, words], padded with "" and 0; `num_words` int32 [batch]. Outputs of `tokens`: `labels` string and `scores`
+    float32 [batch, seq], `logits` float32 [batch, seq, labels].
 
     Args:
-        head: a `TokenClassificationConfig` or a `FeatureTaggingConfig`.
-        reader: the model's `Reader`.
-        network: the `Network` of a `BertForTokenClassification` or a `BertFeatureTagger`.
+        head: the labels; a `FeatureTaggingConfig` for a tagger over features.
+        reader: the model's reader.
+        network: the network of a `BertForTokenClassification` or a `BertFeatureTagger`.
     """
     names = tf.constant(list(head.labels))
 
@@ -36,7 +37,7 @@ def tagging_signatures(head, reader, network):
     def best(logits):
         return tf.gather(names, tf.argmax(logits, axis=-1)), tf.reduce_max(tf.nn.softmax(logits), axis=-1)
 
-    def of_words(words):
+    def answer_words(words):
         places = lay_out_words(words, reader.reading.max_length - 2)
         logits = logits_of(pack([places.rows], reader.vocabulary, reader.lengths))
         labels, scores = best(tf.gather_nd(logits, tf.stack([places.row, places.column], axis=1)))
@@ -55,11 +56,11 @@ def tagging_signatures(head, reader, network):
 
     return {
         "serving_default": Signature(
-            lambda texts: of_words(split_texts(reader.tokenizer, texts)),
+            lambda texts: answer_words(split_texts(reader.tokenizer, texts)),
             (tf.TensorSpec([None], tf.string, name="text"),),
         ),
         WORDS: Signature(
-            lambda words: of_words(given_words(reader.tokenizer, words)),
+            lambda words: answer_words(given_words(reader.tokenizer, words)),
             (tf.TensorSpec([None, None], tf.string, name=WORDS),),
         ),
         "tokens": token_signature(reader, answer),

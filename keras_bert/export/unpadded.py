@@ -1,23 +1,27 @@
-"""The encoder on the tokens of a batch, without its padding, and with the fewest ops: for serving."""
+"""The encoder without padding and with the fewest ops, for serving."""
+
+from collections.abc import Mapping
 
 import tensorflow as tf
 
-from keras_bert.models.encoder import PADDING_BIAS
+from keras_bert.layers.attention import SelfAttention
+from keras_bert.layers.embeddings import BertEmbeddings
+from keras_bert.models.encoder import PADDING_BIAS, BertEncoder
 
 
-def encode(encoder, inputs, keeps_padding=False):
-    """What `encoder(inputs)` gives, computed by the encoder's own layers on one row a token.
+def encode(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor], keeps_padding: bool = False) -> dict[str, tf.Tensor]:
+    """The result of `encoder(inputs)`, computed by the encoder's own layers on matrices with one row per token.
 
-    Only attention needs texts side by side; everything else is computed for real tokens alone, so that a long text does
-    not make the short ones beside it as costly. Matrices of one row a token also spare the many small ops by which
-    Keras multiplies [batch, seq, hidden], which are most of the time of one short text.
+    Only attention needs a padded batch; everything else is computed for real tokens only, so that a long text does not
+    make the short ones in its batch as expensive. Matrices with one row per token also avoid the many small ops with
+    which Keras multiplies [batch, seq, hidden], which take most of the time of one short text.
 
     Args:
-        encoder: a `BertEncoder`.
-        inputs: its dict, each [batch, seq] int32; seq is 1 or more.
+        encoder: the encoder.
+        inputs: its inputs, each [batch, seq] int32; seq is at least 1.
         keeps_padding: computes padding too, because XLA needs shapes that do not depend on values.
 
-    Returns a dict: `sequence_output` [batch, seq, hidden], 0 at padding, and, where there is a pooler, `pooled_output`
+    Returns: `sequence_output` [batch, seq, hidden], 0 at padding, and, if there is a pooler, `pooled_output`
         [batch, hidden].
     """
     tokens = _Tokens(inputs["input_mask"], keeps_padding)
@@ -26,7 +30,7 @@ def encode(encoder, inputs, keeps_padding=False):
     for block in encoder.blocks:
         states = block.attention_layer_norm(states + _attend(block.attention, states, tokens))
         states = block.output_layer_norm(states + block.output_dense(block.activation(block.intermediate(states))))
-    sequence = tokens.side_by_side(states)
+    sequence = tokens.padded(states)
     outputs = {"sequence_output": tf.where(tokens.is_real[..., tf.newaxis], sequence, 0.0)}
     if encoder.pooler is not None:
         outputs["pooled_output"] = encoder.pooler(sequence[:, :1])
@@ -34,17 +38,17 @@ def encode(encoder, inputs, keeps_padding=False):
 
 
 class _Tokens:
-    """Which tokens of a batch are computed, and how they stand in their texts.
+    """The tokens of a batch that are computed, and their positions.
 
-    A text's first token is always among them: one that is padding alone attends to that.
+    The first token of a row is always among them: a row of nothing but padding attends to it.
 
     Attributes:
         is_real: [batch, seq] bool.
-        positions: int32 [tokens], the place of each in its text.
+        positions: int32 [tokens], the position of each in its row.
         attention_bias: [batch, 1, 1, seq].
     """
 
-    def __init__(self, mask, keeps_padding):
+    def __init__(self, mask: tf.Tensor, keeps_padding: bool) -> None:
         self._shape = tf.shape(mask)
         places = tf.range(self._shape[1])
         self.is_real = tf.not_equal(mask, 0) | tf.equal(places, 0)
@@ -54,32 +58,32 @@ class _Tokens:
         if not keeps_padding:
             is_real = tf.reshape(self.is_real, [-1])
             self._taken = tf.cast(tf.where(is_real)[:, 0], tf.int32)
-            # Where a token of the padded batch stands among the real ones; at padding, one before it.
+            # The index of each token of the padded batch among the real ones; at padding, that of one before it.
             self._place = tf.cumsum(tf.cast(is_real, tf.int32)) - 1
         self.positions = self.taken(positions)
 
-    def taken(self, values):
-        """The real tokens' of `[batch * seq, …]`."""
+    def taken(self, values: tf.Tensor) -> tf.Tensor:
+        """Selects the tokens from `[batch * seq, …]`."""
         return values if self._keeps_padding else tf.gather(values, self._taken)
 
-    def side_by_side(self, values, *shape):
-        """`[tokens, hidden]` as `[batch, seq, *shape]`; by default hidden. At padding stands something finite."""
+    def padded(self, values: tf.Tensor, *shape: int) -> tf.Tensor:
+        """`[tokens, hidden]` as `[batch, seq, *shape]`, by default with shape hidden. Values at padding are finite."""
         values = values if self._keeps_padding else tf.gather(values, self._place)
         return tf.reshape(values, tf.concat([self._shape, shape or values.shape[1:]], axis=0))
 
 
-def _embed(embeddings, ids, positions, types):
+def _embed(embeddings: BertEmbeddings, ids: tf.Tensor, positions: tf.Tensor, types: tf.Tensor) -> tf.Tensor:
     words = tf.gather(embeddings.word_embeddings.value, ids)
     words += tf.gather(embeddings.position_embeddings.value, positions)
     return embeddings.layer_norm(words + tf.gather(embeddings.token_type_embeddings.value, types))
 
 
-def _attend(attention, states, tokens):
-    """`SelfAttention` of `[tokens, hidden]`."""
+def _attend(attention: SelfAttention, states: tf.Tensor, tokens: _Tokens) -> tf.Tensor:
+    """Self-attention of `[tokens, hidden]`."""
     heads, head_size = attention.num_attention_heads, attention.head_size
 
     def split_heads(vectors):  # [tokens, hidden] -> [batch, heads, seq, head_size]
-        return tf.transpose(tokens.side_by_side(vectors, heads, head_size), [0, 2, 1, 3])
+        return tf.transpose(tokens.padded(vectors, heads, head_size), [0, 2, 1, 3])
 
     query = split_heads(attention.query(states) * head_size**-0.5)
     key, value = split_heads(attention.key(states)), split_heads(attention.value(states))

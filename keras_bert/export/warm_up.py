@@ -1,10 +1,12 @@
-"""Requests that TensorFlow Serving answers for itself before a version takes traffic.
+"""Warm-up requests, which TensorFlow Serving runs before a version takes traffic.
 
-They lie in the version's folder in `assets.extra/tf_serving_warmup_requests`, a TFRecord file of PredictionLog messages
-(tensorflow_serving/apis/prediction_log.proto). TensorFlow carries no protos of Serving, and tensorflow-serving-api
-would bring in grpcio for a few bytes; so the five messages that are needed are described here, with Serving's field
-numbers, and what they write are the same bytes.
+They are in the version's folder in `assets.extra/tf_serving_warmup_requests`, a TFRecord file of PredictionLog messages
+(tensorflow_serving/apis/prediction_log.proto). TensorFlow does not include Serving's protos, and tensorflow-serving-api
+would pull in grpcio for a few bytes; so the five messages are declared here with Serving's field numbers, and serialize
+to the same bytes.
 """
+
+from collections.abc import Iterable, Mapping, Sequence
 
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2  # noqa: F401
@@ -12,14 +14,15 @@ from tensorflow.core.framework import tensor_pb2  # noqa: F401  Registers Tensor
 
 from keras_bert.export.multiple_choice import CHOICES
 from keras_bert.export.packing import doubling_lengths
+from keras_bert.export.reader import Reader
 from keras_bert.export.tagging import WORDS
-from keras_bert.files import join, make_folder
+from keras_bert.files import StrPath, join, make_folder
 
 FOLDER, FILE = "assets.extra", "tf_serving_warmup_requests"
 
 _PACKAGE = "keras_bert.warm_up"
 _STRING, _MESSAGE = descriptor_pb2.FieldDescriptorProto.TYPE_STRING, descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE
-# {message: [(field, its number, its type)]}, as in model.proto, predict.proto and prediction_log.proto.
+# {message: [(field, number, type)]}, as in model.proto, predict.proto and prediction_log.proto.
 _MESSAGES = {
     "ModelSpec": [("name", 1, _STRING), ("signature_name", 3, _STRING)],
     "Input": [("key", 1, _STRING), ("value", 2, ".tensorflow.TensorProto")],
@@ -30,16 +33,18 @@ _MESSAGES = {
 _REPEATED = ("inputs",)  # A map is a repeated message of key and value.
 
 
-def write_warm_up(folder, model_name, inputs, reader):
-    """Writes requests for every signature, of one row at each of `doubling_lengths`.
+def write_warm_up(
+    folder: StrPath, model_name: str, inputs: Mapping[str, Sequence[tf.TensorSpec]], reader: Reader
+) -> int:
+    """Writes requests of one row for every signature, at each of `doubling_lengths`.
 
     Args:
         folder: the version's folder.
-        model_name: what Serving calls the model.
-        inputs: `{signature: TensorSpecs}`.
-        reader: the model's `Reader`.
+        model_name: the name of the model in Serving.
+        inputs: the inputs of each signature.
+        reader: the model's reader.
 
-    Returns: how many requests.
+    Returns: the number of requests.
     """
     lengths = doubling_lengths(reader.lengths[-1])
     requests = [
@@ -54,15 +59,15 @@ def write_warm_up(folder, model_name, inputs, reader):
     return len(requests)
 
 
-def _values(spec, length, reader):
-    """One row for one input, of `length` tokens or, of strings, about as many; where there are choices, of two."""
+def _values(spec: tf.TensorSpec, length: int, reader: Reader) -> list:
+    """One row for an input, with `length` tokens or, for strings, about as many; two choices if it has choices."""
     word = next(
         (token for token in reader.vocabulary.tokens if token.isascii() and token.isalpha()),
         reader.vocabulary.tokens[-1],
     )
     if spec.dtype == tf.string:
         words = [word] * max(1, length - 2)
-        row = words if spec.name == WORDS else " ".join(words)
+        row: str | list = words if spec.name == WORDS else " ".join(words)
         choices = 2 if spec.name == CHOICES else 0
     else:
         row = [{"input_word_ids": reader.vocabulary.ids[word], "input_mask": 1}.get(spec.name, 0)] * length
@@ -70,7 +75,7 @@ def _values(spec, length, reader):
     return [[row] * choices if choices else row]
 
 
-def _request(model_name, signature, inputs):
+def _request(model_name: str, signature: str, inputs: Iterable[tuple[str, list]]) -> bytes:
     log = _message("PredictionLog")()
     request = log.predict_log.request
     request.model_spec.name, request.model_spec.signature_name = model_name, signature
@@ -79,7 +84,7 @@ def _request(model_name, signature, inputs):
     return log.SerializeToString()
 
 
-def _message(name):
+def _message(name: str) -> type:
     pool = descriptor_pool.Default()
     try:
         descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
@@ -89,7 +94,7 @@ def _message(name):
     return message_factory.GetMessageClass(descriptor)
 
 
-def _file():
+def _file() -> descriptor_pb2.FileDescriptorProto:
     file = descriptor_pb2.FileDescriptorProto(
         name="keras_bert/warm_up.proto",
         package=_PACKAGE,

@@ -1,4 +1,4 @@
-"""Texts of words as rows for the encoder, in the graph, laid out as in training (`data.word_rows`)."""
+"""Lays out the words of texts in rows for the encoder, in the graph, as in training (`data.word_rows`)."""
 
 from typing import NamedTuple
 
@@ -6,17 +6,18 @@ import tensorflow as tf
 
 from keras_bert.export.packing import Rows, window_of_most_context
 from keras_bert.export.reader import filled
+from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import CONTINUATION
 
 
 class TextWords(NamedTuple):
-    """The words of a batch of texts, one after the other, in pieces; each word has one or more.
+    """The words of a batch of texts, concatenated, each with one or more pieces.
 
     Attributes:
         pieces: int32 [pieces].
-        piece_splits: int32 [words + 1]: where each word begins in `pieces`.
+        piece_splits: int32 [words + 1]: where each word starts in `pieces`.
         row_splits: int32 [batch + 1]: the words of text `i` are `row_splits[i]` to `row_splits[i + 1]`.
-        starts, ends: int32 [words], where each word stands in its text, in code points.
+        starts, ends: int32 [words], the offsets of each word in its text, in code points.
     """
 
     pieces: tf.Tensor
@@ -25,18 +26,18 @@ class TextWords(NamedTuple):
     starts: tf.Tensor
     ends: tf.Tensor
 
-    def by_text(self, values, default):
-        """`[words]` as `[batch, words of the text with most]`, `default` behind a text's last."""
+    def by_text(self, values: tf.Tensor, default: str | float) -> tf.Tensor:
+        """`[words]` as `[batch, most words of a text]`, padded with `default`."""
         return tf.RaggedTensor.from_row_splits(values, self.row_splits, validate=False).to_tensor(default)
 
     @property
-    def counts(self):
-        """int32 [batch]: how many words each text has."""
+    def counts(self) -> tf.Tensor:
+        """The number of words of each text: int32 [batch]."""
         return self.row_splits[1:] - self.row_splits[:-1]
 
 
-def split_texts(tokenizer, texts):
-    """The `TextWords` of texts `[batch]`, split as BERT's basic tokenizer splits them."""
+def split_texts(tokenizer: WordPieceTokenizer, texts: tf.Tensor) -> TextWords:
+    """The words of texts `[batch]`, split as by BERT's basic tokenizer."""
     continues = tf.constant([token.startswith(CONTINUATION) for token in tokenizer.vocabulary.tokens])
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     first = tf.where(~tf.gather(continues, ids.values))[:, 0]
@@ -50,10 +51,10 @@ def split_texts(tokenizer, texts):
     )
 
 
-def given_words(tokenizer, words):
-    """The `TextWords` of words `[batch, words]`, "" behind each text's last; places are as if one space joined them.
+def given_words(tokenizer: WordPieceTokenizer, words: tf.Tensor) -> TextWords:
+    """Pre-split words `[batch, words]`, padded with "" at the end; offsets are as if single spaces joined them.
 
-    A word of which the tokenizer leaves nothing, "" before others too, is [UNK].
+    A word without pieces, such as a "" before other words, becomes [UNK].
     """
     is_there, counts = filled(words)
     flat = tf.boolean_mask(words, is_there)
@@ -71,11 +72,11 @@ def given_words(tokenizer, words):
 
 
 class WordPlaces(NamedTuple):
-    """Rows for the encoder, and where in them each word's first piece stands that is to be labelled.
+    """Rows for the encoder, and the place of each word's first piece, which is the one to label.
 
     Attributes:
-        rows: `Rows` of pieces, without special tokens; those of one text need not follow each other.
-        row, column: int32 [words]; the column counts [CLS].
+        rows: rows of pieces, without special tokens; the rows of one text need not be consecutive.
+        row, column: int32 [words]; columns include [CLS].
     """
 
     rows: Rows
@@ -83,15 +84,15 @@ class WordPlaces(NamedTuple):
     column: tf.Tensor
 
 
-def lay_out_words(words, capacity):
-    """The `WordPlaces` of `TextWords`, as `data.word_rows.lay_out_words` lays them out.
+def lay_out_words(words: TextWords, capacity: int) -> WordPlaces:
+    """Lays words out in rows, as `data.word_rows.lay_out_words` does.
 
-    A text too long for a row goes by windows of whole words, each from the middle of the one before, and each word has
-    its place in the window where its context is largest.
+    A text too long for a row is split into windows of whole words, each starting in the middle of the one before; each
+    word is labeled in the window that gives it the most context.
 
     Args:
-        words: `TextWords`.
-        capacity: int, the most pieces of a row. Of a word with more its first ones stand.
+        words: the words.
+        capacity: the maximum number of pieces of a row. A longer word is truncated to that.
     """
     words = _cut_words(words, capacity)
     splits = words.piece_splits
@@ -104,8 +105,8 @@ def lay_out_words(words, capacity):
     return WordPlaces(rows, row, 1 + splits[:-1] - tf.gather(rows.starts, row))
 
 
-def _cut_words(words, capacity):
-    """Without the pieces of each word behind its first `capacity`; few batches have any."""
+def _cut_words(words: TextWords, capacity: int) -> TextWords:
+    """Truncates each word to its first `capacity` pieces; few batches need it."""
     splits = words.piece_splits
 
     def cut():
@@ -117,7 +118,7 @@ def _cut_words(words, capacity):
     return words._replace(pieces=pieces, piece_splits=splits)
 
 
-def _windows(words, capacity):
+def _windows(words: TextWords, capacity: int) -> tuple[tf.Tensor, tf.Tensor]:
     """(first word, one past the last), int32 [windows] each; see `data.word_rows.lay_out_words`."""
     splits, ends = words.piece_splits, words.row_splits[1:]
 
@@ -127,7 +128,7 @@ def _windows(words, capacity):
         firsts, lasts = tf.concat([firsts, first], axis=0), tf.concat([lasts, last], axis=0)
         goes_on = tf.where(last < end)[:, 0]
         first, last, end = (tf.gather(values, goes_on) for values in (first, last, end))
-        # Half of the window again, or less where the next word would find no room.
+        # Overlap by half the window, or less if the next word would not fit.
         half = tf.searchsorted(splits, tf.gather(splits, last) - capacity // 2)
         roomy = tf.searchsorted(splits, tf.gather(splits, last + 1) - capacity)
         return firsts, lasts, tf.maximum(tf.maximum(half, roomy), first + 1), end
@@ -142,8 +143,8 @@ def _windows(words, capacity):
     return firsts, lasts
 
 
-def _ranges(firsts, lasts):
-    """(which range, number), int32 [numbers] each, of the numbers from each first to before its last."""
+def _ranges(firsts: tf.Tensor, lasts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """All numbers of the ranges from first to last, exclusive: (index of the range, number), int32 [numbers] each."""
     lengths = lasts - firsts
     which = tf.repeat(tf.range(tf.size(lengths)), lengths)
     return which, tf.range(tf.size(which)) - tf.gather(tf.cumsum(lengths, exclusive=True) - firsts, which)
