@@ -82,7 +82,7 @@ def modified(path: StrPath) -> float:
     return stores.call("stat", path).mtime_nsec / 1e9 if is_remote(path) else os.path.getmtime(path)
 
 
-def _stat(path: StrPath) -> Any:  # A `tf.compat.v1.gfile.FileStatistics`.
+def _stat(path: StrPath) -> Any:  # TensorFlow's FileStatistics.
     """The statistics of a remote path, None if there is nothing."""
     try:
         return stores.call("stat", path)

@@ -185,8 +185,8 @@ class HubModel:
 
     def _no_space(self, file: str, more: str = "") -> UserError:
         return UserError(
-            f"{self._asked}: {self._library.constants.HF_HUB_CACHE} has no space for {file}{more}. Free some, or set "
-            "HF_HOME to a folder on another disk."
+            f"{self._asked}: {self._library.constants.HF_HUB_CACHE} has no space for {file}{more}. Free some space, or "
+            "set HF_HOME to a folder on another disk."
         )
 
     def _check(self, path: str, metadata: Any) -> None:
@@ -203,7 +203,7 @@ class HubModel:
             for place in {os.path.realpath(path), path}:
                 os.unlink(place)
             raise UserError(
-                f"{self._asked}: {os.path.basename(path)} has another hash than the hub lists ("
+                f"{self._asked}: {os.path.basename(path)} does not match its hash on the hub ("
                 f"{received[:12]}…, not {expected[:12]}…) and was removed. Run the same command again to refetch it."
             )
 

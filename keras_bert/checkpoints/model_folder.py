@@ -33,7 +33,7 @@ from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import (
     VOCABULARY,
     TokenizerSettings,
-    judged_casing,
+    infer_casing,
     read_tokenizer_settings,
     vocabulary_file,
 )
@@ -276,7 +276,7 @@ def _open_google(folder: str, name: str, lower_case: bool | None) -> ModelFolder
         raise UserError(f"{folder}: needs {VOCABULARY} and lacks it.")
     notes = []
     if lower_case is None:
-        lower_case, reason = judged_casing(vocabulary)
+        lower_case, reason = infer_casing(vocabulary)
         notes.append(reason)
     tokenizer = TokenizerSettings(lower_case)
     return ModelFolder(folder, name, "google", config, vocabulary, tokenizer, _other_fields(config_file), notes)

@@ -90,7 +90,7 @@ def _read_tokenizer_file(path: str) -> dict[str, bool]:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def judged_casing(vocabulary_path: str) -> tuple[bool, str]:
+def infer_casing(vocabulary_path: str) -> tuple[bool, str]:
     """`(lower_case, a line that says why)`, inferred from a vocabulary without settings."""
     with files.open_file(vocabulary_path, "r", errors="replace", newline="\n") as stream:
         pieces = [line.rstrip("\r\n").removeprefix("##") for line in stream]

@@ -19,14 +19,14 @@ def read_pieces(path: StrPath) -> list[str]:
         raise UserError(f"{path}: needs a model that is an object. Received: {type(model).__name__}.")
     pieces = model.get("vocab")
     if model.get("type", "WordPiece") != "WordPiece" or not isinstance(pieces, dict):
-        raise UserError(f"{path}: needs a WordPiece vocabulary. Received: {model.get('type')}. Give a BERT's.")
+        raise UserError(f"{path}: needs a WordPiece vocabulary. Received: {model.get('type')}. Give a BERT's file.")
     prefix = model.get("continuing_subword_prefix", CONTINUATION)
     if prefix != CONTINUATION:
         raise UserError(f"{path}: needs the prefix {CONTINUATION!r} inside words. Received: {prefix!r}.")
     try:
         added = {item["content"]: item["id"] for item in content.get("added_tokens") or []}
     except (KeyError, TypeError):
-        raise UserError(f"{path}: needs a content and an id for each of added_tokens. Received: others.") from None
+        raise UserError(f"{path}: needs added_tokens with a content and an id each. Received: others.") from None
     odd = next((number for number in (*pieces.values(), *added.values()) if type(number) is not int), None)
     if odd is not None:
         raise UserError(f"{path}: needs whole numbers as ids. Received: {odd!r}.")

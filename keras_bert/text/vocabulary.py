@@ -107,7 +107,7 @@ class Vocabulary:
 def _check(tokens: list[str], source: StrPath) -> None:
     if "" in tokens:
         empty = tokens.index("") + 1
-        raise UserError(f"{source}: needs a piece in every line. Received: line {empty} empty. Remove it.")
+        raise UserError(f"{source}: needs a piece in every line. Received: line {empty} is empty. Remove it.")
     twice = next((token for token, count in Counter(tokens).items() if count > 1), None)
     if twice is not None:
         lines = ", ".join(str(number) for number, token in enumerate(tokens, start=1) if token == twice)

@@ -46,7 +46,7 @@ def extend_vocabulary(
     if not new:
         raise UserError(
             f"The texts: need words that are new to {source} and occur twice. Received: {len(counts):,} different "
-            "words, none of them new. Give more text, or use the vocabulary as it is."
+            "words, none of them new. Give more text, or use the vocabulary unchanged."
         )
     added = sorted(new, key=lambda item: (-item[1], item[0]))[: len(slots)]
     tokens = list(vocabulary.tokens)

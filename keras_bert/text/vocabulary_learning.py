@@ -46,8 +46,7 @@ def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, u
     if size < len(first_pieces):
         raise UserError(
             f"The vocabulary's size: needs at least {len(first_pieces)}, for special tokens, slots and the characters "
-            "of these texts. "
-            f"Received: {size}. Give a larger size."
+            f"of these texts. Received: {size}. Give a larger size."
         )
     tokenizer = Tokenizer(WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = CharDelimiterSplit(" ")

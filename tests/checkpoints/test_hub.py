@@ -108,7 +108,7 @@ def test_bytes_that_are_not_those_listed_are_refused_and_removed(hub, file):
     content = {**SMALL, **WEIGHTS}[file]
     hub.repositories[NAME].sent_instead[file] = content[:-2] + b"??"
     for _ in range(2):
-        assert f"{file} has another hash than the hub lists" in refusal()
+        assert f"{file} does not match its hash on the hub" in refusal()
     hub.repositories[NAME].sent_instead.clear()
     check(open_model_folder(f"hf:{NAME}"))
 
@@ -271,7 +271,7 @@ def test_a_full_disk(hub, cache, monkeypatch):
     folder = open_model_folder(f"hf:{NAME}")
     with monkeypatch.context() as patched:
         patched.setattr(huggingface_hub, "hf_hub_download", full)
-        assert f"{cache} has no space for model.safetensors. Free some, or set HF_HOME" in refusal()
+        assert f"{cache} has no space for model.safetensors. Free some space, or set HF_HOME" in refusal()
     left = shutil.disk_usage(folder.path)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: left._replace(free=100))
     assert "has no space for model.safetensors, which takes" in refusal()

@@ -55,8 +55,8 @@ def test_file_round_trip_and_fingerprint(tmp_path):
     ("content", "told"),
     [
         ("\n".join([*TOKENS, "a"]).encode(), "'a' in lines 6, 11"),
-        ("\n".join([*TOKENS, "", "z"]).encode(), "line 11 empty"),
-        ("\n".join(TOKENS).encode() + b"\n\n", "line 11 empty"),
+        ("\n".join([*TOKENS, "", "z"]).encode(), "line 11 is empty"),
+        ("\n".join(TOKENS).encode() + b"\n\n", "line 11 is empty"),
         ("\n".join(TOKENS[:3]).encode(), "without [SEP] [MASK]"),
         (b"", "without [PAD]"),
         ("\n".join([*TOKENS, "x" * 257]).encode(), "in line 11"),
