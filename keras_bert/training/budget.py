@@ -1,5 +1,6 @@
-"""How far a run has come, by its steps or by the clock, and which of its phases that is."""
+"""How far a run has come, by steps or by the clock, and which phase that puts it in."""
 
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 import tensorflow as tf
@@ -8,14 +9,16 @@ from keras_bert.config.training import phase_ends
 from keras_bert.training.processes import agreement, process_count
 
 
-def make_budget(minutes, steps, shares, strategy):
-    """The `TimeBudget` of a run by the clock, or the `StepBudget` of another.
+def make_budget(
+    minutes: float, steps: int, shares: Sequence[float], strategy: tf.distribute.Strategy
+) -> "StepBudget | TimeBudget":
+    """A `TimeBudget` if the run is limited by time, else a `StepBudget`.
 
     Args:
-        minutes: 0 for a run by steps.
-        steps: of the whole run.
-        shares: each phase's share of it, summing to 1.
-        strategy: the run's `tf.distribute.Strategy`, in whose scope this is called.
+        minutes: length of the whole run; 0 for a run measured in steps.
+        steps: length of the whole run; ignored if `minutes` is set.
+        shares: each phase's share of the run, summing to 1.
+        strategy: the run's strategy; call this inside its scope.
     """
     if not minutes:
         return StepBudget(steps, shares)
@@ -23,93 +26,97 @@ def make_budget(minutes, steps, shares, strategy):
 
 
 class StepBudget:
-    """A run of so many steps; everything follows from the number of a step.
+    """A run of a fixed number of steps; everything follows from the step number.
 
     Args:
-        steps: of the whole run.
+        steps: length of the whole run.
         shares: each phase's share of it, summing to 1.
 
     Attributes:
         share: None; see `TimeBudget`.
     """
 
-    share = None
+    share: None = None
 
-    def __init__(self, steps, shares):
+    def __init__(self, steps: int, shares: Sequence[float]):
         self._ends = phase_ends(steps, shares)
 
-    def phase(self, step):
-        """The index of the phase in which the step numbered `step` (from 0) falls; None after the last."""
+    def phase(self, step: int) -> int | None:
+        """The index of the phase that step `step` (counted from 0) belongs to; None after the last phase."""
         return next((index for index, end in enumerate(self._ends) if step < end), None)
 
-    def bounds(self, phase):
-        """(number of a phase's first step, number of the first step after it)."""
+    def bounds(self, phase: int) -> tuple[int, int]:
+        """(first step of a phase, first step after it)."""
         return self._ends[phase - 1] if phase else 0, self._ends[phase]
 
-    def start(self):
-        """To be called before the first step of this process."""
+    def start(self) -> None:
+        """Call before the first step of this process."""
 
-    def share_done(self, done):
-        """The share of the run that `done` steps are."""
+    def share_done(self, done: int) -> float:
+        """The share of the run covered by `done` steps."""
         return done / self._ends[-1]
 
-    def advance(self, done):
-        """To be called after every step; whether the run is over after `done` steps."""
+    def advance(self, done: int) -> bool:
+        """Call after every step: returns whether the run is over after `done` steps."""
         return done >= self._ends[-1]
 
 
 class TimeBudget(tf.Module):
-    """A run of so many minutes: learning rate and phases follow the clock, over all starts of the run together.
+    """A run of a fixed number of minutes: learning rate and phases follow the clock, summed over restarts.
 
-    What a run learns then depends on how fast its machine was, so a stopped run goes on where it was but not bit for
-    bit. Validation and checkpoints count as time; starting up does not.
+    What the run learns depends on the speed of the machine, so a stopped run resumes where it was, but not bit for
+    bit. Validation and checkpoints count towards the time; start-up does not.
 
     Args:
-        minutes: of the whole run.
+        minutes: length of the whole run.
         shares: each phase's share of it, summing to 1.
-        agree: function (number) -> its sum over all processes (see `processes.agreement`), and `processes` their
-            number: all go by their mean time.
+        agree: sums a number over all processes; see `processes.agreement`.
+        processes: how many processes there are. All follow their mean time.
 
     Attributes:
-        share: float32 variable, the share of the time that is over: what a schedule by time reads.
+        share: float32 variable, the share of the time that has passed, read by the learning-rate schedule.
     """
 
-    def __init__(self, minutes, shares, agree=float, processes=1):
+    share: tf.Variable
+
+    def __init__(
+        self, minutes: float, shares: Sequence[float], agree: Callable[[float], float] = float, processes: int = 1
+    ):
         super().__init__(name="time_budget")
         self._total = 60.0 * minutes
         self._ends = [sum(shares[: index + 1]) for index in range(len(shares))]
         self._mean = lambda seconds: agree(seconds) / processes
         self.share = tf.Variable(0.0, trainable=False)
-        # What a checkpoint keeps; the loop itself reads plain numbers, because reading a variable waits for the device.
+        # For checkpoints. The loop itself reads plain numbers, because reading a variable waits for the device.
         self._kept_seconds = tf.Variable(0.0, dtype=tf.float64, trainable=False)
         self._kept_starts = [tf.Variable(0 if index == 0 else -1, trainable=False) for index in range(len(shares))]
         self.start()
 
-    def start(self):
-        """Starts the clock, from where the variables, restored or not, leave it."""
+    def start(self) -> None:
+        """Starts the clock at the time in the variables, restored or new."""
         self._last = monotonic()
         self._seconds = float(self._kept_seconds)
         self._starts = [int(start) for start in self._kept_starts]
 
-    def phase(self, step):
-        """The index of the phase that the step numbered `step` (from 0) fell in or, if it is to come, falls in now.
+    def phase(self, step: int) -> int | None:
+        """The index of the phase that step `step` (counted from 0) belonged to or, if it is still to come, would now.
 
-        None once the time is over.
+        None once the time is up.
         """
         if self._seconds >= self._total:
             return None
         return max(index for index, start in enumerate(self._starts) if 0 <= start <= step)
 
-    def bounds(self, phase):
-        """(number of a phase's first step, None: nobody knows yet where it ends)."""
+    def bounds(self, phase: int) -> tuple[int, None]:
+        """(first step of a phase, None, because its last step is not known in advance)."""
         return self._starts[phase], None
 
-    def share_done(self, done):
-        """The share of the run that is over."""
+    def share_done(self, done: int) -> float:
+        """The share of the time that has passed; `done` is not used."""
         return min(self._seconds / self._total, 1.0)
 
-    def advance(self, done):
-        """To be called after every step; whether the run is over after `done` steps."""
+    def advance(self, done: int) -> bool:
+        """Call after every step, in every process: returns whether the time is up after `done` steps."""
         now = monotonic()
         self._seconds += self._mean(now - self._last)
         self._last = now

@@ -1,26 +1,27 @@
-"""When a checkpoint is due by the clock, whatever the steps are worth on this machine."""
+"""When a checkpoint is due by the clock, however fast the steps are on this machine."""
 
 import time
+from collections.abc import Callable
 
 
 class CheckpointClock:
-    """Minutes since the last checkpoint, or since this was made.
+    """The time since the last checkpoint, or since this object was created.
 
     Args:
-        minutes: after so many a checkpoint is due; 0 for never.
-        agree: function (number) -> its sum over all processes (see `processes.agreement`), so that all save at the same
-            step when the clock of one says so.
+        minutes: time between checkpoints; 0 for never.
+        agree: sums a number over all processes (see `processes.agreement`), so that all of them save at the same step
+            as soon as one of their clocks says so.
     """
 
-    def __init__(self, minutes=0.0, agree=float):
+    def __init__(self, minutes: float = 0.0, agree: Callable[[float], float] = float):
         self._seconds = 60.0 * minutes if minutes else float("inf")
         self._agree = agree
         self.saved()
 
-    def saved(self):
-        """To be called after every checkpoint."""
+    def saved(self) -> None:
+        """Call after every checkpoint."""
         self._last = time.monotonic()
 
-    def is_due(self):
-        """Whether a checkpoint is due. Every process of the run asks after the same steps."""
+    def is_due(self) -> bool:
+        """Whether a checkpoint is due. A collective: every process must call it after the same steps."""
         return self._agree(time.monotonic() - self._last >= self._seconds) > 0

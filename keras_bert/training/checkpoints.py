@@ -1,9 +1,13 @@
-"""Checkpoints that are whole or not there: written aside, summed, then moved to their place."""
+"""Checkpoints that are either complete or absent: written to one side, checksummed, then moved into place."""
+
+from __future__ import annotations
 
 import contextlib
 import json
 import re
 import tempfile
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -12,6 +16,9 @@ from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.errors import UserError
 from keras_bert.stores import as_os_errors
 from keras_bert.training.processes import failing_together
+
+if TYPE_CHECKING:
+    import keras
 
 _NAME = re.compile(r"step-(\d{9,})$")
 _STATE = "state.json"
@@ -22,46 +29,59 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Each is a folder `step-000001000` with a `tf.train.Checkpoint` and state.json (step, validation score, figures not
-    logged yet, SHA-256 of every file), which is written last. The step is the data position too: a batch is a function
-    of it.
+    logged yet, SHA-256 of every file), which is written last. The step also gives the position in the data, because a
+    batch is a function of the step.
 
     Attributes:
-        unlogged: what `save` was given as such with the checkpoint restored; None before.
+        unlogged: the `unlogged` saved with the restored checkpoint; None before a checkpoint is restored.
 
     Args:
-        folder: where they lie.
-        keep: how many of the newest stay; the best by score stays as well.
-        keep_every: those of every so many steps stay for good; 0 for none.
-        is_writer: False for the workers whose copy is not kept; they write too, because TensorFlow wants all to.
+        folder: the folder that holds the checkpoints.
+        keep: how many of the newest checkpoints to keep; the best one by score is kept as well.
+        keep_every: checkpoints at multiples of this step are kept for good; 0 for none.
+        is_writer: False for workers whose copy is not kept; they write too, because TensorFlow requires it of all.
         io_device: the device whose host reads and writes the files; None for the host of each variable. See
             `strategy.checkpoint_device`.
-        agree: function (number) -> its sum over all processes (see `processes.agreement`), so that none goes on, or
-            leaves, before all have written.
-        **objects: what is saved (`model=…`, `optimizer=…`).
+        agree: sums a number over all processes (see `processes.agreement`), so that no process continues or exits
+            before all of them have written.
+        **objects: the objects to save (`model=…`, `optimizer=…`).
     """
 
-    def __init__(self, folder, keep, keep_every=0, is_writer=True, io_device=None, agree=float, **objects):
+    unlogged: Mapping[str, Any] | None
+
+    def __init__(
+        self,
+        folder: str,
+        keep: int,
+        keep_every: int = 0,
+        is_writer: bool = True,
+        io_device: str | None = None,
+        agree: Callable[[float], float] = float,
+        **objects: tf.Module | keras.Model | keras.optimizers.Optimizer | list[keras.Variable],
+    ):
         self.folder = folder
         self.keep = keep
         self.keep_every = keep_every
         self.is_writer = is_writer
         self.unlogged = None
         self._agree = agree
-        self._damaged = set()  # Steps found damaged, whose scores stand no more.
-        # {step: score}, so that a store that does not answer for a moment does not make the best one look like none.
-        self._known_scores = {}
+        self._damaged: set[int] = set()  # Steps whose checkpoint is damaged; their scores no longer count.
+        # {step: score}. Cached, so that a brief outage of a store does not make the best checkpoint look scoreless.
+        self._known_scores: dict[int, float | None] = {}
         self._checkpoint = tf.train.Checkpoint(**objects)
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
 
-    def save(self, step, score=None, unlogged=None):
-        """Writes the checkpoint of `step` (steps done) and drops those that need not stay.
+    def save(self, step: int, score: float | None = None, unlogged: Mapping[str, Any] | None = None) -> None:
+        """Writes the checkpoint of `step` (steps done) and deletes those that are no longer needed.
 
         Args:
-            score: the validation loss at this step, where it was measured; lower is better.
-            unlogged: plain numbers that the next line of the log needs, where it has begun before this step.
+            step: steps done so far.
+            score: the validation loss at this step, if it was measured; lower is better.
+            unlogged: JSON values that the next log line needs from the steps before this one.
 
         Raises:
-            UserError: it cannot be written (a full disk, …), here or by another process; the older ones are untouched.
+            UserError: it cannot be written (a full disk, …), here or by another process; older checkpoints are
+                untouched.
         """
         with failing_together(self._agree):
             self._write(step, score, unlogged)
@@ -80,14 +100,14 @@ class Checkpoints:
             sums = {entry: files.sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
             with files.atomic_write(files.join(aside, _STATE)) as stream:
                 json.dump({"step": step, "score": score, "unlogged": unlogged, "sha256": sums}, stream, indent=2)
-            files.move_folder(aside, files.join(self.folder, name), last=_STATE)  # Puts it on the disk first.
+            files.move_folder(aside, files.join(self.folder, name), last=_STATE)  # Syncs it to the disk first.
         except OSError as error:
             files.remove_folder(aside)
             older = self.steps()
-            kept = f"Those up to step {older[-1]} are whole." if older else "There is none yet."
+            kept = f"Checkpoints up to step {older[-1]} are intact." if older else "There are no earlier checkpoints."
             raise UserError(
                 f"{self.folder}: the checkpoint of step {step} cannot be written ({error.strerror or error}). {kept} "
-                "Make room, then give the same command again."
+                "Free some space, then run the same command again."
             ) from error
         self._damaged.discard(step)
         self._known_scores[step] = score
@@ -99,28 +119,28 @@ class Checkpoints:
                 self._checkpoint.write(files.join(scratch, "checkpoint"), self._options)
         except OSError as error:
             raise UserError(
-                f"{tempfile.gettempdir()}: a process that writes no checkpoint of its own needs room for one here "
-                f"while step {step} is saved ({error.strerror or error}). Make room, or set TMPDIR."
+                f"{tempfile.gettempdir()}: workers other than the chief need space here for a temporary checkpoint "
+                f"while step {step} is saved ({error.strerror or error}). Free some space, or set TMPDIR."
             ) from error
 
-    def is_best(self, score):
-        """Whether a validation loss is below that of every checkpoint that has one, as the writer of them finds.
+    def is_best(self, score: float | None) -> bool:
+        """Whether a validation loss is lower than that of every checkpoint that has one. A collective.
 
-        Another process may look when this step's is there already.
+        The writer decides for all processes: another one may look when this step's checkpoint is already there.
         """
         if score is None:
             return False
         own = self.is_writer and all(score < other for other in self._scores().values())
         return self._agree(own) > 0
 
-    def best(self):
-        """(step, score) of the checkpoint with the best score, the first of several; None where none has one."""
+    def best(self) -> tuple[int, float] | None:
+        """(step, score) of the checkpoint with the best score, the earliest in a tie; None if none has a score."""
         scores = self._scores()
         best = min(scores, key=scores.get, default=None)
         return None if best is None else (best, scores[best])
 
     def _scores(self):
-        """`{step: score}` of the checkpoints that have one and are not known to be damaged."""
+        """`{step: score}` of the checkpoints that have a score and are not known to be damaged."""
         steps = [step for step in self.steps() if step not in self._damaged]
         for step in steps:
             if step not in self._known_scores:
@@ -128,7 +148,7 @@ class Checkpoints:
         return {step: self._known_scores[step] for step in steps if self._known_scores[step] is not None}
 
     def _remove_cut_short(self):
-        """What kills left behind, which may be of steps that are not saved again."""
+        """Removes what killed processes left behind; those steps may never be saved again."""
         for name in files.list_folder(self.folder):
             if name.startswith(_ASIDE) or name.endswith((".partial", ".replaced")):
                 files.remove_folder(files.join(self.folder, name))
@@ -139,7 +159,7 @@ class Checkpoints:
         scores = {step: score for step, score in self._scores().items() if step in kept}
         stay = {*kept[-self.keep :], min(scores, key=scores.get, default=None)}
         for step in steps:
-            # Those behind the newest are damaged, for the run went on from one before them.
+            # Steps after the newest are damaged: the run resumed from an earlier one.
             is_for_good = self.keep_every and step % self.keep_every == 0 and step in kept
             if step not in stay and not is_for_good:
                 with contextlib.suppress(OSError):
@@ -148,16 +168,17 @@ class Checkpoints:
     def _path(self, step):
         return files.join(self.folder, f"step-{step:09d}")
 
-    def steps(self):
+    def steps(self) -> list[int]:
         """The steps that have a checkpoint, ascending."""
         matches = (_NAME.match(name) for name in files.list_folder(self.folder))
         return [int(match.group(1)) for match in matches if match]
 
-    def restore_newest(self, report):
-        """Restores the newest whole checkpoint and returns its step, or 0 where there is none.
+    def restore_newest(self, report: Callable[[str], object]) -> int:
+        """Restores the newest intact checkpoint and returns its step, or 0 if there is no checkpoint.
 
-        A damaged one is named through `report(line)` and the one before it taken; so is the best by score, and the next
-        best then counts as the best. Raises `UserError` when there are checkpoints and none is whole.
+        A damaged checkpoint is named through `report(line)` and the one before it is used. A damaged best one is
+        reported too, and the next best takes its place. Raises `UserError` if there are checkpoints but all are
+        damaged.
         """
         steps = self.steps()
         for step in reversed(steps):
@@ -166,17 +187,17 @@ class Checkpoints:
                 self._best_whole(report, {step})
                 return self._restore(step)
             self._damaged.add(step)
-            report(f"{damage} The checkpoint before it is taken.")
+            report(f"{damage} Falling back to the checkpoint before it.")
         if steps:
             raise UserError(
                 f"{self.folder}: all {len(steps)} checkpoints are damaged. Start over with --fresh, or copy one back."
             )
         return 0
 
-    def restore_best(self, report):
-        """Restores the whole checkpoint with the best score and returns its step; None where none has a score.
+    def restore_best(self, report: Callable[[str], object]) -> int | None:
+        """Restores the intact checkpoint with the best score and returns its step; None if none has a score.
 
-        Damaged ones are named through `report(line)`. Raises `UserError` when none that has a score is whole.
+        Damaged ones are named through `report(line)`. Raises `UserError` if every checkpoint with a score is damaged.
         """
         best = self._best_whole(report)
         if best is None and self._damaged:
@@ -184,13 +205,13 @@ class Checkpoints:
         return None if best is None else self._restore(best)
 
     def _best_whole(self, report, whole=()):
-        """The step of the best checkpoint by score that is whole, None for none; those `whole` are known to be so."""
+        """The step of the best intact checkpoint by score, or None; the steps in `whole` are known to be intact."""
         while best := self.best():
             damage = None if best[0] in whole else _damage(self._path(best[0]))
             if not damage:
                 return best[0]
             self._damaged.add(best[0])
-            report(f"{damage} It was the best so far; its score does not count any more.")
+            report(f"{damage} It was the best so far; its score no longer counts.")
         return None
 
     def _restore(self, step):
@@ -204,21 +225,21 @@ class Checkpoints:
 
 
 def _state(folder):
-    """What state.json says, or None where there is none that can be read."""
+    """The content of state.json, or None if it is missing or not valid."""
     try:
         with files.open_file(files.join(folder, _STATE)) as stream:
             state = json.loads(stream.read())
     except (FileNotFoundError, ValueError):
         return None
     except OSError:
-        if files.is_remote(folder):  # No answer from a store is no damage.
+        if files.is_remote(folder):  # A store that does not answer is not damage.
             raise
         return None
     return state if isinstance(state, dict) else None
 
 
 def _damage(folder):
-    """What is wrong with a checkpoint folder, in one sentence; None when it is whole."""
+    """What is wrong with a checkpoint folder, in one sentence; None if it is intact."""
     state = _state(folder)
     if state is None or not isinstance(state.get("sha256"), dict) or not state["sha256"]:
         return f"{folder}: has no readable {_STATE}."
@@ -233,5 +254,5 @@ def _damage(folder):
                 raise
             return f"{path}: cannot be read ({error.strerror or error})."
         if not is_whole:
-            return f"{path}: is damaged (its SHA-256 is not the one written with it)."
+            return f"{path}: is damaged (its SHA-256 differs from the one written with it)."
     return None

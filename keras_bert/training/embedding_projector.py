@@ -1,5 +1,7 @@
 """Word embeddings for TensorBoard's projector page."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from tensorboard.plugins import projector
 
@@ -7,20 +9,20 @@ from keras_bert import files
 from keras_bert.stores import as_os_errors
 
 
-def write_embeddings(folder, name, embeddings, labels):
+def write_embeddings(folder: str, name: str, embeddings: np.ndarray, labels: Iterable[str]) -> None:
     """Writes a table of vectors where TensorBoard finds it.
 
     Args:
         folder: a folder of TensorBoard events.
-        name: what the page calls the table.
-        embeddings: float array [rows, size].
-        labels: a string a row.
+        name: the table's name on the page.
+        embeddings: float [rows, size].
+        labels: one label per row.
     """
     files.make_folder(folder)
     with files.atomic_write(files.join(folder, f"{name}.bytes"), "wb") as stream:
         stream.write(np.ascontiguousarray(embeddings, "float32").tobytes())
     with files.atomic_write(files.join(folder, f"{name}_labels.tsv")) as stream:
-        # A label with a line break or a tab would shift all that follow.
+        # A line break or a tab in a label would shift all labels after it.
         stream.writelines(" ".join(label.split()) + "\n" for label in labels)
     config = projector.ProjectorConfig()
     config.embeddings.add(

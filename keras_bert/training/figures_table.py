@@ -1,4 +1,4 @@
-"""The few figures of a run that fit in a line of a terminal; metrics.jsonl and TensorBoard have all."""
+"""The figures of a run that fit on one line of a terminal; metrics.jsonl and TensorBoard have all of them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -13,9 +13,9 @@ class Column(NamedTuple):
     """One column between the loss and the learning rate.
 
     Attributes:
-        heading: above it.
-        figure: the name of its number in a line of figures, in one of validation after `eval_`.
-        text: function (number) -> text.
+        heading: its heading.
+        figure: the name of its figure; validation figures have this name with the prefix `eval_`.
+        text: formats the figure.
     """
 
     heading: str
@@ -24,11 +24,11 @@ class Column(NamedTuple):
 
 
 class FiguresTable:
-    """A table that grows by a row of training or validation figures at a time.
+    """A table that grows by one row of training or validation figures at a time.
 
     Args:
-        columns: the `Column`s of what is learned.
-        has_time_left: whether there is a column for that.
+        columns: the columns between the loss and the learning rate.
+        has_time_left: whether to show a column with the time left.
     """
 
     def __init__(self, columns: Iterable[Column] = (), has_time_left: bool = True):
@@ -39,19 +39,19 @@ class FiguresTable:
             Column("examples/s", "examples_per_second", lambda value: f"{value:,.{0 if value >= 100 else 1}f}"),
         ]
         self._has_time_left = has_time_left
-        # Wide enough for the texts to come, most of the time; one that is wider moves what stands behind it.
+        # Wide enough for most values; a wider one shifts the columns after it.
         headings = [" " * 5 + "step", "done", *["    left"] * has_time_left, *(name for name, _, _ in self._columns)]
         self._headings = [heading.rjust(8) if heading in ("loss", "rate") else heading for heading in headings]
         self._rows = 0
 
     def lines(self, done: int, share: float, seconds_left: float | None, figures: dict[str, float]) -> Iterator[str]:
-        """The lines that a row is: itself, and the header before it now and then.
+        """Yields the lines to print for one row: the row itself and, every 20 rows, the header before it.
 
         Args:
             done: steps done.
-            share: of the run that they are, 0 to 1.
-            seconds_left: to the end of the run; None where nobody knows.
-            figures: `{name: number}` of training, or of validation, whose names begin with `eval_`.
+            share: the share of the run that is done, 0 to 1.
+            seconds_left: to the end of the run; None if unknown.
+            figures: `{name: number}` of training, or of validation with names that start with `eval_`.
         """
         if self._rows % _ROWS_A_HEADER == 0:
             yield self._line(heading.strip() for heading in self._headings)
@@ -64,7 +64,7 @@ class FiguresTable:
         for column in self._columns:
             value = figures.get(prefix + column.figure)
             cells.append("" if value is None else column.text(value))
-        if is_validation:  # It has no speed.
+        if is_validation:  # Validation has no speed to show.
             cells[-1] = "validation"
         yield self._line(cells)
 

@@ -1,36 +1,52 @@
 """The one training loop."""
 
 import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 
+from keras_bert.config.finetuning import FinetuneTrainingConfig
+from keras_bert.config.training import TrainingConfig
 from keras_bert.errors import RunStopped, UserError
+from keras_bert.training.engine import Engine
 from keras_bert.training.metrics import MetricSums, Throughput, each_step
+from keras_bert.training.step import Batch
+from keras_bert.training.step_loop import LoopBatches
+from keras_bert.training.surroundings import Surroundings
 
 
 class Loop:
-    """Steps, looks, saves; the same for pretraining and for every task.
+    """Trains, logs, validates and saves; the same for pretraining and for every task.
 
     Args:
-        engine: what trains, restored.
-        batches: function `(first_step) -> iterator` from that step on, of global batches, or of `LoopBatches` for a
-            `StepLoop`. It starts anywhere by arithmetic, so a run that goes on sees what it would have seen.
-        evaluate: function `(step) -> {name: number}` of validation figures.
-        settings: has `log_every`, `evaluate_every` and `checkpoint_every`, in steps; see `TrainingConfig`.
-        surroundings: the run's `Surroundings`: log, progress, requests to stop, the clock of checkpoints.
-        derive: function `(step, figures) -> {name: number}`, more figures that follow from the logged ones.
-        score: function `(validation figures) -> number`, lower is better: that of a checkpoint.
-        is_enough: function `() -> bool`, asked at the start and after every validation, whether the run ends before
-            its budget.
+        engine: the model, its trainer, budget and checkpoints, restored. The trainer trains on what `batches` yields.
+        batches: function (first step) -> iterator over the global batches from that step on, or over `LoopBatches` for
+            a `StepLoop`. The start is found by arithmetic, so a resumed run sees the batches it would have seen.
+        evaluate: function (steps done) -> validation figures.
+        settings: `log_every`, `evaluate_every` and `checkpoint_every` are used, all in steps.
+        surroundings: log, progress, stop requests and the checkpoint clock.
+        derive: function (steps done, figures) -> further figures computed from the logged ones.
+        score: function (validation figures) -> the checkpoint's score; lower is better.
+        is_enough: whether the run ends before its budget; called at the start and after every validation.
 
     Attributes:
         done: steps done so far.
     """
 
+    done: int
+
     def __init__(
-        self, engine, batches, evaluate, settings, surroundings,
-        derive=lambda step, figures: {}, score=operator.itemgetter("eval_loss"), is_enough=lambda: False,
-    ):  # fmt: skip
+        self,
+        engine: Engine,
+        batches: Callable[[int], Iterator[Batch | LoopBatches]],
+        evaluate: Callable[[int], dict[str, float]],
+        settings: TrainingConfig | FinetuneTrainingConfig,
+        surroundings: Surroundings,
+        derive: Callable[[int, dict[str, float]], dict[str, float]] = lambda step, figures: {},
+        score: Callable[[dict[str, float]], float] = operator.itemgetter("eval_loss"),
+        is_enough: Callable[[], bool] = lambda: False,
+    ):
         self.step, self.budget, self.checkpoints = engine.trainer, engine.budget, engine.checkpoints
         self.batches = batches
         self.evaluate = evaluate
@@ -41,12 +57,12 @@ class Loop:
         self.is_enough = is_enough
         self.done = 0
 
-    def run(self, first_step):
+    def run(self, first_step: int) -> dict[str, float]:
         """Trains from `first_step` (steps done) to the end of the budget; returns the last validation figures.
 
         Raises:
-            RunStopped: on request, after a checkpoint.
-            UserError: the loss is no number any more, or a checkpoint cannot be written.
+            RunStopped: on request, after saving a checkpoint.
+            UserError: the loss is no longer finite, or a checkpoint cannot be written.
         """
         settings = self.settings
         self.done = done = first_step
@@ -54,13 +70,14 @@ class Loop:
         batches = self.batches(first_step)
         sums = MetricSums(self.step.objective.terms, self.checkpoints.unlogged)
         throughput, evaluation = Throughput(), None
-        # A run that was enough may have been killed before its results were written.
+        # A run that ended early may have been killed before it wrote its results.
         is_over = self.budget.phase(done) is None or self.is_enough()
         while not is_over:
             with throughput.waiting():
                 batch = next(batches)
-            result = self.step.train(batch, tf.constant(done, tf.int64))
-            del batch  # Letting go of the iterator in a `LoopBatches` takes seconds; see `PhasedBatches`.
+            # A `StepLoop` comes with `LoopBatches`.
+            result = self.step.train(batch, tf.constant(done, tf.int64))  # type: ignore[arg-type]
+            del batch  # Dropping the last reference to an iterator in `LoopBatches` takes seconds; see `PhasedBatches`.
             sums.add(result)
             throughput.add(result)
             self.done = done = done + result.get("steps", 1)
@@ -70,9 +87,13 @@ class Loop:
             evaluates = done % settings.evaluate_every == 0 or is_over
             logs = done % settings.log_every == 0 or evaluates
             saves = done % settings.checkpoint_every == 0 or is_over or stop_reason
+            # `is_due` is an all-reduce over all processes, so either all of them call it or none, or the run hangs.
+            # Whatever stands before it must therefore be true in all processes or in none: `done` is the same in all,
+            # and they have agreed on `is_over` and `stop_reason` above. It stands last so that most steps skip it. Keep
+            # this order, and let nothing that one process alone knows short-circuit it. So too `is_best`, below.
             saves = saves or logs and self.surroundings.clock.is_due()
             if logs or saves:
-                self._refuse_no_number(sums, done, result)
+                self._refuse_not_finite(sums, done, result)
             if logs:
                 figures, last = sums.take(), each_step(result)[-1]
                 figures["learning_rate"] = float(last["learning_rate"])
@@ -94,7 +115,7 @@ class Loop:
                 share = self.budget.share_done(done)
                 raise RunStopped(
                     f"Stopped by {stop_reason} after step {done:,}, {share:.1%} of the run, with a checkpoint. "
-                    "The same command goes on from there.",
+                    "The same command resumes from there.",
                     self.surroundings.stop.status,
                 )
         return evaluation or self.evaluate(done)
@@ -103,17 +124,17 @@ class Loop:
         self.surroundings.log.write(done, figures)
         self.surroundings.progress.figures(done, figures)
 
-    def _refuse_no_number(self, sums, done, result):
-        """Stops before weights that are no numbers any more get into a checkpoint."""
+    def _refuse_not_finite(self, sums: MetricSums, done: int, result: Mapping[str, Any]) -> None:
+        """Stops before weights that are no longer finite get into a checkpoint."""
         index = sums.first_not_finite()
         if index is None:
             return
         step = done - len(sums) + 1 + index
         rate = float(each_step(result)[-1]["learning_rate"])
         saved = self.checkpoints.steps()
-        good = f"The last good checkpoint is that of step {saved[-1]}." if saved else "There is no checkpoint yet."
+        good = f"The last good checkpoint is at step {saved[-1]}." if saved else "There is no checkpoint yet."
         raise UserError(
-            f"Step {step}: the loss or the gradient is no finite number any more, at a learning rate of about "
+            f"Step {step}: the loss or the gradient is no longer finite, at a learning rate of about "
             f"{rate:.3g}. {good} Lower optimizer.learning_rate, or raise "
             "optimizer.warmup_steps, and start over with --fresh."
         )

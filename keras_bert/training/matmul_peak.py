@@ -1,4 +1,4 @@
-"""The machine's own matrix product rate, which a training step is held against."""
+"""The machine's own matrix product rate, to compare a training step with."""
 
 import time
 
@@ -8,10 +8,10 @@ import tensorflow as tf
 _SIZES = {"CPU": 2048, "GPU": 8192, "TPU": 8192}
 
 
-def matmul_peak(strategy, dtype="float32"):
-    """FLOP/s of a large square product on all of this process's devices together: the best of a few tries.
+def matmul_peak(strategy: tf.distribute.Strategy, dtype: str = "float32") -> float:
+    """FLOP/s of a large square matrix product on all devices of this process together, the best of a few tries.
 
-    The devices of a CPU share its cores and count once.
+    Logical CPU devices share the same cores and count once.
     """
     devices = strategy.extended.worker_devices
     kind = tf.DeviceSpec.from_string(devices[0]).device_type
@@ -19,7 +19,7 @@ def matmul_peak(strategy, dtype="float32"):
     with tf.device(devices[0]):
         square = tf.cast(tf.random.stateless_uniform([size, size], [0, 0]), dtype)
         product = tf.function(lambda: tf.reduce_sum(tf.matmul(square, square)), autograph=False)
-        product().numpy()  # Tracing, and the first call's allocations.
+        product().numpy()  # Traces, and makes the first call's allocations.
         seconds = np.min([_seconds(product) for _ in range(4)])
     return 2.0 * size**3 / seconds * (1 if kind == "CPU" else len(devices))
 

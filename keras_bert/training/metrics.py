@@ -4,49 +4,54 @@ import concurrent.futures
 import contextlib
 import math
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 
 class MetricSums:
-    """Adds up what `Step` and `StepLoop` return; values stay on the device until they are asked for.
+    """Adds up what `Step` and `StepLoop` return; values stay on the device until they are read.
 
     Args:
         terms: the terms of the objective's loss.
-        begun: the `totals` of steps before, which the next figures are of too; None for none.
+        begun: the `totals` of earlier steps that count towards the next figures; None for none.
     """
 
-    def __init__(self, terms, begun=None):
+    def __init__(self, terms: Sequence[str], begun: Mapping[str, Any] | None = None):
         self._terms = terms
         self._results = [begun] if begun else []
 
-    def add(self, result):
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Adds what `Step.train`, `Step.evaluate` or `StepLoop.train` returned."""
         self._results.append(result)
 
-    def __len__(self):
+    def __len__(self) -> int:
+        """How many steps were added since the last `take`."""
         return sum(result.get("steps", 1) for result in self._results)
 
     def _steps(self):
         for result in self._results:
             yield from each_step(result)
 
-    def first_not_finite(self):
-        """How many steps after the last `take` a loss or the gradient stopped being a number, from 0; or None."""
+    def first_not_finite(self) -> int | None:
+        """The index, counted from the last `take`, of the first step whose loss or gradient is not finite; or None."""
         for index, step in enumerate(self._steps()):
             losses = [float(step["sums"][term]["loss"]) for term in self._terms]
             if not np.isfinite([*losses, float(step.get("grad_norm", 0.0))]).all():
                 return index
         return None
 
-    def take(self):
+    def take(self) -> dict[str, float]:
         """The figures over everything added since the last call, as plain floats, in reading order.
 
-        `loss` is the total of the terms' losses; then `<term>_<metric>` for each metric, or the one name where term and
-        metric have the same.
+        `loss` is the total of the terms' losses. Each metric follows as `<term>_<metric>`, or as one name if term and
+        metric have the same name.
         """
         totals = self.totals()
+        assert totals is not None, "Nothing was added since the last call."
         self._results = []
-        # Where nothing was counted the sum is 0 too. Counts may be sums of weights, so below 1.
+        # A count of 0 has a sum of 0. Counts may be sums of weights, so they can lie between 0 and 1.
         means = {
             (term, name): value / (totals["counts"][term] or 1.0)
             for term, metrics in totals["sums"].items()
@@ -55,25 +60,27 @@ class MetricSums:
         figures = {name if term == name else f"{term}_{name}": value for (term, name), value in means.items()}
         return {"loss": sum(means[term, "loss"] for term in self._terms), **figures}
 
-    def totals(self):
-        """The sums and counts of everything added since the last `take`, as plain floats; None for nothing.
+    def totals(self) -> dict[str, dict[str, Any]] | None:
+        """The sums and counts of everything added since the last `take`, as plain floats; None if nothing was added.
 
-        Added one step after the other, so that going on from totals gives what adding without a break gives.
+        `{"sums": {term: {metric: float}}, "counts": {term: float}}`. Steps are added one by one, so that continuing
+        from saved totals gives the same floats as never stopping.
         """
         if not self._results:
             return None
-        sums, counts = {}, {}
+        sums: dict[str, dict[str, float]] = {}
+        counts: dict[str, float] = {}
         for step in self._steps():
             for term, metrics in step["sums"].items():
                 counts[term] = counts.get(term, 0.0) + float(step["counts"][term])
-                of_term = sums.setdefault(term, {})
+                term_sums = sums.setdefault(term, {})
                 for name, value in metrics.items():
-                    of_term[name] = of_term.get(name, 0.0) + float(value)
+                    term_sums[name] = term_sums.get(name, 0.0) + float(value)
         return {"sums": sums, "counts": counts}
 
 
-def each_step(result: dict) -> list[dict]:
-    """The results of every step in what `Step` (one step) or `StepLoop` (values stacked over steps) returned."""
+def each_step(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The result of each step in what `Step` (one step) or `StepLoop` (values stacked over steps) returned."""
     if "steps" not in result:
         return [result]
     values = _in_memory({name: value for name, value in result.items() if name != "steps"})
@@ -89,11 +96,11 @@ def _at(values, index):
 
 
 class Throughput:
-    """Examples and tokens a second, the time that cost, and the share of it in which nothing ran for want of data.
+    """Measures examples and tokens per second, CPU seconds, and the share of time spent waiting for data.
 
-    Accelerators compute a step after the call has returned. While they do, asking for the next batch costs nothing,
-    so a wait counts from the end of the step before it, which another thread sees. The waits inside a `StepLoop` are
-    seen by nobody, so the share is left out there.
+    An accelerator still computes a step after the call has returned. Until it is done, fetching the next batch costs
+    nothing, so a wait counts from the end of the previous step, which a second thread watches for. Waits inside a
+    `StepLoop` cannot be measured, so the share is left out there.
     """
 
     def __init__(self):
@@ -107,29 +114,30 @@ class Throughput:
         self._waits, self._seen = [], []
 
     @contextlib.contextmanager
-    def waiting(self):
-        """Around the wait for a batch."""
+    def waiting(self) -> Iterator[None]:
+        """A block that waits for a batch."""
         began = time.perf_counter()
         yield
         self._waits.append((began, time.perf_counter(), self._step_end))
 
     @contextlib.contextmanager
-    def paused(self):
-        """Around what is neither training nor waiting: validation and checkpoints."""
-        if self._step_end:  # What still runs is training.
+    def paused(self) -> Iterator[None]:
+        """A block that is neither training nor waiting: validation and checkpoints."""
+        if self._step_end:  # A step that is still running counts as training.
             self._step_end.result()
         began, cpu_began = time.perf_counter(), time.process_time()
         yield
         self._paused += time.perf_counter() - began
         self._cpu_paused += time.process_time() - cpu_began
 
-    def add(self, result):
+    def add(self, result: Mapping[str, Any]) -> None:
+        """Adds what `Step.train` or `StepLoop.train` returned."""
         self._seen.append(result)
         self._step_end = self._watch.submit(_time_when_known, result["grad_norm"])
 
-    def take(self):
-        """The figures since the last call; `cpu_seconds` are this process's own, over all cores."""
-        # Reading the counts waits for the steps still running, so it comes before the clock is read.
+    def take(self) -> dict[str, float]:
+        """The figures since the last call; `cpu_seconds` is this process's own time, over all cores."""
+        # Reading the counts waits for steps that are still running, so it has to come before reading the clock.
         steps = [step for result in self._seen for step in each_step(result)]
         examples = sum(int(step["examples"]) for step in steps)
         tokens = sum(int(step["tokens"]) for step in steps)
@@ -154,6 +162,6 @@ def _time_when_known(value):
     return time.perf_counter()
 
 
-def perplexity(nats):
-    """exp of a mean loss; infinite where that overflows."""
+def perplexity(nats: float) -> float:
+    """exp of a mean loss; infinite if that overflows."""
     return math.exp(nats) if nats < 700 else math.inf

@@ -3,16 +3,19 @@
 import json
 import math
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
 from keras_bert import files
 from keras_bert.stores import as_os_errors
+from keras_bert.training.run_folder import RunFolder
 
-# An object store takes the whole file anew with every flush, and some take one a second.
+# Every flush uploads the whole file to an object store again, and some stores accept one write a second.
 _SECONDS_BETWEEN_UPLOADS = 30.0
 
-# TensorBoard's pages show one section for all names before the same slash.
+# TensorBoard groups names by what stands before the slash.
 _SECTIONS = {
     "learning_rate": "optimizer",
     "grad_norm": "optimizer",
@@ -25,18 +28,19 @@ _SECTIONS = {
 
 
 class MetricsLog:
-    """Writes one JSON object a logged step, and the same figures as TensorBoard scalars.
+    """Writes one JSON object per logged step, and the same figures as TensorBoard scalars.
 
-    Lines are in the file at once; in a store those of a validation are, and all after half a minute and at `flush`.
-    TensorBoard gets two runs, `training` and `validation`, so that `loss/mlm_loss` and the like of both share a chart.
+    Each line reaches the file at once. In a store, a validation uploads at once, anything else after half a minute or
+    at `flush`. TensorBoard gets two runs, `training` and `validation`, so that both share charts such as
+    `loss/mlm_loss`.
 
     Args:
-        run: the `RunFolder`.
-        step: steps done so far. Lines of later steps, left by a run that was stopped after its last
-            checkpoint, are dropped, because those steps will be done again.
+        run: the run's folder.
+        step: steps done so far. Lines of later steps, left by a run that was stopped after its last checkpoint, are
+            dropped, because those steps will be done again.
     """
 
-    def __init__(self, run, step):
+    def __init__(self, run: RunFolder, step: int):
         self._run = run
         self._path = run.metrics_file
         lines = [line for line in read_metrics(run.metrics_file) if line["step"] <= step]
@@ -52,9 +56,8 @@ class MetricsLog:
                 for name in ("training", "validation")
             }
 
-    def write(self, step, figures):
-        """`figures`: `{name: number}`, in the order in which they are to be read."""
-        # JSON has no infinity or NaN.
+    def write(self, step: int, figures: Mapping[str, float]) -> None:
+        """Writes one line, the figures in the given order; an infinite figure or NaN, which JSON lacks, as null."""
         plain = {name: value if math.isfinite(value) else None for name, value in figures.items()}
         self._stream.write(json.dumps({"step": step, **plain}) + "\n")
         is_validation = any(name.startswith("eval_") for name in figures)
@@ -66,21 +69,21 @@ class MetricsLog:
                 with writer.as_default(step=step):
                     tf.summary.scalar(_tag(name), value)
 
-    def table(self, step, name, rows):
-        """Rows of strings in Markdown, the header first, for TensorBoard's text page."""
+    def table(self, step: int, name: str, rows: Sequence[Sequence[str]]) -> None:
+        """Writes a table to TensorBoard's text page: rows of Markdown cells, the header first."""
         with as_os_errors(self._tensorboard), self._writers["validation"].as_default(step=step):
             tf.summary.text(name, tf.constant(rows))
 
-    def flush(self):
-        """Puts every line into the file: before a checkpoint, because steps before one are never logged again.
+    def flush(self) -> None:
+        """Writes all lines to the file. Call before a checkpoint: steps before a checkpoint are never logged again.
 
-        Raises `UserError` where the run's folder is another process's by now; see `RunFolder.require_own`.
+        Raises `UserError` if another process has taken over the run's folder; see `RunFolder.require_own`.
         """
         self._run.require_own()
         self._stream.flush()
         self._flushed = time.monotonic()
 
-    def close(self):
+    def close(self) -> None:
         self._stream.close()
         with as_os_errors(self._tensorboard):
             for writer in self._writers.values():
@@ -88,30 +91,30 @@ class MetricsLog:
 
 
 def _tag(name):
-    """TensorBoard's name of a figure: the same for training and validation, under the section that it is shown in."""
+    """The figure's name in TensorBoard, with its section; the same for training and validation."""
     name = name.removeprefix("eval_")
     is_loss = name.endswith("loss") or name == "perplexity"
     return f"{_SECTIONS.get(name, 'loss' if is_loss else 'score')}/{name}"
 
 
 class NoMetricsLog:
-    """For the workers that write nothing."""
+    """Stands in for `MetricsLog` in workers that write nothing."""
 
-    def write(self, step, figures):
+    def write(self, step: int, figures: Mapping[str, float]) -> None:
         pass
 
-    def table(self, step, name, rows):
+    def table(self, step: int, name: str, rows: Sequence[Sequence[str]]) -> None:
         pass
 
-    def flush(self):
+    def flush(self) -> None:
         pass
 
-    def close(self):
+    def close(self) -> None:
         pass
 
 
-def read_metrics(path):
-    """The objects of a metrics.jsonl; a last line cut off by a kill is left out."""
+def read_metrics(path: str) -> list[dict[str, Any]]:
+    """The objects in a metrics.jsonl, without a last line that was cut off when its process was killed."""
     if not files.exists(path):
         return []
     lines = []

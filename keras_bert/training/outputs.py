@@ -1,31 +1,36 @@
-"""A model's outputs for many rows, in the rows' order."""
+"""A model's outputs for many rows, in the order of the rows."""
+
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
 from keras_bert.training.metrics import MetricSums
+from keras_bert.training.step import Batch, Step
 
 
-def all_outputs(step, batches, by_token=()):
-    """Computes every batch once.
+def all_outputs(
+    step: Step, batches: Iterable[Batch], by_token: Collection[str] = ()
+) -> tuple[dict[str, np.ndarray | list[np.ndarray]], dict[str, float]]:
+    """Computes the outputs and the objective's figures over all batches.
 
     Args:
-        step: a `Step`.
-        batches: iterable of global batches that hold `row_numbers` [batch] (see `data.length_batches.LengthBatches`),
-            each row once.
-        by_token: names of the outputs [batch, seq, …], which are cut to each row's length.
+        step: computes the outputs.
+        batches: global batches with `row_numbers` [batch] (see `data.length_batches.LengthBatches`), each row once.
+        by_token: names of the outputs [batch, seq, …]; these are cut to each row's length.
 
-    Returns: `({name: array [rows, …]}, {name: figure})`, the figures those of the objective. Where rows have outputs of
-        different shapes they are a list of arrays, one for each row.
+    Returns: ({name: outputs [rows, …]}, {name: figure}). Outputs whose shape differs between rows are a list with one
+        array per row.
     """
     sums = MetricSums(step.objective.terms)
-    numbers, found = [], {}
+    numbers: list[np.ndarray] = []
+    found: dict[str, list[np.ndarray | list[np.ndarray]]] = {}
     for batch in batches:
         outputs, results = step.predict(batch)
         sums.add(results)
-        of_batch = _gathered(step.strategy, batch["row_numbers"])
-        is_real = of_batch >= 0
-        numbers.append(of_batch[is_real])
-        lengths = _gathered(step.strategy, batch["input_mask"]).sum(axis=-1)[is_real] if by_token else None
+        row_numbers = _gathered(step.strategy, batch["row_numbers"])
+        is_real = row_numbers >= 0
+        numbers.append(row_numbers[is_real])
+        lengths = _gathered(step.strategy, batch["input_mask"]).sum(axis=-1)[is_real] if by_token else ()
         for name, values in outputs.items():
             values = _gathered(step.strategy, values)[is_real]
             if name in by_token:
@@ -36,7 +41,7 @@ def all_outputs(step, batches, by_token=()):
 
 
 def _in_order(batches, order):
-    """The rows of arrays, or of lists of arrays, in an order of their numbers."""
+    """The rows of a list of arrays, or of lists of arrays, in the given order."""
     if all(isinstance(batch, np.ndarray) and batch.shape[1:] == batches[0].shape[1:] for batch in batches):
         return np.concatenate(batches)[order]
     rows = [row for batch in batches for row in batch]
@@ -44,5 +49,5 @@ def _in_order(batches, order):
 
 
 def _gathered(strategy, values):
-    """A global tensor's parts on all replicas as one array."""
+    """The parts of a global tensor on all replicas as one array."""
     return strategy.gather(values, axis=0).numpy()

@@ -1,13 +1,16 @@
-"""The processes of one run: their numbers, what they agree on, and what one of them does for all.
+"""The processes of one run: their numbers, what they agree on, and what the chief does for all of them.
 
-Every process calls these functions in the same order: each is a collective, which waits for the others.
+Most of these functions are collectives, which wait for the other processes: all processes must call them in the same
+order.
 """
+
+from __future__ import annotations
 
 import contextlib
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -16,16 +19,23 @@ from keras_bert import files, settings
 from keras_bert.errors import UserError
 from keras_bert.training.strategy import is_multiworker, tf_config_workers
 
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert.config.finetuning import FinetuneConfig
+    from keras_bert.config.pretraining import PretrainConfig
+    from keras_bert.training.run_folder import RunFolder
+
 Result = TypeVar("Result")
 
-# Settings of `training` that each machine may have its own of.
-_OF_ONE_PROCESS = ("devices", "tpu", "max_minutes")
+# Settings in `training` that may differ from machine to machine.
+_PER_PROCESS = ("devices", "tpu", "max_minutes")
 _SECONDS_UNTIL_SEEN = 10.0  # A network disk may show a new file late.
-_WORDS = 4  # Of 16 bits each, in what is compared.
+_WORDS = 4  # The 16-bit words of a value that are compared.
 
 
 def process_number(strategy: tf.distribute.Strategy) -> int:
-    """This process's number among those of the run, from 0; number 0, the chief, writes the run's files."""
+    """This process's number in the run, from 0. Process 0, the chief, writes the run's files."""
     return strategy.cluster_resolver.task_id if is_multiworker(strategy) else 0
 
 
@@ -35,21 +45,21 @@ def process_count(strategy: tf.distribute.Strategy) -> int:
 
 
 def agreement(strategy: tf.distribute.Strategy) -> Callable[[float], float]:
-    """Function (number) -> its sum over all processes of the run: `float` where there is one."""
+    """A collective: function (number) -> its sum over all processes of the run. `float` if there is only one."""
     if not is_multiworker(strategy):
         return float
     return lambda value: float(_sum_over_processes(strategy, [value])[0])
 
 
 def gather(strategy: tf.distribute.Strategy, values: list[float]) -> np.ndarray:
-    """[processes, values] float32: the numbers that every process gives, as many each."""
+    """float32 [processes, values]: the numbers given by each process, which all give equally many."""
     rows = np.zeros([process_count(strategy), len(values)], np.float32)
     rows[process_number(strategy)] = values
     return _sum_over_processes(strategy, rows) if is_multiworker(strategy) else rows
 
 
 def _sum_over_processes(strategy, values):
-    """The sum over the processes of an array, which each gives its own of."""
+    """Sums an array over the processes; each passes its own."""
     per_replica = strategy.run(lambda: tf.constant(values, tf.float32))
     replicas = strategy.num_replicas_in_sync / process_count(strategy)
     return strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None).numpy() / np.float32(replicas)
@@ -57,10 +67,10 @@ def _sum_over_processes(strategy, values):
 
 @contextlib.contextmanager
 def failing_together(agree: Callable[[float], float]) -> Iterator[None]:
-    """A block that ends in all processes or in none: where one fails, the others do not wait for it without end.
+    """A block that succeeds in all processes or fails in all: if one fails, the others do not wait for it forever.
 
     Args:
-        agree: what `agreement` gives.
+        agree: what `agreement` returns.
 
     Raises:
         UserError: another process failed; that one raises its own error.
@@ -75,10 +85,10 @@ def failing_together(agree: Callable[[float], float]) -> Iterator[None]:
 
 
 def by_chief(strategy: tf.distribute.Strategy, function: Callable[[], Result]) -> Result | None:
-    """What `function` returns in the chief, which alone calls it; None in the others, which wait until it is done.
+    """Calls `function` in the chief and returns its result; the other processes wait for it and return None.
 
     Raises:
-        UserError: in the others, where it fails in the chief.
+        UserError: in the other processes, if the function fails in the chief.
     """
     with failing_together(agreement(strategy)):
         return function() if process_number(strategy) == 0 else None
@@ -89,15 +99,24 @@ def chief_says(strategy: tf.distribute.Strategy, question: Callable[[], bool]) -
     return agreement(strategy)(float(bool(by_chief(strategy, question)))) > 0
 
 
-def settle(strategy, run, config, report):
-    """Has the chief settle a `RunFolder`, and refuses processes that do not find it: it must be one folder for all."""
+def settle(
+    strategy: tf.distribute.Strategy,
+    run: RunFolder,
+    config: PretrainConfig | FinetuneConfig,
+    report: Callable[[str], object],
+) -> None:
+    """Has the chief settle the run's folder, and refuses processes that see another one.
+
+    Raises:
+        UserError: the chief cannot settle it (see `RunFolder.settle`), or the processes do not share one folder.
+    """
     by_chief(strategy, lambda: run.settle(config, report))
     if process_count(strategy) > 1:
         require_same(strategy, run.path, folder=_content(run.config_file))
 
 
 def _content(path):
-    """The bytes of a file that another machine wrote just now; b"" where it does not show up."""
+    """The bytes of a file that another machine has just written; b"" if it does not appear."""
     deadline = time.monotonic() + _SECONDS_UNTIL_SEEN
     while not files.exists(path):
         if time.monotonic() > deadline:
@@ -107,20 +126,21 @@ def _content(path):
         return stream.read()
 
 
-def require_same(strategy: tf.distribute.Strategy, folder: str, /, **of_process: int | bytes) -> None:
-    """Refuses processes that are not at the same place of one run: their gradients would be summed all the same.
+def require_same(strategy: tf.distribute.Strategy, folder: str, /, **values: int | bytes) -> None:
+    """Refuses processes that are in different states of the run; their gradients would be summed regardless.
 
     Args:
-        folder: the run's folder, to be named.
-        of_process: what must be the same, by its name: a number, or bytes of which a digest is compared.
+        strategy: the run's strategy.
+        folder: the run's folder, for the message.
+        **values: what must be the same in all processes, by name: a number, or bytes, whose digests are compared.
 
     Raises:
-        UserError: in every process, naming the first that differs.
+        UserError: in every process, naming the first value that differs.
     """
-    for name, value in of_process.items():
+    for name, value in values.items():
         is_number = isinstance(value, int)
-        content = value.to_bytes(2 * _WORDS, "little") if is_number else hashlib.sha256(value).digest()
-        # Numbers of 16 bits, which a sum of float32 keeps as they are.
+        content = value.to_bytes(2 * _WORDS, "little") if isinstance(value, int) else hashlib.sha256(value).digest()
+        # As 16-bit numbers, which float32 sums represent exactly.
         rows = gather(strategy, np.frombuffer(content[: 2 * _WORDS], "<u2").tolist()).astype("<u2")
         other = next((index for index, row in enumerate(rows) if (row != rows[0]).any()), None)
         if other is None:
@@ -129,17 +149,24 @@ def require_same(strategy: tf.distribute.Strategy, folder: str, /, **of_process:
         shown = f" ({numbers[0]:,} in process 0, {numbers[1]:,} in process {other})" if is_number else ""
         raise UserError(
             f"{folder}: needs the same {name.replace('_', ' ')} in every process of the run. Received: different ones"
-            f"{shown}. Give every process the same command, and an --output that is one folder for all of them: on a "
-            "shared disk or in a store."
+            f"{shown}. Run the same command in every process, with the same --output folder on a shared disk or in a "
+            "store."
         )
 
 
-def require_same_start(strategy, folder, config, step, model, optimizer):
-    """`require_same` of what the processes of a run have restored: settings, steps done, weights and moments."""
+def require_same_start(
+    strategy: tf.distribute.Strategy,
+    folder: str,
+    config: PretrainConfig | FinetuneConfig,
+    step: int,
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+) -> None:
+    """`require_same` for what the processes have restored: settings, steps done, weights and optimiser state."""
     if process_count(strategy) == 1:
         return
     values = settings.to_mapping(config)
-    for key in _OF_ONE_PROCESS:
+    for key in _PER_PROCESS:
         values["training"].pop(key)
     require_same(
         strategy, folder, settings=repr(values).encode(), step=step,
@@ -147,8 +174,8 @@ def require_same_start(strategy, folder, config, step, model, optimizer):
     )  # fmt: skip
 
 
-def digest_of(variables: Iterable[tf.Variable]) -> bytes:
-    """SHA-256 of the values of variables, in order."""
+def digest_of(variables: Iterable[keras.Variable | tf.Variable]) -> bytes:
+    """SHA-256 of the values of the variables, in order."""
     digest = hashlib.sha256()
     for variable in variables:
         digest.update(np.ascontiguousarray(variable.numpy()).tobytes())

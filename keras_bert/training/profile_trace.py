@@ -1,22 +1,26 @@
 """A profiler's trace of a few steps, for TensorBoard's profile page."""
 
 import math
+from collections.abc import Iterable, Iterator
 
 import tensorflow as tf
 
 from keras_bert.stores import as_os_errors
-from keras_bert.training.step_loop import steps_of
+from keras_bert.training.step import Batch
+from keras_bert.training.step_loop import LoopBatches, steps_of
 
 PROFILED_STEPS = 5
 
 
-def profiled(batches, first_step, profile_at, folder):
-    """Yields the batches; the steps that consume `PROFILED_STEPS` of them are traced.
+def profiled(
+    batches: Iterable[Batch | LoopBatches], first_step: int, profile_at: int, folder: str
+) -> Iterator[Batch | LoopBatches]:
+    """Yields the batches unchanged, and traces `PROFILED_STEPS` of the steps that consume them.
 
     Args:
-        batches: iterator of batches, or of `LoopBatches`, of which as many are traced as hold so many steps.
+        batches: batches, or `LoopBatches`; of the latter, enough to make that many steps are traced.
         first_step: the number of the first step, from 0.
-        profile_at: steps done before the trace begins. The first steps of a process compile; 50 is late enough.
+        profile_at: steps done before the trace starts. A process compiles in its first steps; 50 is late enough.
         folder: a folder of TensorBoard events.
     """
     counted = _Counted(batches, first_step)
@@ -26,7 +30,7 @@ def profiled(batches, first_step, profile_at, folder):
             tf.profiler.experimental.start(folder)
         try:
             while counted.step < profile_at + PROFILED_STEPS and not counted.is_over:
-                # TensorBoard's overview page knows of steps by these marks; the wait for a batch is part of its step.
+                # TensorBoard's overview page finds the steps by these marks; waiting for a batch is part of its step.
                 with tf.profiler.experimental.Trace("train", step_num=counted.step, _r=1):
                     yield from counted.until(counted.step + 1)
         finally:
@@ -36,7 +40,7 @@ def profiled(batches, first_step, profile_at, folder):
 
 
 class _Counted:
-    """Batches, and the number of the step that comes next."""
+    """Batches, and the number of the next step."""
 
     def __init__(self, batches, first_step):
         self._batches = iter(batches)
@@ -44,7 +48,7 @@ class _Counted:
         self.is_over = False
 
     def until(self, end):
-        """Yields batches up to that of the step numbered `end`, or of the loop that it falls in."""
+        """Yields the batches before step `end`; a loop of steps that contains it is yielded whole."""
         while self.step < end:
             batch = next(self._batches, None)
             if batch is None:
@@ -52,4 +56,4 @@ class _Counted:
                 return
             self.step += steps_of(batch)
             yield batch
-            del batch  # See `PhasedBatches`, which lets go of finished iterators in another thread.
+            del batch  # `PhasedBatches` must hold the last reference, to drop finished iterators in another thread.

@@ -1,24 +1,25 @@
-"""What a person sees while a run goes on: a table of figures and, on a terminal, a bar below it."""
+"""What is printed during a run: a table of figures and, on a terminal, a progress bar below it."""
 
 import sys
 import time
+from collections.abc import Iterable
 
 import click
 import tqdm
 
-from keras_bert.training.figures_table import FiguresTable
+from keras_bert.training.figures_table import Column, FiguresTable
 
 
 class Progress:
-    """A table of a few figures, and a bar with the loss, the examples a second and the time left.
+    """A table of a few figures, and a bar with the loss, examples per second and the time left.
 
     Args:
-        share: of the whole run, what was done before this process began.
-        is_shown: False for the workers that print nothing.
-        columns: the `Column`s of the table that are of what is learned.
+        share: the share of the whole run that was done before this process started.
+        is_shown: False for workers that print nothing.
+        columns: the table's columns between the loss and the learning rate.
     """
 
-    def __init__(self, share=0.0, is_shown=True, columns=()):
+    def __init__(self, share: float = 0.0, is_shown: bool = True, columns: Iterable[Column] = ()):
         self._is_shown = is_shown
         has_bar = is_shown and sys.stderr.isatty()
         self._bar = tqdm.tqdm(
@@ -32,15 +33,15 @@ class Progress:
         self._first_share, self._share, self._began = share, share, time.monotonic()
         self._latest = ""
 
-    def advance(self, done, share):
-        """After every step, or loop of steps: `done` steps are the `share` (0 to 1) of the run."""
+    def advance(self, done: int, share: float) -> None:
+        """Call after every step, or loop of steps: `done` steps are the `share` (0 to 1) of the run."""
         self._share = share
         if not self._bar.disable:
             self._bar.set_description_str(f"step {done:,} {self._latest}", refresh=False)
             self._bar.update(100.0 * share - self._bar.n)
 
-    def figures(self, done, figures):
-        """A row of the table from `{name: number}`; the bar keeps the loss and the examples a second."""
+    def figures(self, done: int, figures: dict[str, float]) -> None:
+        """Prints a row of the table; the bar keeps showing the loss and examples per second."""
         if "examples_per_second" in figures:
             self._latest = f"loss {figures['loss']:.3f} {figures['examples_per_second']:.1f} examples/s "
         *header, row = self._table.lines(done, self._share, self._seconds_left(), figures)
@@ -53,10 +54,11 @@ class Progress:
         here = self._share - self._first_share
         return (time.monotonic() - self._began) * (1.0 - self._share) / here if here > 0 else None
 
-    def line(self, text):
+    def line(self, text: str) -> None:
+        """Prints a line above the bar."""
         if self._is_shown:
             self._bar.write(text)
             sys.stdout.flush()
 
-    def close(self):
+    def close(self) -> None:
         self._bar.close()

@@ -1,12 +1,21 @@
 """The folder of one run: its settings, figures, checkpoints and result."""
 
+from __future__ import annotations
+
 import json
 import os
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from keras_bert import files, locks, settings
 from keras_bert.errors import UserError
 
-# What changes how a run is carried out, but not what comes out of it.
+if TYPE_CHECKING:
+    from keras_bert.config.finetuning import FinetuneConfig
+    from keras_bert.config.pretraining import PretrainConfig
+
+# Settings that change how a run is executed, but not its result.
 MAY_DIFFER = (
     "training.strategy",
     "training.devices",
@@ -18,23 +27,24 @@ MAY_DIFFER = (
     "training.checkpoint_minutes",
     "features.folder",
 )
-# What may grow: a run that goes on may be given more of it.
+# Settings that may grow when a run is resumed.
 MAY_GROW = ("training.steps", "training.minutes", "training.epochs")
 
-# What the vocabulary and the shards in a run's folder are made from.
+# Settings that the vocabulary and the shards in a run's folder depend on.
 DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size.", "init.")
 
 
 class RunFolder:
-    """Names every place in a run's folder and keeps two different runs, or two starts of one, from sharing it.
+    """Knows the paths in a run's folder, and keeps two runs, or two processes of the same run, from sharing it.
 
-    A context manager: the folder's lock, which `settle` and `hold` take, is given back at the end of the block.
+    A context manager: leaving the block releases the folder's lock, which `settle` and `hold` take.
 
-    Attributes: `path`, `config_file`, `metrics_file`, `tensorboard`, `checkpoints`, `data`, `model`,
-    `results_file`.
+    Attributes:
+        path: the folder. `config_file`, `metrics_file`, `tensorboard`, `checkpoints`, `data`, `model` and
+            `results_file` are the paths of its files and folders.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str):
         self.path = path
         self.config_file = files.join(path, "config.yaml")
         self.metrics_file = files.join(path, "metrics.jsonl")
@@ -43,21 +53,24 @@ class RunFolder:
         self.data = files.join(path, "data")
         self.model = files.join(path, "model")
         self.results_file = files.join(path, "results.json")
-        self._lock = None
+        self._lock: Any = None  # What `locks.take_folder` returned.
 
-    def __enter__(self):
+    def __enter__(self) -> RunFolder:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.release()
 
-    def hold(self, report=print):
-        """Takes the folder for this process alone, until `release`.
+    def hold(self, report: Callable[[str], object] = print) -> None:
+        """Locks the folder for this process, until `release`.
 
-        `report` takes a line of text where it takes a while to find out whether another process is still at work.
+        Args:
+            report: receives a line of text if it takes a while to find out whether another process is still running.
 
         Raises:
-            UserError: another process has it, or the path is that of a file.
+            UserError: another process has the folder, or the path is a file.
         """
         if self._lock is not None:
             return
@@ -65,20 +78,20 @@ class RunFolder:
             raise UserError(f"{self.path}: needs a folder. Received: a file. Give another --output.")
         self._lock = locks.take_folder(self.path, files.join(self.path, locks.NAME), report)
 
-    def release(self):
-        """Gives the lock back."""
+    def release(self) -> None:
+        """Releases the lock."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
-    def require_own(self):
-        """Raises `UserError` where another process has taken the folder over; see `locks.require_own`."""
+    def require_own(self) -> None:
+        """Raises `UserError` if another process has taken over the folder; see `locks.require_own`."""
         if self._lock is not None:
             locks.require_own(self._lock, self.path)
 
     @classmethod
-    def fresh(cls, path):
-        """`path` if nothing is there yet, else the first of path-2, path-3, … that is free."""
+    def fresh(cls, path: str | os.PathLike[str]) -> RunFolder:
+        """The folder `path` if it does not exist yet, else the first of path-2, path-3, … that does not."""
         path = os.fspath(path).rstrip("/") or "/"
         candidate, number = path, 1
         while files.exists(candidate):
@@ -86,11 +99,17 @@ class RunFolder:
             candidate = f"{path}-{number}"
         return cls(candidate)
 
-    def settle(self, config, report=print):
-        """Takes the folder, and writes the resolved settings or checks them against those of the run in it.
+    def settle(self, config: PretrainConfig | FinetuneConfig, report: Callable[[str], object] = print) -> None:
+        """Locks the folder, and checks the resolved settings against those of the run in it, if any, and writes them.
 
-        `report` is as for `hold`. Raises `UserError` as `hold`, and showing every difference, once there is a
-        checkpoint. More steps or minutes, other devices, another time limit and other times for checkpoints are taken.
+        Once there is a checkpoint, only the settings in `MAY_DIFFER` may change and those in `MAY_GROW` may grow.
+
+        Args:
+            config: the resolved settings.
+            report: as for `hold`.
+
+        Raises:
+            UserError: as `hold`; the folder holds something else; or the settings differ, listing every difference.
         """
         self.hold(report)
         try:
@@ -99,21 +118,21 @@ class RunFolder:
             self.release()
             raise
 
-    def has_begun(self):
-        """Whether anything was learned here: there is a checkpoint, or the results of a run that is over."""
+    def has_begun(self) -> bool:
+        """Whether anything was trained here: there is a checkpoint, or the results of a finished run."""
         names = files.list_folder(self.checkpoints)
         return any(name.startswith("step-") for name in names) or files.exists(self.results_file)
 
     def _settle(self, config):
         if not files.exists(self.config_file):
-            # A kill while the settings were written leaves them under another name.
+            # A process killed while writing the settings leaves them in a .partial file.
             others = set(files.list_folder(self.path)) - {locks.NAME}
             if any(not name.endswith(".partial") for name in others):
                 raise UserError(
-                    f"{self.path}: is not empty and not a run of this program. Give another --output, or --fresh."
+                    f"{self.path}: is not empty and is not the folder of a run. Give another --output, or --fresh."
                 )
         else:
-            # What an older version of this program did not write has its default.
+            # Settings that an older version did not write get their defaults.
             old = settings.to_mapping(type(config).from_mapping(settings.read_yaml(self.config_file)))
             different = settings.differences(old, settings.to_mapping(config))
             refused = [
@@ -122,25 +141,26 @@ class RunFolder:
                 if key not in MAY_DIFFER and not (key in MAY_GROW and before and before < after)
             ]
             if not self.has_begun():
-                # A start that failed before anything was learned binds nobody.
+                # Settings of a run that failed before it trained anything do not matter, but its data may not fit.
                 if any(f"{key}.".startswith(DATA_SETTINGS) for key, _, _ in different):
                     files.remove_folder(self.data)
             elif refused:
                 shown = "; ".join(f"{key}: {before!r} there, {after!r} now" for key, before, after in refused)
                 raise UserError(
-                    f"{self.path}: holds a run with other settings ({shown}). Give the same settings to go on, "
+                    f"{self.path}: holds a run with other settings ({shown}). Give the same settings to resume it, "
                     "--fresh to start over in a new folder, or another --output."
                 )
         with files.atomic_write(self.config_file) as stream:
             stream.write(settings.to_yaml(config))
 
-    def results(self):
-        """What the finished run wrote, or None while it is not finished."""
+    def results(self) -> dict[str, Any] | None:
+        """The content of results.json, or None if the run is not finished."""
         if not files.exists(self.results_file):
             return None
         return settings.read_json(self.results_file)
 
-    def write_results(self, results):
+    def write_results(self, results: Mapping[str, Any]) -> None:
+        """Writes results.json. Raises `UserError` if another process has taken over the folder."""
         self.require_own()
         with files.atomic_write(self.results_file) as stream:
             stream.write(json.dumps(results, indent=2, ensure_ascii=False) + "\n")

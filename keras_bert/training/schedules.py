@@ -1,12 +1,19 @@
-"""The learning rate over a run: warm-up, then one of four ways down."""
+"""The learning rate over a run: warm-up, then one of four kinds of decay."""
+
+from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import keras
 from keras import ops
 
-# What is left of the peak after a share `done` (0 to 1) of the way from the end of the warm-up to the end of the run.
-DECAYS = {
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+# The factor on the peak, given how far (0 to 1) the run is from the end of the warm-up to its own end.
+DECAYS: dict[str, Callable[[tf.Tensor, float], tf.Tensor]] = {
     "linear": lambda done, power: 1.0 - done,
     "cosine": lambda done, power: 0.5 * (1.0 + ops.cos(math.pi * done)),
     "polynomial": lambda done, power: ops.power(1.0 - done, power),
@@ -16,20 +23,28 @@ DECAYS = {
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly to `peak` over `warmup_steps`, then falls to 0 at `total_steps` (or, constant, stays).
+    """Rises linearly to `peak` over `warmup_steps`, then decays to 0 at `total_steps`, or stays if `constant`.
 
-    Step 0 already learns, at peak / warmup_steps; the original spent it at rate 0.
+    Step 0 already trains, at peak / warmup_steps; in the original its rate was 0.
 
     Args:
-        peak: the highest rate.
-        warmup_steps: steps of the rise.
-        total_steps: steps of the run.
+        peak: the highest learning rate.
+        warmup_steps: length of the warm-up.
+        total_steps: length of the run.
         decay: `linear` (the paper's), `cosine`, `polynomial` or `constant`.
-        power: of the polynomial.
-        decay_share: share of the steps after the warm-up, the last ones, over which the rate falls; above 0, to 1.
+        power: exponent of the polynomial.
+        decay_share: the rate decays over this last share of the steps after the warm-up; more than 0, at most 1.
     """
 
-    def __init__(self, peak, warmup_steps, total_steps, decay="linear", power=2.0, decay_share=1.0):
+    def __init__(
+        self,
+        peak: float,
+        warmup_steps: int,
+        total_steps: int,
+        decay: str = "linear",
+        power: float = 2.0,
+        decay_share: float = 1.0,
+    ):
         super().__init__()
         self.peak = peak
         self.warmup_steps = warmup_steps
@@ -38,22 +53,23 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.power = power
         self.decay_share = decay_share
 
-    def __call__(self, step):
+    def __call__(self, step: tf.Tensor | int) -> tf.Tensor:
+        """The learning rate of step `step`, counted from 0: scalar float32."""
         step = ops.cast(step, "float32")
         fallen = self.share_done(step)
         if self.decay_share < 1.0:
             fallen = ops.maximum(1.0 - (1.0 - fallen) / self.decay_share, 0.0)
         return self.peak * self.share_risen(step) * DECAYS[self.decay](fallen, self.power)
 
-    def share_risen(self, step):
-        """How far `step` (float32) is on the way up, above 0 to 1."""
+    def share_risen(self, step: tf.Tensor) -> tf.Tensor:
+        """How far `step` (float32) is through the warm-up, more than 0 and at most 1."""
         return ops.minimum((step + 1.0) / max(self.warmup_steps, 1), 1.0)
 
-    def share_done(self, step):
-        """How far `step` (float32) is on the way from the end of the warm-up to the end of the run, 0 to 1."""
+    def share_done(self, step: tf.Tensor) -> tf.Tensor:
+        """How far `step` (float32) is from the end of the warm-up to the end of the run, 0 to 1."""
         return ops.clip((step - self.warmup_steps) / max(self.total_steps - self.warmup_steps, 1), 0.0, 1.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "peak": self.peak,
             "warmup_steps": self.warmup_steps,
@@ -65,25 +81,34 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class TimedWarmupDecay(WarmupDecay):
-    """The same by the clock: a rise over so many steps and over a share of the run's time, then a fall over the rest.
+    """`WarmupDecay` by the clock, for a run limited by time, whose number of steps is not known in advance.
 
-    Whichever of the two takes longer is what the rise follows: minutes may go by before the first steps, while they are
-    compiled, and nobody knows beforehand how many steps there will be.
+    The warm-up lasts for `warmup_steps` and for `warmup_share` of the time, whichever takes longer, because minutes
+    may pass while the first steps are compiled. The decay takes the rest of the time.
 
     Args:
-        share: float32 scalar variable, the share of the run's time that is over; see `training.budget.TimeBudget`.
+        share: float32 scalar, the share of the run's time that has passed; see `training.budget.TimeBudget`.
         peak, warmup_steps, decay, power, decay_share: as in `WarmupDecay`.
-        warmup_share: of the run's time, 0 to below 1.
+        warmup_share: share of the run's time, at least 0 and less than 1.
     """
 
-    def __init__(self, share, peak, warmup_steps, warmup_share=0.0, decay="linear", power=2.0, decay_share=1.0):
+    def __init__(
+        self,
+        share: tf.Variable,
+        peak: float,
+        warmup_steps: int,
+        warmup_share: float = 0.0,
+        decay: str = "linear",
+        power: float = 2.0,
+        decay_share: float = 1.0,
+    ):
         super().__init__(peak, warmup_steps, 0, decay, power, decay_share)
         self.share = share
         self.warmup_share = warmup_share
 
-    def share_risen(self, step):
+    def share_risen(self, step: tf.Tensor) -> tf.Tensor:
         risen = super().share_risen(step)
         return ops.minimum(risen, self.share / self.warmup_share) if self.warmup_share else risen
 
-    def share_done(self, step):
+    def share_done(self, step: tf.Tensor) -> tf.Tensor:
         return ops.clip((self.share - self.warmup_share) / (1.0 - self.warmup_share), 0.0, 1.0)

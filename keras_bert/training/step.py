@@ -1,26 +1,53 @@
-"""One optimiser step and one evaluation step, over every replica of a strategy."""
+"""One optimiser step and one evaluation step, over all replicas of a strategy."""
 
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import keras
 import tensorflow as tf
 
 from keras_bert.layers.dropout import counter_bits, dropout_key
+from keras_bert.training.optimizer import AdamW
 
 SUM = tf.distribute.ReduceOp.SUM
+
+# A global batch: tensors [batch, …] by name, or each replica's part of them.
+Batch = dict[str, tf.Tensor]
+
+
+class Objective(Protocol):
+    """What is minimised and measured; see `PretrainingObjective`.
+
+    Attributes:
+        terms: names of the terms of the loss.
+    """
+
+    @property
+    def terms(self) -> tuple[str, ...]: ...
+
+    def counts(self, batch: Batch) -> dict[str, tf.Tensor]:
+        """{term: float32 scalar that its sums are divided by}."""
+        ...
+
+    def sums(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, dict[str, tf.Tensor]]:
+        """{term: {metric: float32 scalar}} of the model's outputs; each term of the loss has a metric `loss`."""
+        ...
 
 
 class Step:
     """Runs a model and an objective on global batches.
 
-    The order is what makes many replicas equal one: forward and backward, gradients made dense, summed over
-    replicas, clipped by their global norm, applied. The loss is divided by the counts of the global batch.
+    Many replicas give the same result as one because of the order: forward and backward, gradients made dense, summed
+    over replicas, clipped by their global norm, applied. The loss is divided by the counts of the global batch.
 
     Args:
-        strategy: a `tf.distribute.Strategy`; model and optimizer were made in its scope.
-        model: `model(batch, training=...)` gives what `objective.sums` takes.
-        objective: has `terms`, `counts(batch)` and `sums(outputs, batch)`; see `PretrainingObjective`.
-        optimizer: a `training.optimizer.AdamW`; None where the model is only evaluated.
-        clip_norm: the bound on the norm over all gradients together.
-        seed: of the dropout masks.
-        jit_compile: compile by XLA: the whole step of one replica, of several forward and backward.
+        strategy: the run's strategy; model and optimizer were created in its scope.
+        model: `model(batch, training=...)` returns what `objective.sums` takes.
+        objective: what is minimised and measured.
+        optimizer: None if the model is only evaluated.
+        clip_norm: the largest norm of all gradients together.
+        seed: seed of the dropout masks.
+        jit_compile: compile with XLA: the whole step on one replica, forward and backward on several.
         accumulation: how many slices of a replica's batch are computed one after the other.
 
     Attributes:
@@ -28,7 +55,15 @@ class Step:
     """
 
     def __init__(
-        self, strategy, model, objective, optimizer=None, clip_norm=1.0, seed=0, jit_compile=False, accumulation=1
+        self,
+        strategy: tf.distribute.Strategy,
+        model: keras.Model,
+        objective: Objective,
+        optimizer: AdamW | None = None,
+        clip_norm: float = 1.0,
+        seed: int = 0,
+        jit_compile: bool = False,
+        accumulation: int = 1,
     ):
         self.strategy = strategy
         self.model = model
@@ -37,27 +72,27 @@ class Step:
         self.clip_norm = clip_norm
         self.seed = seed
         self.accumulation = accumulation
-        # Inside XLA a hash of each element's index fuses with what uses it; outside, one kernel that
-        # draws all bits is faster than six elementwise ones.
+        # In XLA a hash of each element's index fuses with the operations that use it; elsewhere one kernel that draws
+        # all bits is faster than six elementwise ones.
         self._bits = counter_bits if jit_compile else stateless_bits
-        # One replica's step is one program, clipping and update in it. On several devices a reduction stands
-        # between, which does not compile; there forward and backward do. A TPU compiles whatever it runs.
+        # The step of a single replica compiles as one program, including clipping and update. With several, the
+        # reduction in between does not compile, so only forward and backward do. A TPU compiles whatever it runs.
         on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
         jit_compile = jit_compile and not on_tpu
         one_replica = strategy.num_replicas_in_sync == 1
         self._compiled_gradients = _compiled(self.gradients, jit_compile and not one_replica)
         self._compiled_replica = _compiled(self._train_replica, jit_compile and one_replica)
-        # TensorFlow rewrites a graph as a whole. Were the step inlined where it is called from, alone or in a loop, its
-        # sums would be added up in another order there.
+        # TensorFlow optimises a graph as a whole. If the step were inlined into its caller, it would add its sums in
+        # a different order when run alone than in a loop.
         whole = {} if on_tpu else {"_noinline": True}
         self.update = tf.function(self._update, autograph=False, experimental_attributes=whole)
 
     @tf.function(autograph=False)
-    def train(self, batch, step):
-        """One update. `step` is an int64 scalar tensor, the number of steps before this one.
+    def train(self, batch: Batch, step: tf.Tensor) -> dict[str, Any]:
+        """Runs one update. `step` is an int64 scalar, the number of steps before this one.
 
-        Returns a dict of scalars: `sums` and `counts` as the objective's, `examples` and `tokens` (padding
-        not counted) of the global batch, `grad_norm` before clipping, `learning_rate`.
+        Returns a dict of scalars: the objective's `sums` and `counts`, the global batch's `examples` and `tokens`
+        (without padding), `grad_norm` before clipping, and `learning_rate`.
         """
         return self.update(batch, step)
 
@@ -65,21 +100,22 @@ class Step:
         return self._first_replica(self.strategy.run(self._compiled_replica, (batch, step)))
 
     @tf.function(autograph=False)
-    def evaluate(self, batch):
-        """Sums and counts of one batch, dropout off, nothing updated."""
+    def evaluate(self, batch: Batch) -> dict[str, Any]:
+        """`{"sums", "counts"}` of one batch, without dropout and without an update."""
         return self._first_replica(self.strategy.run(self._evaluate_replica, (batch,)))
 
     @tf.function(autograph=False)
-    def predict(self, batch):
-        """`(outputs, results)`: what the model gives for one batch, each replica's part, and what `evaluate` gives."""
+    def predict(self, batch: Batch) -> tuple[dict[str, tf.Tensor], dict[str, Any]]:
+        """(the model's outputs for one batch, each replica holding its part; what `evaluate` returns)."""
         outputs, results = self.strategy.run(self._predict_replica, (batch,))
         return outputs, self._first_replica(results)
 
     def _first_replica(self, results):
-        # All replicas hold the same reduced values.
+        # After the all-reduce every replica holds the same values.
         return tf.nest.map_structure(lambda value: self.strategy.experimental_local_results(value)[0], results)
 
     def _train_replica(self, batch, step):
+        assert self.optimizer is not None, "This Step was made for evaluation only."
         context = tf.distribute.get_replica_context()
         totals = _all_reduce(context, self.objective.counts(batch))
         key = dropout_key_of(self.seed, step, context.replica_id_in_sync_group)
@@ -88,7 +124,7 @@ class Step:
         gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm)
         learning_rate = tf.convert_to_tensor(self.optimizer.learning_rate)
         self.optimizer.apply(gradients, self.model.trainable_variables)
-        # Floats, because an all-reduce does not take int32 on the host beside floats on the devices.
+        # Floats, because an all-reduce cannot mix int32 on the host with floats on the devices.
         mask = tf.cast(batch["input_mask"], tf.float32)
         seen = {"examples": tf.cast(tf.shape(mask)[0], tf.float32), "tokens": tf.reduce_sum(mask)}
         return {
@@ -99,8 +135,10 @@ class Step:
             "learning_rate": learning_rate,
         }
 
-    def gradients(self, batch, totals, key):
-        """(gradients, sums) of a replica's batch, in `accumulation` slices; see `_slice_gradients`."""
+    def gradients(
+        self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor
+    ) -> tuple[list[tf.Tensor], dict[str, dict[str, tf.Tensor]]]:
+        """(gradients, sums) of a replica's batch, computed in `accumulation` slices; see `_slice_gradients`."""
         if self.accumulation == 1:
             return self._slice_gradients(batch, totals, key)
         slices = {
@@ -121,12 +159,12 @@ class Step:
         )[1]
 
     def _slice_gradients(self, batch, totals, key):
-        """(dense gradients of this slice's share in the loss of the global batch, its sums)."""
+        """(dense gradients of this slice's contribution to the loss of the global batch, the slice's sums)."""
         with tf.GradientTape() as tape, dropout_key(key, self._bits):
             sums = self.objective.sums(self.model(batch, training=True), batch)
             loss = tf.add_n([tf.math.divide_no_nan(sums[term]["loss"], totals[term]) for term in self.objective.terms])
         gradients = tape.gradient(loss, self.model.trainable_variables)
-        # Keras' optimisers square an embedding's sparse gradient before its repeated rows are summed.
+        # Keras' optimisers would square an embedding's sparse gradient before summing its repeated rows.
         return [tf.convert_to_tensor(gradient) for gradient in gradients], sums
 
     def _evaluate_replica(self, batch):
@@ -145,15 +183,15 @@ def _compiled(function, jit_compile):
     return tf.function(function, autograph=False, jit_compile=True) if jit_compile else function
 
 
-def dropout_key_of(seed, step, replica):
-    """[2] uint32, a hash of the three: what makes a step's masks its own."""
+def dropout_key_of(seed: int, step: tf.Tensor, replica: tf.Tensor | int) -> tf.Tensor:
+    """uint32 [2], a hash of the three, so that every step and replica has its own masks."""
     step = tf.cast(step, tf.int64)
     seeds = tf.stack([tf.constant(seed, tf.int64), step * 65_536 + tf.cast(replica, tf.int64)])
     return tf.random.stateless_uniform([2], seeds, minval=None, maxval=None, dtype=tf.uint32)
 
 
-def stateless_bits(key, call, shape):
-    """Random bits by TensorFlow's own counter-based generator, one kernel a mask."""
+def stateless_bits(key: tf.Tensor, call: int, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
+    """Random bits (uint32 `shape`) from TensorFlow's own counter-based generator, one kernel per mask."""
     seed = tf.stack([tf.bitcast(key[0], tf.int32), tf.bitcast(key[1], tf.int32) + call])
     return tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32)
 

@@ -1,4 +1,4 @@
-"""Many optimiser steps in one call of a compiled function, which takes its batches itself."""
+"""Many optimiser steps in one call of a compiled function, which fetches its batches itself."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -6,29 +6,32 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from keras_bert.training.step import Step
+from keras_bert.training.step import Batch, Objective, Step
+
+# For each possible shape of a batch, the static shape of each of its tensors: ((name, shape), …).
+BatchShapes = tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
 
 
 class LoopBatches(NamedTuple):
     """The batches of one call: the next `count` of an iterator.
 
     Attributes:
-        iterator: gives global batches, as `iter` of a distributed data set does.
-        count: how many of them the call takes.
-        shapes: the shapes that a global batch may have; see `batch_shapes`.
+        iterator: an iterator over global batches, such as `iter` of a distributed data set.
+        count: how many batches the call takes.
+        shapes: the possible shapes of a global batch; see `batch_shapes`.
     """
 
-    iterator: Iterator
-    count: int
-    shapes: tuple
+    iterator: Iterator[Batch]
+    count: int  # type: ignore[assignment]  # Hides the method of tuple, which nobody calls.
+    shapes: BatchShapes
 
 
-def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | tuple[int, int]]) -> tuple:
-    """`(((name, shape), …), …)`: the static shapes of the batches of a data set, one for each width.
+def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | tuple[int, int]]) -> BatchShapes:
+    """The static shapes of the batches of a data set, one for each width.
 
     Args:
-        element_spec: `{name: tf.TensorSpec}` of a global batch; what is unknown in it is the width.
-        widths: the sequence lengths that batches have; (rows of an example, length) where the rows are unknown, too.
+        element_spec: the specs of a global batch; its unknown dimensions are the width.
+        widths: the sequence lengths of the batches, or (rows of an example, length) if the rows vary too.
     """
 
     def shape(spec, width):
@@ -39,15 +42,15 @@ def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | 
 
 
 def taking(
-    iterator: Iterator, dataset: tf.data.Dataset, widths: Iterable[int | tuple[int, int]], steps_per_loop: int
-) -> Callable[[int], Any]:
-    """Function (count) -> what trains so many steps: a batch of the iterator, or `LoopBatches` where loops are of more.
+    iterator: Iterator[Batch], dataset: tf.data.Dataset, widths: Iterable[int | tuple[int, int]], steps_per_loop: int
+) -> Callable[[int], Batch | LoopBatches]:
+    """Function (count) -> the input of `count` steps: the iterator's next batch or, for longer loops, `LoopBatches`.
 
     Args:
-        iterator: of a distributed data set.
+        iterator: an iterator over a distributed data set.
         dataset: that data set, before it was distributed.
         widths: see `batch_shapes`.
-        steps_per_loop: the most steps of one call.
+        steps_per_loop: the most steps in one call.
     """
     if steps_per_loop == 1:
         return lambda count: next(iterator)
@@ -55,43 +58,44 @@ def taking(
     return lambda count: LoopBatches(iterator, count, shapes)
 
 
-def steps_of(batch: Any) -> int:
-    """How many steps an item takes that is given to `Step.train` or `StepLoop.train`."""
+def steps_of(batch: Batch | LoopBatches) -> int:
+    """How many steps `Step.train` or `StepLoop.train` takes for an input."""
     return batch.count if isinstance(batch, LoopBatches) else 1
 
 
 def trainer(step: Step, steps_per_loop: int) -> "Step | StepLoop":
-    """What trains by a `Step`, so many steps a call: the step itself or a `StepLoop` of it."""
+    """What trains `steps_per_loop` steps in a call: the step itself or a `StepLoop` of it."""
     return step if steps_per_loop == 1 else StepLoop(step)
 
 
 class StepLoop:
-    """Trains as a `Step` does, many steps a call: Python, which an accelerator may wait for, runs once for all of them.
+    """Trains like a `Step`, but many steps per call, so that a fast accelerator does not wait for Python in between.
 
-    The loop runs on the host and what it runs is the step, so the figures and the weights are those of as many calls
-    of `Step.train`, bit for bit. Batches of several widths are told apart inside, and each width keeps static shapes.
+    The loop runs on the host and calls the step, so figures and weights are the same, bit for bit, as those of single
+    calls of `Step.train`. Inside, each width of batch has its own branch with static shapes.
 
     Args:
-        step: the `Step`.
+        step: the step to repeat.
 
     Attributes:
-        objective: the step's.
+        objective: the step's objective.
     """
+
+    objective: Objective
 
     def __init__(self, step: Step):
         self._step = step
         self._strategy = step.strategy
         self.objective = step.objective
-        self._loops = {}
+        self._loops: dict[BatchShapes, Callable[..., dict[str, Any]]] = {}
 
     def train(self, batches: LoopBatches, step: tf.Tensor) -> dict[str, Any]:
-        """Runs the steps of a `LoopBatches`; `step` is an int64 scalar tensor, the number of steps before them.
+        """Runs the steps of a `LoopBatches`; `step` is an int64 scalar, the number of steps before them.
 
-        Returns what `Step.train` does, each value [steps], and `steps`, their number.
+        Returns what `Step.train` does, with each value of shape [steps], and `steps`, how many there are.
         """
         if batches.shapes not in self._loops:
-            loop = functools.partial(self._loop, batches.shapes)
-            self._loops[batches.shapes] = tf.function(loop, autograph=False)
+            self._loops[batches.shapes] = tf.function(functools.partial(self._loop, batches.shapes), autograph=False)
         loop = self._loops[batches.shapes]
         return {**loop(batches.iterator, step, tf.constant(batches.count)), "steps": batches.count}
 
@@ -113,15 +117,16 @@ class StepLoop:
         return tf.nest.pack_sequence_as(structure["result"], tf.unstack(rows.stack(), axis=1))
 
     def _by_shape(self, batch, shapes, function, value):
-        """`function(value, shape)` of the shape that the batch has."""
+        """Calls `function(value, shape)` with the shape that the batch has."""
         *others, last = shapes
         if not others:
             return function(value, last)
-        # Without the first axis, of which each replica has a part.
+        # Without the batch dimension, of which each replica has a part.
         found = tf.shape(self._strategy.experimental_local_results(batch["input_word_ids"])[0])[1:]
         are_it = [tf.reduce_all(tf.equal(found, dict(shape)["input_word_ids"][1:])) for shape in others]
         for shape, is_it in zip(shapes, [*are_it, ~tf.reduce_any(are_it)]):
-            # A loop of one turn or none: in a `tf.cond` a reduction over replicas does not get its keys.
+            # A loop of one iteration or none, because inside a `tf.cond` a reduction over replicas does not get its
+            # keys.
             _, value = tf.while_loop(
                 lambda is_it, value: is_it,
                 lambda is_it, value, shape=shape: (tf.constant(False), function(value, shape)),
@@ -130,7 +135,7 @@ class StepLoop:
         return value
 
     def _shaped(self, batch, shapes):
-        """The batch with the static shapes of each replica's part, which a distributed iterator may have lost."""
+        """The batch with the static shapes of each replica's part, which a distributed iterator may lose."""
         replicas = self._strategy.num_replicas_in_sync
 
         def shaped(name, part):

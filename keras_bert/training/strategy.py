@@ -3,6 +3,8 @@
 import json
 import os
 import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import tensorflow as tf
 
@@ -10,22 +12,24 @@ from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
 from keras_bert.training.rendezvous import wait_for_workers
 
-TPU_SECONDS = 120  # How long a TPU is waited for.
-WORKER_SECONDS = 300  # How long a process of a run waits for the others.
+TPU_SECONDS = 120  # How long to wait for a TPU.
+WORKER_SECONDS = 300  # How long a process waits for the other processes of its run.
+
+Result = TypeVar("Result")
 
 
-def make_strategy(name, devices=(), tpu="local"):
-    """The `tf.distribute.Strategy` of a recipe's `training.strategy`.
+def make_strategy(name: str, devices: Sequence[str] = (), tpu: str = "local") -> tf.distribute.Strategy:
+    """The strategy for a recipe's `training.strategy`.
 
     Args:
-        name: `one` device; `mirrored` over the GPUs of this machine (its logical CPUs where it has none);
-            `multiworker` over the processes that TF_CONFIG names; `tpu`; or `auto`, the first of multiworker,
-            tpu, mirrored and one that the machine has.
-        devices: for `one` and `mirrored`, names such as `GPU:1`; all of a kind where empty.
+        name: `one` device; `mirrored` over this machine's GPUs (its logical CPUs if it has none); `multiworker` over
+            the processes in TF_CONFIG; `tpu`; or `auto`, the first of multiworker, tpu, mirrored and one that is
+            available.
+        devices: for `one` and `mirrored`, names such as `GPU:1`; all GPUs, or else all CPUs, if empty.
         tpu: for `tpu`, its name or address; `local` on a TPU VM.
 
     Raises:
-        UserError: what was looked for is not there.
+        UserError: the devices or the processes are not available.
     """
     if name == "auto":
         name = _found_here()
@@ -38,7 +42,7 @@ def make_strategy(name, devices=(), tpu="local"):
     return makers[name]()
 
 
-def describe(strategy):
+def describe(strategy: tf.distribute.Strategy) -> str:
     """One line: the kind of strategy and its devices."""
     replicas = strategy.num_replicas_in_sync
     names = ", ".join(device.split("device:")[-1] for device in strategy.extended.worker_devices)
@@ -49,10 +53,10 @@ def describe(strategy):
 
 
 def checkpoint_device(strategy: tf.distribute.Strategy) -> str | None:
-    """The device whose host is to read and write checkpoints: this one for a TPU elsewhere, else None.
+    """The device whose host reads and writes checkpoints: this host's for a remote TPU, else None.
 
-    By default TensorFlow has each variable written by the machine that holds it, and a remote TPU's host knows neither
-    the paths of this machine nor its credentials. Among several workers each writes its own copy as it is.
+    By default TensorFlow has each variable written by the machine that holds it, but a remote TPU's host has neither
+    this machine's paths nor its credentials. With several workers, each writes its own copy without this.
     """
     if not isinstance(strategy, tf.distribute.TPUStrategy):
         return None
@@ -60,8 +64,8 @@ def checkpoint_device(strategy: tf.distribute.Strategy) -> str | None:
     return None if jobs <= {None, "localhost"} else "/job:localhost"
 
 
-def check_divisible(batch_size, strategy, accumulation, key):
-    """Every replica, and every slice of its part, must get the same number of examples."""
+def check_divisible(batch_size: int, strategy: tf.distribute.Strategy, accumulation: int, key: str) -> None:
+    """Raises `UserError`, naming `key`, unless all slices of all replicas get the same number of examples."""
     parts = strategy.num_replicas_in_sync * accumulation
     if batch_size % parts:
         raise UserError(
@@ -71,8 +75,8 @@ def check_divisible(batch_size, strategy, accumulation, key):
         )
 
 
-def tf_config_workers():
-    """The addresses of the workers in TF_CONFIG; empty where it is not set. Raises `UserError` where it is wrong."""
+def tf_config_workers() -> list[str]:
+    """The addresses of the workers in TF_CONFIG; empty if it is not set. Raises `UserError` if it is malformed."""
     text = os.environ.get("TF_CONFIG", "")
     if not text:
         return []
@@ -98,7 +102,7 @@ def _found_here():
 
 
 def _devices(wanted):
-    """The devices asked for, or all GPUs, or all CPUs; as `GPU:0`."""
+    """The given devices, or else all GPUs, or else all CPUs, as `GPU:0`."""
     found = {
         kind: [f"{kind}:{index}" for index in range(len(tf.config.list_logical_devices(kind)))]
         for kind in ("GPU", "CPU")
@@ -122,7 +126,7 @@ def _mirrored(devices):
 def _multiworker():
     if not tf_config_workers():
         raise UserError(
-            "training.strategy multiworker: needs TF_CONFIG in the environment, and it is not set. On one machine: "
+            "training.strategy multiworker: needs TF_CONFIG in the environment. Received: none. On one machine: "
             f"{PROGRAM} launch --workers 2 -- pretrain …"
         )
     gpus = tf.config.list_physical_devices("GPU")
@@ -144,19 +148,19 @@ def _tpu(name):
     found = _within(TPU_SECONDS, connect)
     if isinstance(found, tf.distribute.Strategy):
         return found
-    # With no TPU: ValueError for '', NotFoundError for 'local', URLError (an OSError) or RuntimeError for a name.
+    # Without a TPU: ValueError for '', NotFoundError for 'local', URLError (an OSError) or RuntimeError for a name.
     if found is not None and not isinstance(found, (ValueError, OSError, RuntimeError, tf.errors.OpError)):
         raise found
     reason = f"no answer within {TPU_SECONDS} seconds" if found is None else str(found) or type(found).__name__
     raise UserError(
         f"training.strategy tpu: no TPU was found {where}: {reason.splitlines()[0][:150]}. See docs/tpu.md; "
-        "--strategy auto takes what is here."
+        "--strategy auto uses what this machine has."
     )
 
 
-def _within(seconds, function):
-    """What a function returns or raises, or None when it takes longer."""
-    outcome = []
+def _within(seconds: float, function: Callable[[], Result]) -> Result | Exception | None:
+    """What a function returns or raises, or None if it takes longer."""
+    outcome: list[Result | Exception] = []
 
     def run():
         try:
@@ -164,7 +168,7 @@ def _within(seconds, function):
         except Exception as error:
             outcome.append(error)
 
-    # A daemon, because one that hangs must not keep the process from ending.
+    # A daemon, so that a thread that hangs does not keep the process from ending.
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(seconds)
@@ -172,5 +176,5 @@ def _within(seconds, function):
 
 
 def is_multiworker(strategy: tf.distribute.Strategy) -> bool:
-    """Whether the run has several processes; see `training.processes`."""
+    """Whether the run may have several processes; see `training.processes`."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)

@@ -1,38 +1,53 @@
-"""What surrounds the loop: figures written down, progress shown, clocks, requests to stop, memory that ran out."""
+"""What surrounds the loop: the log, progress display, stop requests, checkpoint clock and out-of-memory advice."""
 
 import contextlib
 import dataclasses
+from collections.abc import Callable, Iterable, Iterator
 
+import tensorflow as tf
+
+from keras_bert.config.training import RunConfig
+from keras_bert.training.budget import StepBudget, TimeBudget
 from keras_bert.training.checkpoint_clock import CheckpointClock
+from keras_bert.training.figures_table import Column
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
 from keras_bert.training.out_of_memory import explained_out_of_memory
 from keras_bert.training.processes import agreement, process_number
 from keras_bert.training.progress import Progress
+from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.stop_request import StopRequest
 
 
 @dataclasses.dataclass
 class Surroundings:
-    """A `MetricsLog` (or `NoMetricsLog`), a `Progress`, a `StopRequest` and a `CheckpointClock`."""
+    """What the loop writes to and asks besides the step."""
 
-    log: MetricsLog
+    log: MetricsLog | NoMetricsLog
     progress: Progress
     stop: StopRequest
     clock: CheckpointClock
 
 
 @contextlib.contextmanager
-def surroundings(run, strategy, training, budget, first_step, batch, columns=()):
+def surroundings(
+    run: RunFolder,
+    strategy: tf.distribute.Strategy,
+    training: RunConfig,
+    budget: StepBudget | TimeBudget,
+    first_step: int,
+    batch: Callable[[], tuple[str, int]],
+    columns: Iterable[Column] = (),
+) -> Iterator[Surroundings]:
     """The `Surroundings` of one process of a run, closed when the block ends.
 
     Args:
-        run: the `RunFolder`.
-        strategy: the run's `tf.distribute.Strategy`.
-        training: its `RunConfig`.
-        budget: its `StepBudget` or `TimeBudget`.
+        run: the run's folder.
+        strategy: the run's strategy.
+        training: the recipe's `training` section.
+        budget: how far the run has come.
         first_step: steps done before.
-        batch: function () -> (key of the batch size in the recipe, the batch size), for when memory runs out.
-        columns: of the table that is shown; see `Progress`.
+        batch: function () -> (key of the batch size in the recipe, batch size), for the out-of-memory message.
+        columns: columns of the table; see `Progress`.
     """
     is_chief, agree = process_number(strategy) == 0, agreement(strategy)
     log = MetricsLog(run, first_step) if is_chief else NoMetricsLog()

@@ -157,7 +157,7 @@ def test_a_damaged_best_is_told_on_going_on_and_the_next_best_kept(tmp_path):
     damage(tmp_path, 2)
     lines = []
     assert checkpoints.restore_newest(lines.append) == 3
-    assert len(lines) == 1 and "step-000000002" in lines[0] and "its score does not count" in lines[0]
+    assert len(lines) == 1 and "step-000000002" in lines[0] and "its score no longer counts" in lines[0]
     assert checkpoints.best() == (3, 3.0) and checkpoints.is_best(2.5)
     checkpoints.save(4, 4.0)
     assert checkpoints.steps() == [3, 4]  # 3 is the best now.
@@ -230,7 +230,7 @@ def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
 
     monkeypatch.setattr(checkpoints._checkpoint, "write", full)
     with pytest.raises(
-        UserError, match="step 2 cannot be written .No space left on device.. Those up to step 1 are whole"
+        UserError, match="step 2 cannot be written .No space left on device.. Checkpoints up to step 1 are intact"
     ):
         checkpoints.save(2)
     assert os.listdir(tmp_path) == ["step-000000001"]

@@ -177,7 +177,7 @@ def test_no_number_stops_the_run_and_never_reaches_a_checkpoint(bad, first_step)
     loop, checkpoints = make_loop([1.0] * 6 + [bad] * 4, StopRequest())
     checkpoints.saved = [4] if first_step else []
     with pytest.raises(
-        UserError, match="Step 7: .*learning rate of about 0.25. The last good checkpoint is that of step 4"
+        UserError, match="Step 7: .*learning rate of about 0.25. The last good checkpoint is at step 4"
     ):
         loop.run(first_step)
     assert checkpoints.saved == [4]
