@@ -1,22 +1,24 @@
-"""How a model that finds answers in passages takes its questions, and what it takes for an answer."""
+"""How a question-answering model reads questions and passages, and what counts as an answer."""
 
 import dataclasses
 import numbers
+from collections.abc import Mapping
+from typing import Any
 
 from keras_bert.config.checks import require
-from keras_bert.config.reading import said_of
+from keras_bert.config.reading import read_own_field
 
 
 @dataclasses.dataclass(frozen=True)
 class AnsweringConfig:
-    """What config.json says in `keras_bert` about questions and answers; run_squad.py's where it does not.
+    """The question-answering settings in config.json's field `keras_bert`. The defaults are run_squad.py's.
 
     Attributes:
-        max_question_length: pieces after which a question is cut.
-        max_answer_length: pieces of the longest answer.
-        stride: pieces from the beginning of one window of a passage to that of the next.
-        unanswerable: whether there may be no answer.
-        null_threshold: what the odds of no answer must be above for that to be the answer.
+        max_question_length: pieces to which a question is truncated.
+        max_answer_length: pieces in the longest answer.
+        stride: pieces from the start of one window of a passage to the start of the next.
+        unanswerable: whether a question may have no answer.
+        null_threshold: "no answer" is predicted if its score exceeds that of the best answer by more than this.
     """
 
     max_question_length: int = 64
@@ -26,9 +28,9 @@ class AnsweringConfig:
     null_threshold: float = 0.0
 
     @classmethod
-    def from_fields(cls, fields, path):
-        """Of a config's other fields; `path` is for messages. Raises `UserError` for a value that cannot be."""
-        return said_of(cls, fields, path)
+    def from_fields(cls, fields: Mapping[str, Any], path: str) -> "AnsweringConfig":
+        """Reads config.json's fields; `path` is for messages. Raises `UserError` for an invalid value."""
+        return read_own_field(cls, fields, path)
 
     def __post_init__(self):
         for name, least in (("max_question_length", 0), ("max_answer_length", 1), ("stride", 1)):

@@ -3,7 +3,9 @@
 import dataclasses
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from keras_bert import settings
 from keras_bert.config.checks import require, require_positive
@@ -15,9 +17,9 @@ ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
 
 @dataclass
 class BertConfig:
-    """The architecture of one BERT (paper, section 3). Defaults are BERT-base, uncased.
+    """The architecture of a BERT (paper, section 3). The defaults are BERT-base, uncased.
 
-    `hidden_size` H, `num_hidden_layers` L and `num_attention_heads` A are the paper's letters.
+    The paper writes `hidden_size` as H, `num_hidden_layers` as L and `num_attention_heads` as A.
     """
 
     vocab_size: int = 30522
@@ -33,7 +35,7 @@ class BertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_positive(
             self, "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
             "intermediate_size", "max_position_embeddings", "type_vocab_size",
@@ -47,21 +49,22 @@ class BertConfig:
         )
         require(self.hidden_act in ACTIVATIONS, "hidden_act", f"one of {', '.join(ACTIVATIONS)}", self.hidden_act)
         for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            require(0.0 <= getattr(self, key) < 1.0, key, "a rate from 0 to below 1", getattr(self, key))
+            require(0.0 <= getattr(self, key) < 1.0, key, "a rate of at least 0 and less than 1", getattr(self, key))
 
     @classmethod
-    def from_mapping(cls, values, where=""):
+    def from_mapping(cls, values: Mapping[str, Any], where: str = "") -> "BertConfig":
+        """Builds the config from a mapping; `where` names its section in messages. Raises `UserError`."""
         return settings.from_mapping(cls, values, where)
 
     @classmethod
-    def from_file(cls, path):
+    def from_file(cls, path: str | os.PathLike[str]) -> "BertConfig":
         """Reads a YAML model config, Google's bert_config.json or Hugging Face's config.json.
 
-        Of a JSON file the fields that are not the architecture's are passed over; in YAML
-        they are refused, because there a person wrote them.
+        Fields of a JSON file that do not belong to the architecture are ignored. In YAML, which is written by hand,
+        unknown fields are refused.
 
         Raises:
-            UserError: it is another kind of model, or one of a BERT that computes otherwise.
+            UserError: the file cannot be read, is not a config, or describes another kind of model or a BERT variant.
         """
         if not os.fspath(path).endswith(".json"):
             return settings.from_mapping(cls, settings.read_yaml(path), os.fspath(path))
@@ -71,7 +74,8 @@ class BertConfig:
         known = {key: value for key, value in values.items() if key in names}
         return settings.from_mapping(cls, known, os.fspath(path))
 
-    def to_file(self, path):
+    def to_file(self, path: str | os.PathLike[str]) -> None:
+        """Writes the config as JSON if the path ends in .json, else as YAML."""
         with atomic_write(path) as stream:
             if os.fspath(path).endswith(".json"):
                 stream.write(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
@@ -79,7 +83,7 @@ class BertConfig:
                 stream.write(settings.to_yaml(self))
 
 
-# Fields of Hugging Face's config.json that change what is computed, with the values that are BERT's.
+# Fields of Hugging Face's config.json that change the computation, with the values that a BERT may have.
 _BERTS_OWN = {
     "position_embedding_type": ("absolute",),
     "is_decoder": (False,),

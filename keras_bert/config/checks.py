@@ -1,20 +1,19 @@
-"""What a setting must be."""
-
-from typing import Any
+"""Checks of the values of settings."""
 
 
-def require(condition, key, needed, received):
-    """Raises the `ValueError` that `settings.from_mapping` turns into a line with the section's name."""
+def require(condition: object, key: str, needed: str, received: object) -> None:
+    """Raises `ValueError` unless the condition holds; `settings.from_mapping` adds the section to the message."""
     if not condition:
         raise ValueError(f"{key}: needs {needed}. Received: {received!r}.")
 
 
-def require_share(key, value):
+def require_share(key: str, value: float) -> None:
+    """Raises `ValueError` unless the value is from 0 to 1."""
     require(0.0 <= value <= 1.0, key, "a share from 0 to 1", value)
 
 
-def require_multiple(settings_object: Any, divisor: str, *keys: str) -> None:
-    """Each of the settings named is a multiple of that named `divisor`."""
+def require_multiple(settings_object: object, divisor: str, *keys: str) -> None:
+    """Raises `ValueError` unless each of the named settings is a multiple of the setting named `divisor`."""
     step = getattr(settings_object, divisor)
     for key in keys:
         value = getattr(settings_object, key)
@@ -23,7 +22,8 @@ def require_multiple(settings_object: Any, divisor: str, *keys: str) -> None:
         require(value % step == 0, key, f"a multiple of {divisor} ({step}), the nearest being {nearest}", value)
 
 
-def require_positive(settings_object, *keys):
+def require_positive(settings_object: object, *keys: str) -> None:
+    """Raises `ValueError` unless each of the named settings is larger than 0."""
     for key in keys:
         value = getattr(settings_object, key)
         require(value > 0, key, "a value above 0", value)

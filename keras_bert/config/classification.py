@@ -1,7 +1,8 @@
-"""What a classifier answers: its labels and the kind of its task, as Hugging Face's config.json says it."""
+"""A classifier's labels and problem type, as in Hugging Face's config.json."""
 
 import dataclasses
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from keras_bert.config.checks import require
 from keras_bert.config.label_names import check_label_names, label_fields, label_names
@@ -20,21 +21,21 @@ METRIC_NAMES = {
 
 @dataclasses.dataclass(frozen=True)
 class ClassificationConfig:
-    """The head of a `BertForSequenceClassification`, beside the `BertConfig` of its encoder.
+    """The head of a `BertForSequenceClassification`; a `BertConfig` describes its encoder.
 
     Attributes:
-        labels: the labels' names in the order of the logits; for regression the one name of the number.
+        labels: the labels' names in the order of the logits; for regression, a single name for the number.
         problem_type: one of `PROBLEM_TYPES`.
 
     Raises:
-        ValueError: too few labels, two of one name, or an unknown problem type.
+        ValueError: too few labels, a duplicate name, or an unknown problem type.
     """
 
     architecture: ClassVar[str] = "BertForSequenceClassification"
-    labels: tuple
+    labels: tuple[str, ...]
     problem_type: str = SINGLE_LABEL
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
         require(
             self.problem_type in PROBLEM_TYPES, "problem_type", f"one of {', '.join(PROBLEM_TYPES)}", self.problem_type
@@ -42,15 +43,15 @@ class ClassificationConfig:
         check_label_names(self.labels)
         count = len(self.labels)
         fits = {SINGLE_LABEL: count > 1, MULTI_LABEL: count > 0, REGRESSION: count == 1}[self.problem_type]
-        needed = {SINGLE_LABEL: "two labels or more", MULTI_LABEL: "a label or more", REGRESSION: "one label"}
+        needed = {SINGLE_LABEL: "at least two labels", MULTI_LABEL: "at least one label", REGRESSION: "one label"}
         require(fits, "labels", f"{needed[self.problem_type]} for {self.problem_type}", self.labels)
 
     @property
-    def num_labels(self):
+    def num_labels(self) -> int:
         return len(self.labels)
 
-    def to_fields(self):
-        """What config.json says of it."""
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
         return {
             "architectures": [self.architecture],
             **label_fields(self.labels),
@@ -58,16 +59,16 @@ class ClassificationConfig:
         }
 
     @classmethod
-    def from_fields(cls, fields, num_outputs, path):
-        """Of what a config says, by transformers' defaults: LABEL_0 and so on, and one label means regression.
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "ClassificationConfig":
+        """Reads config.json's fields. The defaults are transformers': LABEL_0 and so on; one label means regression.
 
         Args:
-            fields: the config's content.
-            num_outputs: how many logits the head in the file has.
-            path: the config, for messages.
+            fields: the content of config.json.
+            num_outputs: the number of logits of the head in the weights file.
+            path: the config's path, for messages.
 
         Raises:
-            UserError: the fields do not fit together, or not to the classifier.
+            UserError: the fields contradict each other or the classifier's weights.
         """
         problem_type = fields.get("problem_type") or (REGRESSION if num_outputs == 1 else SINGLE_LABEL)
         try:

@@ -1,7 +1,8 @@
-"""What a tagger over frozen features answers and what it is made of, as config.json says it."""
+"""The labels and layers of a tagger over frozen features, as in config.json."""
 
 import dataclasses
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from keras_bert.config.checks import require
 from keras_bert.config.features import FEATURES
@@ -13,40 +14,40 @@ from keras_bert.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class FeatureTaggingConfig(TokenClassificationConfig):
-    """The head of a `BertFeatureTagger`, beside the `BertConfig` of its encoder.
+    """The head of a `BertFeatureTagger`; a `BertConfig` describes its encoder.
 
-    Hugging Face has no class for it, so config.json calls the model a BertModel, which it is but for the tagger, and
-    tells the rest in the field `keras_bert`.
+    Hugging Face has no class for it. config.json therefore calls the model a BertModel, which its encoder is, and
+    describes the tagger in the field `keras_bert`.
 
     Attributes:
         labels: the labels' names in the order of the logits.
         features: one of `config.features.FEATURES`.
-        lstm_size: units of each direction of each LSTM.
+        lstm_size: units per direction of each LSTM.
 
     Raises:
-        ValueError: no label, two of one name, or other values that cannot be.
+        ValueError: no labels, a duplicate name, or another invalid value.
     """
 
     architecture: ClassVar[str] = "BertFeatureTagger"
     features: str
     lstm_size: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         require(self.features in FEATURES, "features", f"one of {', '.join(FEATURES)}", self.features)
         is_size = isinstance(self.lstm_size, int) and self.lstm_size > 0
         require(is_size, "lstm_size", "a whole number above 0", self.lstm_size)
 
-    def to_fields(self):
-        """What config.json says of it."""
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
         own = {"features": self.features, "lstm_size": self.lstm_size}
         return {"architectures": ["BertModel"], **label_fields(self.labels), FIELD: own}
 
     @classmethod
-    def from_fields(cls, fields, num_outputs, path):
-        """Of what a config says; the arguments and errors are those of `ClassificationConfig.from_fields`."""
-        said = fields[FIELD]
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "FeatureTaggingConfig":
+        """Reads config.json's fields; arguments and errors as in `ClassificationConfig.from_fields`."""
+        own = fields[FIELD]
         try:
-            return cls(label_names(fields, num_outputs, path), said.get("features"), said.get("lstm_size"))
+            return cls(label_names(fields, num_outputs, path), own.get("features"), own.get("lstm_size"))
         except ValueError as error:
             raise UserError(f"{path}: {FIELD}.{error}") from None

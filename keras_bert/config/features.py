@@ -11,42 +11,46 @@ FEATURES = (EMBEDDINGS, SECOND_TO_LAST, LAST, WEIGHTED_LAST4, CONCAT_LAST4, WEIG
 WEIGHTED = (WEIGHTED_LAST4, WEIGHTED_ALL)
 TAGGING_TASKS = ("ner", "pos", "tokens")
 
-# In place of what a task's recipe says, which is for a whole BERT that begins trained: this tagger begins at random.
-# Its steps from word to word are four times as fast when they are compiled.
-FEATURE_TRAINING = {"optimizer.learning_rate": 1e-3, "training.epochs": 10.0, "training.jit_compile": True}
+# Replaces settings of a task's recipe, which are meant for a pretrained BERT: this tagger starts from random weights.
+# Compiling makes its word-by-word LSTM steps four times as fast.
+FEATURE_TRAINING: dict[str, float | bool] = {
+    "optimizer.learning_rate": 1e-3,
+    "training.epochs": 10.0,
+    "training.jit_compile": True,
+}
 
 
 @dataclass
 class FeaturesConfig:
-    """A tagger over a frozen BERT, in place of fine-tuning it.
+    """A tagger over a frozen BERT, instead of fine-tuning.
 
-    `kind` is one of `FEATURES`; None fine-tunes. `lstm_size` is of each direction of each of the two LSTM layers. The
-    features are kept in `folder`, by default `features` beside the run's folder, where runs that need the same share
-    them; it may be removed when no run goes on.
+    `kind` is one of `FEATURES`; None fine-tunes. `lstm_size` is the number of units per direction of each of the two
+    LSTM layers. The features are kept in `folder`, by default `features` beside the run's folder, where runs that need
+    the same features share them. The folder may be deleted when no run needs it any longer.
     """
 
     kind: str | None = None
     lstm_size: int = 768
     folder: str | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require(self.kind in (None, *FEATURES), "kind", f"one of {', '.join(FEATURES)}", self.kind)
         require_positive(self, "lstm_size")
 
 
-def feature_layers(kind, num_hidden_layers):
-    """Which of the encoder's `hidden_states` the features are of: list of int, 0 for the embeddings' output.
+def feature_layers(kind: str, num_hidden_layers: int) -> list[int]:
+    """The indices of the encoder's `hidden_states` that the features are taken from; 0 is the embeddings' output.
 
     Raises:
-        UserError: no such features, or a model with too few layers for them.
+        UserError: an unknown kind, or one that needs more layers than the model has.
     """
     if kind not in FEATURES:
         raise UserError(f"features: needs one of {', '.join(FEATURES)}. Received: {kind!r}.")
     fewest = {SECOND_TO_LAST: 2, WEIGHTED_LAST4: 4, CONCAT_LAST4: 4}.get(kind, 1)
     if num_hidden_layers < fewest:
         raise UserError(
-            f"Features {kind}: need a model of {fewest} layers or more. Received: one of {num_hidden_layers}. "
-            "Take last."
+            f"Features {kind}: need a model with at least {fewest} layers. Received: one with {num_hidden_layers}. "
+            "Use last."
         )
     if kind == EMBEDDINGS:
         return [0]

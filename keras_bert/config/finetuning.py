@@ -1,7 +1,9 @@
-"""A fine-tuning experiment: what `configs/finetune/*.yaml` hold."""
+"""A fine-tuning experiment: the settings in `configs/finetune/*.yaml`."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from keras_bert import settings
 from keras_bert.config.checks import require, require_multiple, require_positive
@@ -13,15 +15,16 @@ from keras_bert.config.training import OptimizerConfig, RunConfig
 
 @dataclass
 class TaskDataConfig:
-    """Where a task's examples stand.
+    """Where a task's examples are.
 
-    `folder` holds the task's own files (GLUE's TSV folders), or data sets that TFDS prepared; without it TFDS's own
-    folder is taken, and the data set fetched where it is not there. All else is for one's own files: `train`, `dev` and
-    `test`, of which, without `dev`, a `dev_share` of `train` is held out.
+    `folder` holds the task's own files (GLUE's TSV folders) or data sets prepared by TFDS; without it, TFDS's default
+    folder is used and a missing data set is downloaded. The other settings are for your own files: `train`, `dev` and
+    `test`; without `dev`, a `dev_share` of `train` is held out.
 
-    For `text` they are CSV, TSV or JSON-lines files, `texts` and `label` names of their columns. For tagging they have
-    a word a line, `word` and `label` the columns by number or name, `scheme` how entities are marked (iob1, bio or
-    bioes; the labels tell it by themselves). For `qa` they are in SQuAD's format, scored by `words` or `characters`.
+    For `text`, these are CSV, TSV or JSON-lines files, with `texts` and `label` naming their columns. For tagging, they
+    have one word per line, with `word` and `label` giving the columns by number or name, and `scheme` how entities are
+    marked (iob1, bio or bioes; by default told from the labels). For `qa`, they are in SQuAD's format, scored by
+    `words` or `characters`.
     """
 
     folder: str | None = None
@@ -39,7 +42,7 @@ class TaskDataConfig:
     columns: list[str] = field(default_factory=list)
     dev_share: float = 0.1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require(self.kind in PROBLEM_TYPES, "kind", f"one of {', '.join(PROBLEM_TYPES)}", self.kind)
 
 
@@ -47,10 +50,11 @@ class TaskDataConfig:
 class InputConfig:
     """From texts to rows of at most `max_length` tokens, special tokens included.
 
-    `long` says what becomes of longer texts: `truncate` keeps their beginning; `head_tail` a quarter from the beginning
-    and the rest from the end (Sun et al. 2019, section 5.3.1); `windows` makes several rows of them, `stride` tokens
-    apart (0: half a window), whose outputs are averaged. Passages of question answering and sentences of tagging always
-    go by windows, those of passages 128 apart (0); a question keeps `max_question_length` pieces.
+    `long` says how to handle longer texts: `truncate` keeps the beginning; `head_tail` keeps a quarter from the
+    beginning and the rest from the end (Sun et al. 2019, section 5.3.1); `windows` makes several rows, `stride` tokens
+    apart (0: half a window), and averages their outputs. Passages in question answering and sentences in tagging are
+    always split into windows, 128 tokens apart for passages if `stride` is 0; a question is truncated to
+    `max_question_length` pieces.
     """
 
     max_length: int = 128
@@ -58,7 +62,7 @@ class InputConfig:
     stride: int = 0
     max_question_length: int = 64
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require(self.max_length >= 8, "max_length", "at least 8", self.max_length)
         require(self.long in LONG, "long", f"one of {', '.join(LONG)}", self.long)
         require(self.stride >= 0, "stride", "0 or more", self.stride)
@@ -66,25 +70,26 @@ class InputConfig:
 
 @dataclass
 class FinetuneOptimizerConfig(OptimizerConfig):
-    """Warm-up is `warmup_steps`, or, where that is 0, `warmup_share` of all steps, or by the clock of all the time."""
+    """Warm-up takes `warmup_steps` or, if that is 0, `warmup_share` of the run: of its steps, or of its time."""
 
     learning_rate: float = 3e-5
     warmup_steps: int = 0
     warmup_share: float = 0.1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
-        require(0.0 <= self.warmup_share < 1.0, "warmup_share", "a share from 0 to below 1", self.warmup_share)
+        fits = 0.0 <= self.warmup_share < 1.0
+        require(fits, "warmup_share", "a share of at least 0 and less than 1", self.warmup_share)
 
 
 @dataclass
 class FinetuneTrainingConfig(RunConfig):
-    """How long: `epochs`, or `steps` or `minutes` where they are above 0. Validation is at the end of every epoch.
+    """The length of a run is `epochs`, or `steps` or `minutes` if larger than 0. It validates after every epoch.
 
-    `evaluate_every` above 0 validates every so many steps instead. The epoch with the best main metric is what remains
-    of a run; after `patience` validations in a row without a better one it ends early (0: never). `freeze` trains the
-    head alone. A label counts in the loss by `class_weights` (1 where it is not named), or, with `balance_classes`, by
-    how rare it is: n / (labels x its count).
+    With `evaluate_every` larger than 0 it validates every `evaluate_every` steps instead. The run keeps the checkpoint
+    with the best main metric; it ends early after `patience` validations in a row without a better one (0: never).
+    `freeze` trains the head alone. `class_weights` weight the labels in the loss (1 for a label that is not named);
+    `balance_classes` weights them by their rarity instead: n / (labels x its count).
     """
 
     epochs: float = 3.0
@@ -93,12 +98,12 @@ class FinetuneTrainingConfig(RunConfig):
     evaluate_every: int = 0
     patience: int = 0
     freeze: bool = False
-    class_weights: dict = field(default_factory=dict)
+    class_weights: dict = field(default_factory=dict)  # {label: number}; `settings` reads no narrower type.
     balance_classes: bool = False
     log_every: int = 50
     keep_checkpoints: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(self, "epochs", "batch_size")
         for key in ("steps", "evaluate_every", "patience"):
@@ -106,14 +111,14 @@ class FinetuneTrainingConfig(RunConfig):
         require_multiple(self, "steps_per_loop", "steps", "evaluate_every")
         for label, weight in self.class_weights.items():
             is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-            require(is_number and weight >= 0, f"class_weights.{label}", "a number of 0 or more", weight)
+            require(is_number and weight >= 0, f"class_weights.{label}", "a number, 0 or more", weight)
 
 
 @dataclass
 class FinetuneConfig:
-    """One fine-tuning experiment, whole.
+    """All settings of a fine-tuning experiment.
 
-    `init` is the model to begin from; with `from_scratch` only its architecture and vocabulary are taken, and the
+    `init` is the model to start from; with `from_scratch` only its architecture and vocabulary are used, and the
     weights are random.
     """
 
@@ -128,18 +133,19 @@ class FinetuneConfig:
     optimizer: FinetuneOptimizerConfig = field(default_factory=FinetuneOptimizerConfig)
     training: FinetuneTrainingConfig = field(default_factory=FinetuneTrainingConfig)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         fits = self.features.kind is None or self.task in TAGGING_TASKS
-        require(fits, "features", f"a task of tagging ({', '.join(TAGGING_TASKS)})", self.task)
+        require(fits, "features", f"a tagging task ({', '.join(TAGGING_TASKS)})", self.task)
 
     @classmethod
-    def from_file(cls, path, overrides=None):
-        """Reads a recipe; `overrides` (`{"section.key": value}`) win over it. Raises `UserError`."""
+    def from_file(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "FinetuneConfig":
+        """Reads a recipe; `overrides` (`{"section.key": value}`) take precedence. Raises `UserError`."""
         values = settings.read_yaml(path)
         values.setdefault("name", os.path.splitext(os.path.basename(os.fspath(path)))[0])
         values.setdefault("task", values["name"])
         return cls.from_mapping(values, overrides)
 
     @classmethod
-    def from_mapping(cls, values, overrides=None):
+    def from_mapping(cls, values: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> "FinetuneConfig":
+        """As `from_file`, with the recipe as a mapping."""
         return settings.from_mapping(cls, settings.apply_overrides(cls, values, overrides or {}))

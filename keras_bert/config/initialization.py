@@ -1,4 +1,4 @@
-"""What the weights of a new model begin as."""
+"""The initial weights of a new model."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ ZERO, UNIGRAM = "zero", "unigram"
 
 @dataclass
 class InitializationConfig:
-    """First values of the weights; the defaults are the paper's, normal with `model.initializer_range`.
+    """The initial weights. By default they are the paper's, normal with `model.initializer_range`.
 
-    `word_embeddings` "corpus" begins them as vectors of the training text's own counts, so that pieces that can stand
-    in the same place begin alike. `position_embeddings` "sinusoidal" begins them as in Vaswani et al. 2017, section
-    3.5. `attention` "mimetic" begins queries and keys so that equal vectors attend to each other (Trockman and Kolter
-    2023). `decoder_bias` "unigram" begins the masked LM's output bias as the log of how frequent each piece is.
+    `word_embeddings: corpus` uses vectors computed from co-occurrence counts in the training text, so that
+    interchangeable pieces start out similar. `position_embeddings: sinusoidal` is as in Vaswani et al. 2017, section
+    3.5. `attention: mimetic` sets queries and keys so that equal vectors attend to each other (Trockman and Kolter
+    2023). `decoder_bias: unigram` sets the masked LM's output bias to the log frequency of each piece.
 
-    `sample_tokens` of the text are counted, and the neighbours of a piece up to `window` pieces away.
+    The counts are taken over `sample_tokens` of the text, with neighbours up to `window` pieces away.
     """
 
     word_embeddings: str = RANDOM
@@ -30,7 +30,7 @@ class InitializationConfig:
     sample_tokens: int = 20_000_000
     window: int = 2
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for key, choices in (
             ("word_embeddings", (RANDOM, CORPUS)),
             ("position_embeddings", (RANDOM, SINUSOIDAL)),
@@ -46,7 +46,7 @@ class InitializationConfig:
         return self.word_embeddings == CORPUS or self.decoder_bias == UNIGRAM
 
 
-# What a recipe may say in one word.
+# What a recipe may ask for by name.
 NAMED = {
     "paper": InitializationConfig(),
     "corpus": InitializationConfig(CORPUS, SINUSOIDAL, MIMETIC, UNIGRAM),
@@ -54,9 +54,9 @@ NAMED = {
 
 
 def named_initialization(values: str | dict | None) -> dict | None:
-    """The mapping of fields that a recipe's `initialization` stands for: a name, or the fields themselves."""
+    """The fields of a recipe's `initialization`, which is a name or the fields themselves."""
     if not isinstance(values, str):
         return values
     if values not in NAMED:
-        raise UserError(f"initialization: needs {' or '.join(NAMED)}, or its settings. Received: {values!r}.")
+        raise UserError(f"initialization: needs {' or '.join(NAMED)}, or a mapping of settings. Received: {values!r}.")
     return dataclasses.asdict(NAMED[values])

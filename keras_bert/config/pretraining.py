@@ -1,7 +1,9 @@
-"""A pretraining experiment: what `configs/pretrain/*.yaml` hold."""
+"""A pretraining experiment: the settings in `configs/pretrain/*.yaml`."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from keras_bert import settings
 from keras_bert.config.bert import BertConfig
@@ -13,7 +15,7 @@ from keras_bert.errors import UserError
 from keras_bert.files import parent
 from keras_bert.globs import expand
 
-TFDS_PREFIX = "tfds:"  # Of text that is a data set of TensorFlow Datasets.
+TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
 
 SOURCES = ("files", "python_documentation", "text")
 PAIRS = ("nsp", "none")
@@ -22,7 +24,7 @@ PACKINGS = ("document", "full")
 
 @dataclass
 class VocabularyConfig:
-    """`file` is a vocab.txt; without one, `model.vocab_size` pieces are learned from the training text."""
+    """`file` is a vocab.txt; without it, `model.vocab_size` pieces are learned from the training text."""
 
     file: str | None = None
     lower_case: bool = True
@@ -30,10 +32,10 @@ class VocabularyConfig:
 
 @dataclass
 class DataConfig:
-    """Where the text comes from: `files`, or `python_documentation`, which every installation of Python carries.
+    """Where the text comes from: `files`, or `python_documentation`, which comes with every Python installation.
 
-    Both are prepared: tokenised once into shards. `text` is for what cannot be: plain lines of `files` (or the corpus
-    `tfds:NAME`) are tokenised as the run goes; see `data.text_reader`.
+    Both are prepared, that is, tokenised once into shards. `text` is for text that cannot be prepared: plain lines of
+    `files` (or the corpus `tfds:NAME`) are tokenised during the run; see `data.text_reader`.
     """
 
     source: str = "files"
@@ -42,7 +44,7 @@ class DataConfig:
     shard_megabytes: float = 16.0
     shards_per_group: int = 4
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require(self.source in SOURCES, "source", f"one of {', '.join(SOURCES)}", self.source)
         require(0.0 < self.validation_share < 1.0, "validation_share", "a share between 0 and 1", self.validation_share)
         require_positive(self, "shard_megabytes", "shards_per_group")
@@ -50,12 +52,12 @@ class DataConfig:
 
 @dataclass
 class ObjectiveConfig:
-    """What stands in a row, and whether the next sentence is predicted.
+    """What a row contains, and whether next sentences are predicted.
 
-    `pair` "nsp": segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2), of which
-    the two shares speak. `pair` "none": whole sentences packed to the length and the masked LM alone; `packing` is
-    then "document" (rows end with their document) or "full" (they go on in the next), RoBERTa's DOC-SENTENCES and
-    FULL-SENTENCES (Liu et al. 2019, section 4.2).
+    `pair: nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2); the two
+    shares apply to these. `pair: none` packs whole sentences up to the sequence length and trains the masked LM alone.
+    Rows then end with their document (`packing: document`) or continue into the next (`full`); these are RoBERTa's
+    DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2).
     """
 
     pair: str = "nsp"
@@ -63,7 +65,7 @@ class ObjectiveConfig:
     random_next_share: float = 0.5
     short_sequence_share: float = 0.1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require(self.pair in PAIRS, "pair", f"one of {', '.join(PAIRS)}", self.pair)
         require(self.packing in PACKINGS, "packing", f"one of {', '.join(PACKINGS)}", self.packing)
         require_share("random_next_share", self.random_next_share)
@@ -72,9 +74,9 @@ class ObjectiveConfig:
 
 @dataclass
 class MaskingConfig:
-    """Which positions the masked LM predicts and what stands there (paper, section 3.1, task 1).
+    """Which positions the masked LM predicts, and what replaces their tokens (paper, section 3.1, task 1).
 
-    Validation masks `validation_share`, so that runs which differ in `share` are measured on the same questions.
+    Validation masks `validation_share`, so that runs with a different `share` are measured on the same predictions.
     """
 
     share: float = 0.15
@@ -84,13 +86,13 @@ class MaskingConfig:
     whole_word: bool = False
     refresh: str = "epoch"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for key in ("share", "validation_share", "mask_token_share", "random_token_share"):
             require_share(key, getattr(self, key))
         require(
             self.mask_token_share + self.random_token_share <= 1.0,
             "random_token_share",
-            f"with mask_token_share {self.mask_token_share} at most 1 together",
+            f"at most 1 together with mask_token_share {self.mask_token_share}",
             self.random_token_share,
         )
         require(self.refresh in ("epoch", "never"), "refresh", "epoch or never", self.refresh)
@@ -98,9 +100,9 @@ class MaskingConfig:
 
 @dataclass
 class PhaseConfig:
-    """A stretch of one run with its own length: `share` of all steps at `sequence_length` tokens.
+    """A phase of a run: `share` of all steps, trained at `sequence_length` tokens.
 
-    `masking_share` is what it masks in place of `masking.share`.
+    `masking_share` overrides `masking.share` in this phase.
     """
 
     share: float = 1.0
@@ -109,7 +111,7 @@ class PhaseConfig:
     max_predictions_per_seq: int = 20
     masking_share: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_share("share", self.share)
         require(self.sequence_length >= 8, "sequence_length", "at least 8", self.sequence_length)
         require_positive(self, "batch_size")
@@ -125,10 +127,11 @@ class PhaseConfig:
 
 @dataclass
 class PretrainConfig:
-    """One pretraining experiment, whole.
+    """All settings of a pretraining experiment.
 
-    `init` is a model whose weights are gone on from (its architecture is then `model`, its vocabulary the default);
-    without it the weights begin as `initialization` says. `examples` are sentences with [MASK] that the trained model fills in.
+    `init` is a model whose weights training starts from (`model` is then its architecture, and its vocabulary is the
+    default); without it `initialization` sets the initial weights. `examples` are sentences with [MASK] for the trained
+    model to fill in.
     """
 
     name: str = "pretrain"
@@ -144,7 +147,7 @@ class PretrainConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     examples: list[str] = field(default_factory=list)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require(self.phases, "phases", "at least one phase", self.phases)
         total = sum(phase.share for phase in self.phases)
         require(abs(total - 1.0) < 1e-6, "phases", "shares that sum to 1", total)
@@ -159,17 +162,17 @@ class PretrainConfig:
         require(
             self.data.source != "text" or self.objective.pair == "none",
             "objective.pair",
-            "none where data.source is text, which gives packed rows alone",
+            "none if data.source is text, which only gives packed rows",
             self.objective.pair,
         )
 
         self._require_phases_of_whole_loops()
 
-    def _require_phases_of_whole_loops(self):
+    def _require_phases_of_whole_loops(self) -> None:
         training, shares = self.training, [phase.share for phase in self.phases]
         loop = training.steps_per_loop
 
-        def fits(steps):
+        def fits(steps: int) -> bool:
             return steps > 0 and all(end % loop == 0 for end in phase_ends(steps, shares))
 
         if training.minutes or fits(training.steps):
@@ -182,13 +185,13 @@ class PretrainConfig:
         require(
             False,
             "training.steps",
-            f"phases that end at multiples of training.steps_per_loop ({loop}), as they do with "
+            f"phases that end at multiples of training.steps_per_loop ({loop}), as they would with "
             + (f"{known} steps" if known else "other shares"),
             training.steps,
         )
 
-    def require_text(self):
-        """Raises `UserError` unless the recipe names text to train on, and it is there."""
+    def require_text(self) -> None:
+        """Raises `UserError` unless the recipe names text to train on, and the files exist."""
         if self.data.source == "python_documentation":
             return
         if not self.data.files:
@@ -196,21 +199,24 @@ class PretrainConfig:
         expand([name for name in self.data.files if not name.startswith(TFDS_PREFIX)])
 
     @classmethod
-    def from_file(cls, path, overrides=None):
-        """Reads a recipe; `overrides` (`{"section.key": value}`) win over it.
+    def from_file(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "PretrainConfig":
+        """Reads a recipe; `overrides` (`{"section.key": value}`) take precedence.
 
-        The recipe's `model` is the name of a file in configs/models (or its path), or a
-        mapping of `BertConfig` fields in which `extends` may name such a file. Its `initialization` is
-        one of `config.initialization.NAMED`, or a mapping of `InitializationConfig` fields.
+        The recipe's `model` is the name of a file in configs/models (or a path), or a mapping of `BertConfig` fields,
+        where `extends` may name such a file. Its `initialization` is one of `config.initialization.NAMED`, or a
+        mapping of `InitializationConfig` fields.
         """
         values = settings.read_yaml(path)
         values.setdefault("name", os.path.splitext(os.path.basename(os.fspath(path)))[0])
         return cls.from_mapping(values, overrides, parent(path))
 
     @classmethod
-    def from_mapping(cls, values, overrides=None, folder=""):
+    def from_mapping(
+        cls, values: Mapping[str, Any], overrides: Mapping[str, Any] | None = None, folder: str = ""
+    ) -> "PretrainConfig":
+        """As `from_file`, with the recipe as a mapping; a path in `model` may be relative to `folder`."""
         values, overrides = dict(values), dict(overrides or {})
-        # `--set model=tiny` takes another file; `--set model.hidden_size=64` changes what the file gave.
+        # `--set model=tiny` uses another file; `--set model.hidden_size=64` changes a field of the file's model.
         model = overrides.pop("model", values.get("model"))
         if model is not None:
             values["model"] = extended_model(model, folder)

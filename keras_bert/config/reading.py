@@ -1,48 +1,61 @@
-"""How a model reads its texts: the lengths and the cutting that it was fine-tuned with."""
+"""How a model reads texts: the length and truncation that it was fine-tuned with."""
 
 import contextlib
 import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keras_bert.config.checks import require
 from keras_bert.errors import UserError
 
-FIELD = "keras_bert"  # config.json's field for what Hugging Face has no name for.
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+FIELD = "keras_bert"  # The field of config.json for everything that Hugging Face has no field for.
 TRUNCATE, HEAD_TAIL, WINDOWS = LONG = ("truncate", "head_tail", "windows")
 SHORTEST = 3  # [CLS] and the two [SEP] of a pair.
 
+Config = TypeVar("Config", bound="DataclassInstance")
+
 
 @contextlib.contextmanager
-def named_field(path):
-    """Turns a `ValueError` of a setting into a `UserError` that names the config and its field."""
+def named_field(path: str) -> Iterator[None]:
+    """Turns a setting's `ValueError` into a `UserError` that names the config file and its field."""
     try:
         yield
     except ValueError as error:
         raise UserError(f"{path}: {FIELD}.{error}") from None
 
 
-def said_of(cls, fields, path, **otherwise):
-    """A dataclass of what a config says in `keras_bert` under its fields' names; `otherwise` where it does not.
+def read_own_field(cls: type[Config], fields: Mapping[str, Any], path: str, **defaults: Any) -> Config:
+    """Builds a dataclass from the values in config.json's field `keras_bert`.
+
+    Args:
+        cls: the dataclass; values under other names than its fields' are ignored.
+        fields: the content of config.json.
+        path: the config's path, for messages.
+        **defaults: values for fields that config.json does not have, or has as null.
 
     Raises:
-        UserError: a value that cannot be.
+        UserError: an invalid value.
     """
-    said = fields.get(FIELD) or {}
+    own = fields.get(FIELD) or {}
     with named_field(path):
-        require(isinstance(said, dict), FIELD, "an object", said)
+        require(isinstance(own, dict), FIELD, "an object", own)
         names = {field.name for field in dataclasses.fields(cls)}
         return cls(
-            **{**otherwise, **{name: value for name, value in said.items() if name in names and value is not None}}
+            **{**defaults, **{name: value for name, value in own.items() if name in names and value is not None}}
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class ReadingConfig:
-    """What config.json says in `keras_bert` about texts.
+    """The settings for reading texts in config.json's field `keras_bert`.
 
     Attributes:
-        max_length: tokens of a text or a pair, special ones included.
-        task: what the model was fine-tuned on, such as "sst-2"; None where the folder does not say.
-        long: what becomes of longer texts: `truncate` cuts the end off.
+        max_length: the most tokens of a text or a pair, special tokens included.
+        task: what the model was fine-tuned on, such as "sst-2"; None if config.json does not say.
+        long: how to handle longer texts; `truncate` cuts off the end. See `InputConfig`.
         stride: tokens from one window to the next, for `windows`; else None.
         pair: whether the model takes pairs of texts.
     """
@@ -54,30 +67,30 @@ class ReadingConfig:
     pair: bool = False
 
     @classmethod
-    def from_fields(cls, fields, max_position_embeddings, path):
-        """Of a config's other fields; what is not there is the model's longest, cut at the end, one text.
+    def from_fields(cls, fields: Mapping[str, Any], max_position_embeddings: int, path: str) -> "ReadingConfig":
+        """Reads config.json's fields. By default texts are single, and truncated to the model's maximum length.
 
         Args:
             fields: config.json without the architecture.
-            max_position_embeddings: the most tokens of the model.
-            path: the config, for messages.
+            max_position_embeddings: the model's maximum length.
+            path: the config's path, for messages.
 
         Raises:
-            UserError: a value that cannot be.
+            UserError: an invalid value.
         """
-        config = said_of(cls, fields, path, max_length=max_position_embeddings)
+        config = read_own_field(cls, fields, path, max_length=max_position_embeddings)
         with named_field(path):
             config._check(max_position_embeddings)
         return config
 
-    def to_fields(self):
-        """What config.json says of it."""
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
         return {FIELD: {name: value for name, value in vars(self).items() if value is not None}}
 
-    def _check(self, longest):
+    def _check(self, longest: int) -> None:
         is_length = isinstance(self.max_length, int) and SHORTEST <= self.max_length <= longest
         require(is_length, "max_length", f"{SHORTEST} to {longest} tokens", self.max_length)
         require(self.long in LONG, "long", f"one of {', '.join(LONG)}", self.long)
         require(isinstance(self.pair, bool), "pair", "true or false", self.pair)
         is_stride = self.stride is None or isinstance(self.stride, int) and self.stride > 0
-        require(is_stride, "stride", "1 token or more", self.stride)
+        require(is_stride, "stride", "at least 1 token", self.stride)

@@ -1,6 +1,7 @@
-"""Where recipes lie and how one builds on another."""
+"""Where recipes are, and how one extends another."""
 
 import os
+from typing import Any
 
 from keras_bert import settings
 from keras_bert.config.bert import BertConfig
@@ -8,8 +9,8 @@ from keras_bert.errors import UserError
 from keras_bert.files import exists, is_folder, list_folder
 
 
-def extended_model(values, folder):
-    """The mapping of `BertConfig` fields that a recipe's `model` stands for: a name, or fields that extend one."""
+def extended_model(values: str | dict[str, Any], folder: str) -> dict[str, Any]:
+    """The `BertConfig` fields of a recipe's `model`, which is the name of a model or fields that may extend one."""
     if isinstance(values, str):
         values = {"extends": values}
     if not isinstance(values, dict) or "extends" not in values:
@@ -19,15 +20,19 @@ def extended_model(values, folder):
     return {**base, **values}
 
 
-def configs_folder():
-    """The recipes: beside the package in a checkout, inside it in an installed copy."""
+def configs_folder() -> str:
+    """The folder of the recipes: beside the package in a checkout, inside it in an installed copy."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     inside = os.path.join(package, "configs")
     return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "configs")
 
 
-def find_config(kind, name, folder=""):
-    """The file of a config given by path (also relative to `folder`) or by name in configs/`kind`."""
+def find_config(kind: str, name: str, folder: str = "") -> str:
+    """The file of a config given by its path (also relative to `folder`) or by its name in configs/`kind`.
+
+    Raises:
+        UserError: there is no such file; the message lists the names in configs/`kind`.
+    """
     known = os.path.join(configs_folder(), kind)
     for path in (name, os.path.join(folder, name), os.path.join(known, f"{name}.yaml")):
         if exists(path) and not is_folder(path):

@@ -1,30 +1,31 @@
-"""What a reader of passages answers: where an answer starts and ends."""
+"""The head of a question-answering model: logits for where an answer starts and ends."""
 
 import dataclasses
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from keras_bert.errors import UserError
 
 
 @dataclasses.dataclass(frozen=True)
 class SpanExtractionConfig:
-    """The head of a `BertForQuestionAnswering`, beside the `BertConfig` of its encoder: nothing is to be set."""
+    """The head of a `BertForQuestionAnswering`, which has no settings; a `BertConfig` describes its encoder."""
 
     architecture: ClassVar[str] = "BertForQuestionAnswering"
 
-    def to_fields(self):
-        """What config.json says of it."""
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
         return {"architectures": [self.architecture]}
 
     @classmethod
-    def from_fields(cls, fields, num_outputs, path):
-        """Of what a config says; the arguments are those of `ClassificationConfig.from_fields`.
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "SpanExtractionConfig":
+        """Reads config.json's fields; arguments as in `ClassificationConfig.from_fields`.
 
         Raises:
-            UserError: the head has not the two outputs of start and end.
+            UserError: the head does not have exactly two outputs, start and end.
         """
         if num_outputs != 2:
             raise UserError(
-                f"{path}: needs a head of 2 outputs, start and end, for {cls.architecture}. Received: {num_outputs}."
+                f"{path}: needs a head with 2 outputs, start and end, for {cls.architecture}. Received: {num_outputs}."
             )
         return cls()

@@ -1,4 +1,4 @@
-"""How any model is trained: the optimiser, the devices, the length of a run."""
+"""Settings common to all training: the optimiser, the devices, the length of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass
 class OptimizerConfig:
-    """Adam with decoupled weight decay, linear warm-up, and by default linear decay (paper, appendix A.2).
+    """Adam with decoupled weight decay, linear warm-up and, by default, linear decay (paper, appendix A.2).
 
-    The rate falls over the last `decay_share` of what follows the warm-up, and stays at its peak before.
-    `clip_norm` bounds the norm over all gradients together, after their reduction over replicas.
+    The learning rate decays over the last `decay_share` of the steps after the warm-up and stays at its peak until
+    then. `clip_norm` limits the global norm of the gradients, after their reduction over replicas.
     """
 
     learning_rate: float = 1e-4
@@ -29,28 +29,28 @@ class OptimizerConfig:
     epsilon: float = 1e-6
     clip_norm: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_positive(self, "learning_rate", "polynomial_power", "epsilon", "clip_norm")
         require(self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}", self.schedule)
-        require(0.0 < self.decay_share <= 1.0, "decay_share", "a share above 0, to 1", self.decay_share)
+        require(0.0 < self.decay_share <= 1.0, "decay_share", "a share above 0 and at most 1", self.decay_share)
         require(self.warmup_steps >= 0, "warmup_steps", "0 or more", self.warmup_steps)
         require(self.weight_decay >= 0, "weight_decay", "0 or more", self.weight_decay)
         for key in ("beta_1", "beta_2"):
-            require(0.0 <= getattr(self, key) < 1.0, key, "a value from 0 to below 1", getattr(self, key))
+            require(0.0 <= getattr(self, key) < 1.0, key, "a value of at least 0 and less than 1", getattr(self, key))
 
 
 @dataclass
 class RunConfig:
-    """What every training has: on what it runs, and how often it logs and saves, in optimiser steps.
+    """What every run has: its devices, and how often it logs and saves, in optimiser steps.
 
-    `accumulation` computes each replica's part of a batch in that many slices, one after the other, for batches that do
-    not fit in memory; the numbers stay the same. `steps_per_loop` runs that many steps in one call of the compiled
-    function, which takes the batches itself, so that a fast accelerator need not wait for Python between them; the
-    numbers stay the same, and what is due every so many steps must be due at its multiples. A checkpoint is written
-    every `checkpoint_every` steps and, at the next line of the log, when the last one is `checkpoint_minutes` old (0:
-    by steps alone); the newest `keep_checkpoints`, the best by validation and those of every `keep_every` steps stay.
-    `max_minutes` ends one start of the run, with a checkpoint; 0 is no limit. `minutes` above 0 runs by the clock: the
-    learning rate's way down is then of that time, over all starts of the run together.
+    `accumulation` splits each replica's part of a batch into that many slices, computed one after the other, for
+    batches that do not fit in memory; the results stay the same. `steps_per_loop` runs that many steps in one call of
+    the compiled function, which fetches the batches itself, so that a fast accelerator does not wait for Python between
+    them; the results stay the same, and intervals such as `log_every` must be multiples of it. A checkpoint is written
+    every `checkpoint_every` steps and, at the next log line, when the last one is `checkpoint_minutes` old (0: by steps
+    alone); the newest `keep_checkpoints`, the best by validation and those at multiples of `keep_every` are kept.
+    `max_minutes` stops this process after that time, with a checkpoint; 0 is no limit. `minutes` larger than 0 limits
+    the run by time, summed over all its starts, and the learning rate decays over that time.
     """
 
     minutes: float = 0.0
@@ -69,7 +69,7 @@ class RunConfig:
     keep_every: int = 0
     max_minutes: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_positive(self, "accumulation", "steps_per_loop", "log_every", "checkpoint_every", "keep_checkpoints")
         for key in ("minutes", "checkpoint_minutes", "keep_every", "max_minutes", "seed"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
@@ -80,10 +80,10 @@ class RunConfig:
 
 @dataclass
 class TrainingConfig(RunConfig):
-    """A pretraining run: how long, and how often to look. Counts are optimiser steps unless the name says otherwise.
+    """The length of a pretraining run and how often it validates. Counts are steps unless the name says otherwise.
 
-    By the clock (`minutes`) the shares of the phases are of that time too. `profile_at` above 0 writes a profiler's
-    trace of the few steps after so many.
+    In a run limited by `minutes`, the phases' shares are shares of that time. `profile_at` larger than 0 writes a
+    profiler trace of a few steps after that step.
     """
 
     steps: int = 1_000_000
@@ -91,7 +91,7 @@ class TrainingConfig(RunConfig):
     evaluation_examples: int = 2_048
     profile_at: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         require_positive(self, "steps", "evaluate_every", "evaluation_examples")
         require(self.profile_at >= 0, "profile_at", "0 or more", self.profile_at)
@@ -101,5 +101,5 @@ class TrainingConfig(RunConfig):
 
 
 def phase_ends(steps: int, shares: Sequence[float]) -> list[int]:
-    """The number of the first step after each phase, for a run of `steps` of which each phase has its share."""
+    """The number of the first step after each phase, in a run of `steps` shared out by `shares`."""
     return [round(steps * sum(shares[: index + 1])) for index in range(len(shares))]

@@ -40,7 +40,7 @@ def test_the_last_line_opens_the_file(folder, tmp_path):
     [
         (["--input", "absent.txt"], "absent.txt: no such file"),
         (["--input", "-", "--max-length", "600"], "max_length: needs 3 to 24 tokens"),
-        (["--input", "-", "--pooling", "last4"], "Pooling last4: needs a model of 4 layers. Received: one of 2"),
+        (["--input", "-", "--pooling", "last4"], "Pooling last4: needs a model with at least 4 layers. Received: one"),
         (["--input", "-"], "Standard input: needs at least one line"),
     ],
 )

@@ -160,8 +160,8 @@ def test_a_tagger_over_frozen_features(bert, tmp_path):
 def test_features_are_for_taggers_and_for_models_deep_enough(bert):
     """In one line each, before anything is read."""
     for given, line in (
-        (("--task", "sst2", "--features", "last"), "features: needs a task of tagging (ner, pos, tokens)"),
-        (("--task", "pos", "--features", "concat_last4"), "need a model of 4 layers or more. Received: one of 1"),
+        (("--task", "sst2", "--features", "last"), "features: needs a tagging task (ner, pos, tokens)"),
+        (("--task", "pos", "--features", "concat_last4"), "need a model with at least 4 layers. Received: one with 1"),
     ):
         result = CliRunner().invoke(main, ["finetune", *given, "--init", bert, "--set", "input.max_length=32"])
         assert result.exit_code == 2 and line in result.output and result.output.strip().count("\n") == 0

@@ -15,9 +15,9 @@ def test_there_and_back(labels, kind):
 @pytest.mark.parametrize(
     "labels, kind, message",
     [
-        (("a",), "single_label_classification", "labels: needs two labels or more"),
+        (("a",), "single_label_classification", "labels: needs at least two labels"),
         (("a", "b"), REGRESSION, "labels: needs one label for regression"),
-        ((), MULTI_LABEL, "labels: needs a label or more"),
+        ((), MULTI_LABEL, "labels: needs at least one label"),
         (("a", "a"), MULTI_LABEL, "labels: needs names that differ"),
         ((0, 1), MULTI_LABEL, "labels: needs names as text"),
         (("a", "b"), "ranking", "problem_type: needs one of single_label"),

@@ -17,13 +17,13 @@ def test_the_layers_are_those_of_the_papers_table_7():
 
 @pytest.mark.parametrize("kind, layers", [("second_to_last", 1), ("concat_last4", 3), ("weighted_last4", 3)])
 def test_a_model_with_too_few_layers_is_refused(kind, layers):
-    with pytest.raises(UserError, match=f"Features {kind}: need a model of [24] layers or more. Received: one of"):
+    with pytest.raises(UserError, match=f"Features {kind}: need a model with at least [24] layers. Received: one with"):
         feature_layers(kind, layers)
     assert len(feature_layers(kind, 4)) in (1, 4)
 
 
 def test_only_taggers_take_features():
     assert TAGGING_TASKS == tuple(TAGGING)
-    with pytest.raises(UserError, match=r"features: needs a task of tagging \(ner, pos, tokens\). Received: 'sst2'"):
+    with pytest.raises(UserError, match=r"features: needs a tagging task \(ner, pos, tokens\). Received: 'sst2'"):
         FinetuneConfig.from_mapping({"task": "sst2", "features": {"kind": "last"}})
     assert FinetuneConfig.from_mapping({"task": "pos", "features": {"kind": "last"}}).features.lstm_size == 768

@@ -203,7 +203,7 @@ def test_another_models_head_is_refused_on_writing(tmp_path):
 @pytest.mark.parametrize(
     "head, named, message",
     [
-        (TAGS, "BertForMultipleChoice", "needs a head of 1 output .* Received: 3"),
+        (TAGS, "BertForMultipleChoice", "needs a head with 1 output .* Received: 3"),
         (MultipleChoiceConfig(), "BertForTokenClassification", None),
         (TAGS, "BertForTokenClassification", "id2label needs a name for each of 0 to 2"),
     ],

@@ -112,7 +112,7 @@ def test_what_was_computed_once_is_read_by_others(bert, words, tmp_path):
         assert is_computed()
     os.truncate(rows.token_files["features"].path, 1000)
     give("concat_last4")
-    assert is_computed() and "It is made anew." in said[0]
+    assert is_computed() and "The features are computed again." in said[0]
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_a_run_that_goes_on_gives_the_same_numbers(bert, words, tmp_path):
 
 def test_a_shallow_model_is_refused_before_anything_is_written(words, tmp_path):
     config = config_of(write_tiny_bert(tmp_path / "bert"), words)
-    with pytest.raises(UserError, match="need a model of 4 layers or more. Received: one of 1"):
+    with pytest.raises(UserError, match="need a model with at least 4 layers. Received: one with 1"):
         FinetuningRuns(config, lambda line: None).one(str(tmp_path / "run"))
     assert os.listdir(tmp_path) == ["bert"]
 

@@ -69,5 +69,5 @@ def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corp
 
 
 def test_raw_text_gives_no_pairs(corpus):
-    with pytest.raises(UserError, match="objective.pair: needs none where data.source is text"):
+    with pytest.raises(UserError, match="objective.pair: needs none if data.source is text"):
         recipe(corpus, **{"data.source": "text"})
