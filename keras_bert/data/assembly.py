@@ -1,10 +1,12 @@
-"""Rows of token ids out of spans: [CLS], then each span with its [SEP], then padding."""
+"""Assembles rows of token ids from spans: [CLS], then each span with its [SEP], then padding."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 
-_FEW_SPANS = 4  # Up to here comparing with each takes less than half the time of a search.
+from keras_bert.text.vocabulary import Vocabulary
+
+_FEW_SPANS = 4  # Up to this many, comparing with each span takes less than half the time of a search.
 
 
 class Rows(NamedTuple):
@@ -12,9 +14,10 @@ class Rows(NamedTuple):
 
     Attributes:
         word_ids: int32 [batch, seq].
-        lengths: int32 [batch], places that are not padding.
-        span_numbers: int32 [batch, seq], the span that a place belongs to, its [SEP] included; 0 at [CLS] and padding.
-        sources: int64 [batch, seq], the token that stands at a place; some token's at the special ones.
+        lengths: int32 [batch], tokens that are not padding.
+        span_numbers: int32 [batch, seq], the span that each position belongs to, with its [SEP]; 0 at [CLS] and
+            padding.
+        sources: int64 [batch, seq], the index of the token at each position; any valid index at special tokens.
     """
 
     word_ids: tf.Tensor
@@ -23,19 +26,19 @@ class Rows(NamedTuple):
     sources: tf.Tensor
 
 
-def assemble_rows(tokens, spans, sequence_length, vocabulary):
-    """`Rows` of `sequence_length` places.
+def assemble_rows(tokens: tf.Tensor, spans: tf.Tensor, sequence_length: int, vocabulary: Vocabulary) -> Rows:
+    """Rows of `sequence_length` positions.
 
     Args:
-        tokens: integers [tokens], ids.
-        spans: int64 [batch, 2 * n], n static: start and end of each span in the tokens; those of no token come last.
-        sequence_length: int; every row fits.
-        vocabulary: a `Vocabulary`.
+        tokens: integer ids [tokens].
+        spans: int64 [batch, 2 * n], n static: start and end of each span in the tokens; empty spans come last.
+        sequence_length: length of the rows; the spans of every row must fit.
+        vocabulary: for the ids of the special tokens.
     """
     starts, ends = spans[:, 0::2], spans[:, 1::2]
     lengths = tf.cast(ends - starts, tf.int32)
-    after = 1 + tf.cumsum(lengths + tf.cast(lengths > 0, tf.int32), axis=1)  # The place behind a span's [SEP].
-    shifts = ends - tf.cast(after, tf.int64) + 1  # From a place to the token that stands there.
+    after = 1 + tf.cumsum(lengths + tf.cast(lengths > 0, tf.int32), axis=1)  # The position after a span's [SEP].
+    shifts = ends - tf.cast(after, tf.int64) + 1  # From a position to the index of its token.
     places = tf.range(sequence_length)[None, :]
     number, span_after, shift = _spans_at(places, after, shifts)
     is_filled = places < after[:, -1:]
@@ -47,7 +50,7 @@ def assemble_rows(tokens, spans, sequence_length, vocabulary):
 
 
 def _spans_at(places, after, shifts):
-    """For each place [1, seq] the number of its span, and what stands for that in `after` and `shifts` [batch, n]."""
+    """For each position [1, seq], the number of its span and that span's entries in `after` and `shifts` [batch, n]."""
     if after.shape[1] > _FEW_SPANS:
         places = tf.broadcast_to(places, [tf.shape(after)[0], places.shape[1]])
         number = tf.minimum(tf.searchsorted(after, places, side="right"), after.shape[1] - 1)

@@ -1,8 +1,9 @@
 """CoNLL-U, the format of Universal Dependencies (universaldependencies.org/format.html): words and their UPOS."""
 
 import re
+from collections.abc import Iterator
 
-from keras_bert.data.tagged_words import TaggedReader
+from keras_bert.data.tagged_words import Sentences, TaggedReader, TaggedWords
 from keras_bert.errors import UserError
 
 _COLUMNS = 10
@@ -13,25 +14,26 @@ _WORD, _MULTIWORD, _EMPTY = re.compile(r"[1-9]\d*"), re.compile(r"\d+-\d+"), re.
 class ConlluReader(TaggedReader):
     """Reads the syntactic words of a treebank with their UPOS.
 
-    A multiword token (`1-2`) is passed over, as the words that it is made of follow it, and an empty node (`5.1`), as
-    it stands for nothing that is written. A word whose UPOS is `_` has no label; where none has one, `labels` is None.
+    Multiword tokens (`1-2`) are skipped, because their words follow them, and so are empty nodes (`5.1`), which are not
+    in the text. A word whose UPOS is `_` has no label; if no word has one, `labels` is None.
 
     Args:
-        path: the file, compressed or not; "-" for standard input.
-        labels_needed: of no meaning here, where labels have their column.
+        path: the file, compressed or not; "-" for stdin.
+        labels_needed: ignored, because CoNLL-U always has a column for the labels.
 
     Raises:
-        UserError: of `whole` and `windows`: the file cannot be read or has no words, a line has not ten cells, or a
-            word's number is not the one after the last; with the line.
+        UserError: from `whole` and `windows`, with the line: the file cannot be read or has no words, a line does not
+            have ten cells, or a word's number does not follow the previous one.
     """
 
-    def __init__(self, path, labels_needed=True):
+    def __init__(self, path: str, labels_needed: bool = True):
         super().__init__(path)
         self._number, self._words = 0, 0
-        self._passed = {_MULTIWORD: 0, _EMPTY: 0}
-        self._unlabelled, self._first_unlabelled = 0, None
+        self._skipped = {_MULTIWORD: 0, _EMPTY: 0}
+        self._unlabelled = 0
+        self._first_unlabelled: int | None = None
 
-    def _read(self, line, number, sentences):
+    def _read(self, line: str, number: int, sentences: Sentences) -> None:
         text = (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n")
         if not text.strip():
             sentences.end()
@@ -42,12 +44,12 @@ class ConlluReader(TaggedReader):
         cells, where = text.split("\t"), f"{self.path} line {number}"
         if len(cells) != _COLUMNS:
             raise UserError(
-                f"{where}: needs {_COLUMNS} cells with tabs between, as CoNLL-U has. "
+                f"{where}: needs {_COLUMNS} cells separated by tabs, as in CoNLL-U. "
                 f"Received: {len(cells)} in {text[:80]!r}."
             )
-        kind = next((kind for kind in self._passed if kind.fullmatch(cells[0])), None)
+        kind = next((kind for kind in self._skipped if kind.fullmatch(cells[0])), None)
         if kind:
-            self._passed[kind] += 1
+            self._skipped[kind] += 1
             return
         self._number += 1
         if not _WORD.fullmatch(cells[0]) or int(cells[0]) != self._number:
@@ -63,16 +65,16 @@ class ConlluReader(TaggedReader):
             self._first_unlabelled = self._first_unlabelled or number
         sentences.add(cells[_FORM], None if cells[_UPOS] == "_" else cells[_UPOS], number)
 
-    def _check(self, words):
+    def _check(self, words: int) -> None:
         if not words:
             raise UserError(f"{self.path}: needs sentences in CoNLL-U. Received: none.")
 
-    def notes(self):
+    def notes(self) -> list[str]:
         found = []
-        if any(self._passed.values()):
+        if any(self._skipped.values()):
             found.append(
-                f"{self.path}: passed over {self._passed[_MULTIWORD]:,} multiword tokens, whose words are read, and "
-                f"{self._passed[_EMPTY]:,} empty nodes."
+                f"{self.path}: skipped {self._skipped[_MULTIWORD]:,} multiword tokens, whose words are read, and "
+                f"{self._skipped[_EMPTY]:,} empty nodes."
             )
         if 0 < self._unlabelled < self._words:
             found.append(
@@ -81,15 +83,15 @@ class ConlluReader(TaggedReader):
             )
         return found
 
-    def labelled(self, tagged, labels):
-        """The lines of a window again with these UPOS; all else is as it was.
+    def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
+        """The lines of a window with these labels as UPOS, otherwise unchanged.
 
         Args:
-            tagged: the `TaggedWords` of one of `windows`.
-            labels: list of str, one a word.
+            tagged: one of `windows`.
+            labels: one label per word.
         """
 
-        def change(text, number, word):
+        def change(text: str, number: int, word: int | None) -> str:
             if word is None:
                 return text
             cells = text.split("\t")

@@ -1,9 +1,13 @@
-"""Documents out of users' corpora: plain text, WikiExtractor's files, JSON lines or a TFDS data set."""
+"""Reads documents from users' corpora: plain text, WikiExtractor's files, JSON lines or a TFDS data set."""
+
+from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from keras_bert import files
 from keras_bert.config.pretraining import TFDS_PREFIX
@@ -13,75 +17,83 @@ from keras_bert.data.wikipedia import wiki_documents
 from keras_bert.errors import UserError
 from keras_bert.globs import expand
 
+if TYPE_CHECKING:
+    from keras_bert.data.tfds_text import TfdsText
+
 
 @dataclass
 class CorpusReport:
-    """What reading a corpus gave: documents handed out, and what was left out and why.
+    """The result of reading a corpus: how many documents were read, and what was left out and why.
 
-    `dropped` counts documents by reason; `skipped` maps a file to the reason why it, or what
-    stands in it after a damaged place, was not read. `books` names the plain-text files in which
-    many paragraphs were joined into one document.
+    Attributes:
+        documents: how many documents were read.
+        dropped: documents left out, counted by reason.
+        skipped: {file: why it, or the rest of it after a damaged place, was not read}.
+        books: plain-text files in which many paragraphs were joined into one document.
     """
 
     documents: int = 0
-    dropped: Counter = field(default_factory=Counter)
-    skipped: dict = field(default_factory=dict)
-    books: list = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    skipped: dict[str, str] = field(default_factory=dict)
+    books: list[str] = field(default_factory=list)
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"dropped: {count:,} documents ({reason})" for reason, count in sorted(self.dropped.items())]
         lines += [f"skipped: {path} ({reason})" for path, reason in self.skipped.items()]
         if self.books:
-            lines.append(f"read as books, paragraphs joined: {len(self.books):,} files, {self.books[0]} the first")
+            lines.append(f"read as books, paragraphs joined: {len(self.books):,} files, the first {self.books[0]}")
         return "\n".join(lines)
 
 
 class Corpus:
-    """Text in files or in TFDS data sets, to be read any number of times.
+    """Text in files or TFDS data sets, which can be read any number of times.
 
     Attributes:
-        paths: the files and `tfds:` entries in the order in which they are read.
-        report: the `CorpusReport` of the newest reading, complete when that is.
+        paths: the files and `tfds:` entries in reading order.
+        report: on the latest reading, complete once that has ended.
     """
 
-    def __init__(self, entries):
-        """`entries`: files, folders, globs and `tfds:NAME[/CONFIG][:SPLIT]`. Raises `UserError` for one that is not."""
+    paths: list[str]
+    report: CorpusReport
+
+    def __init__(self, entries: Iterable[str]):
+        """`entries`: files, folders, globs and `tfds:NAME[/CONFIG][:SPLIT]`. Raises `UserError` if one is missing."""
         groups = ([entry] if is_tfds(entry) else expand([entry]) for entry in entries)
         self.paths = list(dict.fromkeys(chain.from_iterable(groups)))
         self.report = CorpusReport()
 
-    def documents(self):
+    def documents(self) -> Iterator[str]:
         """Iterates over the documents, from the first; see `read_documents`."""
         self.report = CorpusReport()
         return read_documents(self.paths, self.report)
 
-    def fingerprint(self):
-        """`[path, size]` for each path: tells whether it is the text that it was, without reading it."""
+    def fingerprint(self) -> list[list[str | int | None]]:
+        """`[path, size]` for each path, to notice changed text without reading it."""
         return [list(_fingerprint(path)) for path in self.paths]
 
 
-def is_tfds(entry):
+def is_tfds(entry: str) -> bool:
+    """Whether an entry names a TFDS data set rather than files."""
     return str(entry).startswith(TFDS_PREFIX)
 
 
-def read_documents(paths, report=None):
-    """Iterates over the documents of files, in order, holding one document and a block of the file at a time.
+def read_documents(paths: Iterable[str], report: CorpusReport | None = None) -> Iterator[str]:
+    """Iterates over the documents of files, in order, holding one document and one block of the file in memory.
 
-    The format is judged by how a file begins: `<doc` is WikiExtractor's, `{` JSON lines with a `text`
-    field, anything else plain text. Compression (.gz, .bz2, .xz) is judged by content too.
-    Plain text has blank lines between documents; see `plain_documents` for books. Paragraphs inside
-    a document are separated by blank lines. A file that cannot be read to its end is named in the
-    report; what came before the damaged block is kept.
+    The format is detected from the start of the file: `<doc` is WikiExtractor's, `{` is JSON lines with a `text`
+    field, anything else is plain text. Compression (.gz, .bz2, .xz) is detected from the content too. Plain text has
+    blank lines between documents; see `plain_documents` for books. In the result, blank lines separate the paragraphs
+    of a document. A file that cannot be read to its end is named in the report; documents before the damage are kept.
 
     Args:
         paths: files, local or remote (`keras_bert.globs.expand` makes them from patterns), and `tfds:` entries.
-        report: a `CorpusReport` to fill in.
+        report: filled in while reading.
 
     Yields:
-        One string per document, without white space around it.
+        One string per document, without surrounding white space.
 
     Raises:
-        UserError: TFDS cannot prepare an entry; and at the end, if no file held a document.
+        UserError: TFDS cannot prepare an entry; or, at the end, no file held a document.
     """
     report = CorpusReport() if report is None else report
     paths = list(paths)
@@ -109,7 +121,7 @@ def read_documents(paths, report=None):
 
 
 def _candidates(path, report):
-    """`(document, None)` or `(anything, why it is left out)`."""
+    """`(document, None)` or `(anything, the reason to leave it out)`."""
     if is_tfds(path):
         return _tfds_documents(path)
     lines = read_lines(path)
@@ -154,7 +166,7 @@ def _tfds_documents(entry):
             yield text, None if text else "empty"
 
 
-def _tfds_text(entry):
+def _tfds_text(entry: str) -> TfdsText:
     from keras_bert.data.tfds_text import TfdsText  # Imports TensorFlow.
 
     return TfdsText(entry)

@@ -1,8 +1,8 @@
-"""Vectors of pieces from a corpus's own counts: directional PPMI and a truncated SVD.
+"""Vectors of pieces from co-occurrence counts in a corpus: directional PPMI and a truncated SVD.
 
-Positive pointwise mutual information with smoothed contexts as in Levy, Goldberg and Dagan 2015, the pieces to the left
-and to the right counted apart. Pieces that can stand in the same place come out alike (london, paris; ##ing, ##ed),
-which is what the masked LM's tied decoder needs; one symmetric window puts together what is spoken of together.
+Positive pointwise mutual information with smoothed contexts, as in Levy, Goldberg and Dagan 2015, with left and right
+neighbours counted separately. Interchangeable pieces get similar vectors (london, paris; ##ing, ##ed), which is what
+the masked LM's tied decoder needs; a single symmetric window would instead group pieces of the same topic.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import scipy.sparse
 
-# Levy et al., section 3.3: without it, rare contexts have the highest information.
+# Levy et al., section 3.3: without it, rare contexts have the highest mutual information.
 CONTEXT_POWER = 0.75
-# The vector of a piece seen less often would be that of one sentence.
+# The vector of a rarer piece would reflect little more than a single sentence.
 FEWEST_OCCURRENCES = 5
 _POWER_ITERATIONS = 3
 _TOKENS_AT_ONCE = 1 << 22
@@ -21,18 +21,18 @@ _TOKENS_AT_ONCE = 1 << 22
 def corpus_vectors(
     tokens: Iterable[np.ndarray], vocab_size: int, width: int, window: int = 2
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Counts the pieces of a text and makes a vector of each. The same text gives the same vectors.
+    """Counts the pieces of a text and computes a vector for each. The same text gives the same vectors.
 
     Args:
-        tokens: arrays of ids [n], whole numbers below `vocab_size`, read once.
+        tokens: arrays of ids [n], integers less than `vocab_size`, read once.
         vocab_size: rows of the result.
         width: columns of the result, at most `vocab_size`.
-        window: how far to the left and to the right a piece's neighbours are counted.
+        window: how many neighbours are counted on either side of a piece.
 
-    Returns: (counts int64 [vocab_size], vectors float32 [vocab_size, width]). A vector has length 1, or is 0 where the
+    Returns: (counts int64 [vocab_size], vectors float32 [vocab_size, width]). A vector has length 1, or is 0 if the
         piece occurs fewer than `FEWEST_OCCURRENCES` times.
     """
-    # It takes a second to import.
+    # Takes a second to import.
     from sklearn.utils.extmath import randomized_svd
 
     counts, neighbours = _count(tokens, vocab_size, window)
@@ -46,12 +46,12 @@ def corpus_vectors(
 
 
 def count_tokens(tokens: Iterable[np.ndarray], vocab_size: int) -> np.ndarray:
-    """How often each piece occurs in arrays of ids: int64 [vocab_size]."""
+    """How often each piece occurs in the arrays of ids: int64 [vocab_size]."""
     return sum((np.bincount(part, minlength=vocab_size) for part in tokens), np.zeros(vocab_size, np.int64))
 
 
 def _count(tokens, vocab_size, window):
-    """(counts int64 [vocab], float32 CSR [vocab, vocab]: what stands to the right, a pair at distance d counted 1/d)."""
+    """(counts int64 [vocab], right neighbours as float32 CSR [vocab, vocab]; a pair at distance d counts 1/d)."""
     counts = np.zeros(vocab_size, np.int64)
     neighbours = scipy.sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float32)
     for part in _in_large_parts(tokens):
@@ -64,7 +64,7 @@ def _count(tokens, vocab_size, window):
 
 
 def _in_large_parts(arrays: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The same ids as int32, in arrays that are worth a matrix of their own."""
+    """The same ids as int32, in arrays large enough to be worth a matrix each."""
     waiting, size = [], 0
     for array in arrays:
         waiting.append(np.asarray(array, np.int32))

@@ -1,4 +1,6 @@
-"""Texts of documents to token ids, sentence by sentence, in this process or in several."""
+"""From the texts of documents to token ids, sentence by sentence, in this process or in several."""
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -6,27 +8,28 @@ from keras_bert.data.shard_format import token_dtype
 from keras_bert.data.tokenized_documents import TokenizedDocuments, offsets
 from keras_bert.quiet import stderr_kept_back
 from keras_bert.text.sentences import split_sentences
+from keras_bert.text.vocabulary import Vocabulary
 
 
 class DocumentTokenizer:
-    """Splits documents into sentences and looks up their pieces.
+    """Splits documents into sentences and sentences into pieces.
 
-    TensorFlow is imported at the first call, so that an object can be handed to another process for little.
+    TensorFlow is imported at the first call, so that an object is cheap to send to another process.
 
     Args:
-        vocabulary: a `Vocabulary`.
+        vocabulary: the pieces.
         lower_case: as for `WordPieceTokenizer`.
-        word_marks: `"jieba"`, for marks by Chinese words, or None.
+        word_marks: `"jieba"` to mark Chinese words, or None.
     """
 
-    def __init__(self, vocabulary, lower_case, word_marks=None):
+    def __init__(self, vocabulary: Vocabulary, lower_case: bool, word_marks: str | None = None):
         self.vocabulary = vocabulary
         self.lower_case = bool(lower_case)
         self.word_marks = word_marks
-        self._tokenize = None
+        self._tokenize: Callable | None = None
 
-    def __call__(self, documents):
-        """`TokenizedDocuments` of strings, paragraphs separated by blank lines."""
+    def __call__(self, documents: Sequence[str]) -> TokenizedDocuments:
+        """Tokenises documents whose paragraphs are separated by blank lines."""
         if self._tokenize is None:
             self._tokenize = self._graph()
         sentences = [split_sentences(document) for document in documents]

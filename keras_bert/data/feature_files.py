@@ -1,7 +1,7 @@
-"""Features of tokens on disk: computed once, and read by training from where they lie.
+"""Features of tokens on disk: computed once, then read by training directly from the file.
 
-A file of features is a folder with `features.npy`, float32 [tokens, layers, hidden], which NumPy opens too, and
-`made_of.json`: what it was made of, and the .npy's SHA-256.
+A feature file is a folder with `features.npy`, float32 [tokens, layers, hidden], which NumPy can open too, and
+`made_of.json`, which holds what the features were made from and the SHA-256 of the .npy.
 """
 
 import contextlib
@@ -11,6 +11,9 @@ import math
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -26,18 +29,21 @@ _ITEM = np.dtype("<f4")
 
 
 class FeatureFile:
-    """A finished file of features, mapped into memory.
+    """A finished feature file, mapped into memory.
 
     Attributes:
         path: the .npy.
         shape: (tokens, layers, hidden).
     """
 
-    def __init__(self, path, shape, local):
-        """`local` is the file's name on this machine, where it need not stay once it is mapped."""
+    path: str
+    shape: tuple[int, ...]
+
+    def __init__(self, path: str, shape: Sequence[int], local: str):
+        """`local` is the file's path on this machine; the file may be deleted once it is mapped."""
         self.path, self.shape = path, tuple(shape)
         _, layers, hidden = self.shape
-        # TensorFlow maps whole files. As the header is as long as some states, the file is all rows of one length.
+        # TensorFlow maps whole files. The header is padded to whole rows, so the file consists of rows of one length.
         self._header_rows = len(_header(self.shape)) // (hidden * _ITEM.itemsize)
         with tf.device("CPU:0"):
             self._rows = tf.raw_ops.ImmutableConst(
@@ -47,72 +53,77 @@ class FeatureFile:
             )
         self._layers = layers
 
-    def read(self, places):
-        """The features [..., layers, hidden] float32 of the tokens at `places`, an int64 tensor [...]."""
+    def read(self, places: tf.Tensor) -> tf.Tensor:
+        """The features float32 [..., layers, hidden] of the tokens with the indices `places`, int64 [...]."""
         layer = tf.range(self._layers, dtype=tf.int64)
         return tf.gather(self._rows, self._header_rows + places[..., None] * self._layers + layer)
 
 
 class FeatureRoom:
-    """The folder with the files of features of several runs.
+    """The folder with the feature files of several runs.
 
     Args:
-        path: the folder, which is made. Files in a store are made in this machine's temporary folder, and mapped from
-            copies there.
+        path: the folder, created if needed. For a folder in a store, files are written in this machine's temporary
+            folder first, and mapped from copies there.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str):
         self.path = path
         files.make_folder(path)
 
-    def alone(self, report):
-        """A block in which no other process is for this folder; `report` takes a line where that must be waited for."""
+    def alone(self, report: Callable[[str], object]) -> AbstractContextManager:
+        """A block with exclusive access to this folder; `report` receives a line of text if it has to wait."""
         return locks.taken(files.join(self.path, locks.NAME), report)
 
-    def folder(self, name, made_of):
-        """Where the file named so and made of that stands."""
+    def folder(self, name: str, made_of: Mapping[str, Any]) -> str:
+        """The path of the feature file with this name and origin."""
         digest = hashlib.sha256(json.dumps([_FORMAT, made_of], sort_keys=True).encode()).hexdigest()
         return files.join(self.path, f"{name}-{digest[:12]}")
 
-    def open(self, name, made_of, shape, report):
-        """The `FeatureFile`, or None where there is none that is whole; `report` takes a line on one that is not.
+    def open(
+        self, name: str, made_of: Mapping[str, Any], shape: Sequence[int], report: Callable[[str], object]
+    ) -> FeatureFile | None:
+        """Opens a feature file; None if it does not exist or is damaged.
 
         Args:
-            name: of the file, for people.
-            made_of: plain mapping that tells it from others.
+            name: the file's name, for people.
+            made_of: JSON values that distinguish it from other files.
             shape: (tokens, layers, hidden).
+            report: receives a line of text on a damaged file.
         """
         folder = self.folder(name, made_of)
         if not files.exists(folder):
             return None
         path = files.join(folder, _FEATURES)
         try:
-            digest = _digest_told(folder, made_of)
+            digest = _recorded_digest(folder, made_of)
             if files.size(path) != feature_bytes(shape):
                 raise _Unusable(f"{path}: has {files.size(path) or 0:,} bytes and needs {feature_bytes(shape):,}.")
             with files.local_copy(path) as local:
                 if not _is_sound(local, shape, digest):
-                    raise _Unusable(f"{path}: is damaged (its SHA-256 is not the one written with it).")
+                    raise _Unusable(f"{path}: is damaged (its SHA-256 differs from the one written with it).")
                 return FeatureFile(path, shape, local)
         except _Unusable as fault:
-            report(f"{fault} It is made anew.")
+            report(f"{fault} The features are computed again.")
             return None
 
-    def require_space(self, size):
-        """Raises `UserError` where the disk has not so many bytes."""
+    def require_space(self, size: int) -> None:
+        """Raises `UserError` if the disk has fewer than `size` free bytes."""
         disk = tempfile.gettempdir() if files.is_remote(self.path) else self.path
         free = shutil.disk_usage(disk).free
         if size > free:
             raise UserError(
-                f"{disk}: needs {megabytes(size)} for the features. Received: {megabytes(free)} that are free. "
-                "Make room, or give a folder elsewhere: --set features.folder=DIR"
+                f"{disk}: needs {megabytes(size)} for the features. Received: {megabytes(free)} of free space. "
+                "Free some space, or use another folder: --set features.folder=DIR"
             )
 
     @contextlib.contextmanager
-    def writing(self, name, made_of, shape):
-        """Function (first token, states [tokens, layers, hidden]) that writes a part of a file.
+    def writing(
+        self, name: str, made_of: Mapping[str, Any], shape: Sequence[int]
+    ) -> Iterator[Callable[[int, np.ndarray], None]]:
+        """A block that writes a file through a function (first token, states [tokens, layers, hidden]).
 
-        The file is there when the block ends without an error, and when all of it was written.
+        The file appears when the block ends without an error; all its parts must have been written by then.
 
         Raises:
             UserError: it cannot be written (a full disk, …).
@@ -120,28 +131,28 @@ class FeatureRoom:
         header = _header(shape)
         try:
             with files.whole_folder(self.folder(name, made_of), last=_MADE_OF) as aside:
-                # The states come in no order; a store takes bytes in theirs alone.
+                # The states arrive in any order, but a store can only be written sequentially.
                 with files.written_locally(files.join(aside, _FEATURES)) as local:
                     with open(local, "wb") as stream:
                         stream.write(header)
                         yield _writer(stream, len(header), shape)
                     digest = files.sha256(local)
-                said = {"format": _FORMAT, "made_of": made_of, "sha256": digest}
-                files.write_json(files.join(aside, _MADE_OF), said)
+                record = {"format": _FORMAT, "made_of": made_of, "sha256": digest}
+                files.write_json(files.join(aside, _MADE_OF), record)
         except OSError as error:
             raise UserError(
                 f"{self.path}: the features cannot be written ({error.strerror or error}). "
-                "Make room, or give a folder elsewhere: --set features.folder=DIR"
+                "Free some space, or use another folder: --set features.folder=DIR"
             ) from error
 
 
-def feature_bytes(shape):
-    """Of a file of this shape."""
+def feature_bytes(shape: Sequence[int]) -> int:
+    """The size in bytes of a feature file of this shape (tokens, layers, hidden)."""
     return len(_header(shape)) + math.prod(shape) * _ITEM.itemsize
 
 
-def megabytes(size):
-    """Bytes as people read them."""
+def megabytes(size: int) -> str:
+    """A number of bytes in MB or GB, for people."""
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
 
 
@@ -151,7 +162,7 @@ def _writer(stream, begin, shape):
 
     def write(first, states):
         if list(states.shape[1:]) != of_token or not 0 <= first <= first + len(states) <= tokens:
-            raise ValueError(f"states: need the shape of {shape} from {first} on. Received: {states.shape}.")
+            raise ValueError(f"states: need to fit into {tuple(shape)} from {first} on. Received: {states.shape}.")
         stream.seek(begin + first * token_bytes)
         stream.write(np.ascontiguousarray(states, _ITEM).data)
 
@@ -159,7 +170,7 @@ def _writer(stream, begin, shape):
 
 
 def _header(shape):
-    """The .npy's bytes before the array, as many as a whole number of states [hidden] have."""
+    """The bytes of the .npy before the array, padded to a whole number of states [hidden]."""
     text = repr({"descr": _ITEM.str, "fortran_order": False, "shape": tuple(map(int, shape))}).encode()
     unit = int(shape[-1]) * _ITEM.itemsize
     length = -(-(len(_MAGIC) + 2 + len(text) + 1) // unit) * unit
@@ -168,20 +179,20 @@ def _header(shape):
 
 
 class _Unusable(Exception):
-    """What is wrong with a file of features, in one sentence."""
+    """What is wrong with a feature file, in one sentence."""
 
 
-def _digest_told(folder, made_of):
-    """The SHA-256 that stands beside the features. Raises `_Unusable` where they are not made of that."""
-    said = files.join(folder, _MADE_OF)
+def _recorded_digest(folder, made_of):
+    """The SHA-256 in made_of.json. Raises `_Unusable` if the features were made from something else."""
+    path = files.join(folder, _MADE_OF)
     try:
-        with files.open_file(said) as stream:
-            told = json.loads(stream.read())
+        with files.open_file(path) as stream:
+            record = json.loads(stream.read())
     except (OSError, ValueError):
-        raise _Unusable(f"{said}: cannot be read.") from None
-    if not isinstance(told, dict) or told.get("format") != _FORMAT or told.get("made_of") != made_of:
-        raise _Unusable(f"{folder}: is made of something else.")
-    return told.get("sha256")
+        raise _Unusable(f"{path}: cannot be read.") from None
+    if not isinstance(record, dict) or record.get("format") != _FORMAT or record.get("made_of") != made_of:
+        raise _Unusable(f"{folder}: was made from something else.")
+    return record.get("sha256")
 
 
 def _is_sound(local, shape, digest):

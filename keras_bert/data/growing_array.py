@@ -1,25 +1,24 @@
-"""An array that grows at its end."""
-
-from typing import Any
+"""An array that can be appended to."""
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 
 class GrowingArray:
-    """Numbers of one type that are appended to, in memory once: without a list of Python objects, or of parts to join.
+    """Numbers of one type in a single growing block of memory, without Python objects or parts to join at the end.
 
     Args:
-        dtype: of the numbers.
+        dtype: type of the numbers.
     """
 
-    def __init__(self, dtype: Any):
+    def __init__(self, dtype: DTypeLike):
         self._dtype = np.dtype(dtype)
         self._bytes = bytearray()
 
-    def extend(self, values: Any):
-        """Appends an array or a list, [n], which the type must hold."""
+    def extend(self, values: ArrayLike) -> None:
+        """Appends numbers [n], which must fit the type."""
         self._bytes += np.asarray(values, self._dtype).tobytes()
 
     def array(self) -> np.ndarray:
-        """All of them, [n]. It is the same memory, so that nothing can be appended any more while it is used."""
+        """All numbers, [n]. The array shares this object's memory: nothing can be appended while it is in use."""
         return np.frombuffer(self._bytes, self._dtype)

@@ -2,29 +2,32 @@
 
 import hashlib
 from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 TRAIN, VALIDATION = SIDES = ("train", "validation")
 DUPLICATE = "duplicate"
 _HASHES = 2**64
 
 
-def is_validation(text, share):
+def is_validation(text: str, share: float) -> bool:
     """Whether a document is held out: a pure function of its text, true for `share` of all texts."""
     return text_hash(text) < share * _HASHES
 
 
-def split_documents(documents, share, dropped=None):
-    """Sends every document to one side, exact duplicates out; the first of them stays.
+def split_documents(
+    documents: Iterable[str], share: float, dropped: Counter[str] | None = None
+) -> Iterator[tuple[str, bool]]:
+    """Assigns every document to one side and drops exact duplicates, keeping the first.
 
-    The side is `is_validation`'s, with one exception: where all documents fall on one side and
-    there are two or more, the one nearest to the other side goes there, so that neither is empty.
-    Until both sides have been seen that document is held back; otherwise the order stays.
-    Memory is at most 32 bytes a document.
+    The side is decided by `is_validation`, with one exception: if two or more documents all fall on one side, the one
+    closest to the other side goes there, so that neither side is empty. That document is held back until both sides
+    have been seen; otherwise the order is kept. Memory is at most 32 bytes per document.
 
     Args:
-        documents: iterable of strings.
+        documents: the texts.
         share: share of validation, between 0 and 1.
-        dropped: a `Counter` in which duplicates are counted.
+        dropped: counts the duplicates.
 
     Yields:
         (document, whether it is held out for validation)
@@ -32,7 +35,7 @@ def split_documents(documents, share, dropped=None):
     if not 0.0 < share < 1.0:
         raise ValueError(f"share: needs a share between 0 and 1. Received: {share!r}.")
     seen = HashSet()
-    held = None  # (distance to the other side, document, side) while all documents were of one side.
+    held = None  # (distance to the other side, document, side) while all documents are on one side.
     is_one_sided = True
     for document in documents:
         value = text_hash(document)
@@ -58,32 +61,32 @@ def split_documents(documents, share, dropped=None):
         yield held[1], len(seen) > 1 and not held[2]
 
 
-def training_documents(documents, share):
-    """The documents that are not held out: the ones to learn a vocabulary from."""
+def training_documents(documents: Iterable[str], share: float) -> Iterator[str]:
+    """The documents that are not held out, to learn a vocabulary from."""
     return (document for document, held_out in split_documents(documents, share) if not held_out)
 
 
-def text_hash(text):
+def text_hash(text: str) -> int:
     """64 bits of the text's BLAKE2 hash."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
 
 
 class HashSet:
-    """A set of 64-bit hashes by open addressing: at most 32 bytes each, the old table while it grows included.
+    """A set of 64-bit hashes with open addressing: at most 32 bytes each, including the old table while it grows.
 
-    Python's own set takes some 80. Two different documents of six million meet with a chance of one in a million.
+    Python's own set takes some 80. Among six million documents, two collide with a probability of one in a million.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._table = array("Q", bytes(8 * 1024))
         self._length = 0
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
-    def add(self, value):
-        """Adds a hash and says whether it was new."""
-        value = value or 1  # 0 marks a free place.
+    def add(self, value: int) -> bool:
+        """Adds a hash and returns whether it was new."""
+        value = value or 1  # 0 marks a free slot.
         if 4 * self._length >= 3 * len(self._table):
             old = self._table
             self._table = array("Q", bytes(16 * len(old)))
@@ -98,7 +101,7 @@ class HashSet:
         return True
 
     def _place(self, value):
-        """Where a hash stands, or the free place where it belongs."""
+        """The slot of a hash, or the free slot where it belongs."""
         mask = len(self._table) - 1
         place = value & mask
         while self._table[place] not in (0, value):

@@ -1,4 +1,4 @@
-"""JSON that is read as it comes: the items of long lists one by one, so that a file of any size fits in memory."""
+"""Reads JSON as a stream, the items of long lists one by one, so that files of any size fit in memory."""
 
 import json
 import re
@@ -6,40 +6,40 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 _SPACES = re.compile(r"[ \t\n\r]*")
-# What ends so near to the end of what has come may go on in the next block: a literal, a number, an escape.
+# A literal, a number or an escape that ends this close to the end of the buffer may continue in the next block.
 _LONGEST_TOKEN = 16
 
 
 class JsonBlocks:
-    """A JSON text out of blocks of it, with a place that moves on over what is read.
+    """A JSON text that arrives in blocks, with a read position.
 
-    An object or a list is entered by iterating over `members` or `items`; each of what is inside must be read, by
-    `value` or by entering it, before the next is asked for.
+    Enter an object or a list by iterating over `members` or `items`; read each value inside, with `value` or by
+    entering it, before asking for the next.
 
     Args:
-        blocks: the text in pieces, cut anywhere.
+        blocks: the text in pieces, split anywhere.
 
     Raises:
-        json.JSONDecodeError: with the line and the column in the whole text; from every method.
+        json.JSONDecodeError: from every method, with the line and column in the whole text.
     """
 
     def __init__(self, blocks: Iterable[str]):
         self._blocks = iter(blocks)
         self._text, self._place = "", 0
-        self._lines, self._columns = 0, 0  # Of what is no longer in `_text`.
+        self._lines, self._columns = 0, 0  # Of the text that has already left `_text`.
         self._decode = json.JSONDecoder().raw_decode
 
     def kind(self) -> str:
-        """The first character of the next value: "{" of an object, "[" of a list; "" at the end."""
+        """The first character of the next value: "{" for an object, "[" for a list; "" at the end."""
         while True:
-            self._place = _SPACES.match(self._text, self._place).end()
+            self._place = _SPACES.match(self._text, self._place).end()  # type: ignore[union-attr]
             if self._place < len(self._text):
                 return self._text[self._place]
             if not self._more():
                 return ""
 
     def value(self) -> Any:
-        """The next value, whole."""
+        """The whole next value."""
         self.kind()
         while True:
             try:
@@ -53,7 +53,7 @@ class JsonBlocks:
                     raise self._error(error.msg, error.pos) from None
 
     def members(self) -> Iterator[str]:
-        """The names of an object's members; before each next one the member's value must be read."""
+        """The names of an object's members; read each member's value before asking for the next name."""
         self._take("{")
         if self.kind() == "}":
             self._place += 1
@@ -68,7 +68,7 @@ class JsonBlocks:
                 return
 
     def items(self) -> Iterator[int]:
-        """The numbers of a list's items, from 0; before each next one the item must be read."""
+        """The indices of a list's items, from 0; read each item before asking for the next index."""
         self._take("[")
         if self.kind() == "]":
             self._place += 1
@@ -80,21 +80,24 @@ class JsonBlocks:
             if self._take(",]") == "]":
                 return
 
-    def end(self):
-        """Raises `json.JSONDecodeError` unless nothing but white space is left."""
+    def end(self) -> None:
+        """Raises `json.JSONDecodeError` if anything but white space is left."""
         if self.kind():
             raise self._error("Extra data", self._place)
 
-    def _take(self, characters):
-        """Moves over the next character, one of these, and returns it."""
+    def _take(self, characters: str) -> str:
+        """Consumes the next character, which must be one of `characters`, and returns it."""
         found = self.kind()
         if not found or found not in characters:
             raise self._error("Expecting " + " or ".join(map(repr, characters)), self._place)
         self._place += 1
         return found
 
-    def _more(self):
-        """Whether more of the text has come: at least as much again as waits, so that nothing is read often."""
+    def _more(self) -> bool:
+        """Reads more of the text and returns whether there was any.
+
+        It reads at least as much as is still unread, so that no part of a long value is decoded often.
+        """
         read, waiting = self._text[: self._place], self._text[self._place :]
         blocks, wanted = [], len(waiting)
         for block in self._blocks:
@@ -109,8 +112,8 @@ class JsonBlocks:
         self._text, self._place = "".join([waiting, *blocks]), 0
         return True
 
-    def _error(self, message, place):
-        """The error of a place in `_text`, told by its place in the whole."""
+    def _error(self, message: str, place: int) -> json.JSONDecodeError:
+        """The error at a position in `_text`, with its line and column in the whole text."""
         before = self._text[:place]
         error = json.JSONDecodeError(message, self._text, place)
         error.lineno = 1 + self._lines + before.count("\n")

@@ -1,12 +1,13 @@
-"""The schemes that mark entities by a label a word: IOB1, BIO (IOB2) and BIOES.
+"""The schemes that mark entities with one label per word: IOB1, BIO (IOB2) and BIOES.
 
-Whatever the scheme, an entity is where conlleval (Tjong Kim Sang, CoNLL-2000) sees one: it begins at B or S, and at I
-or E after O, after another type, after E or S, or at a sentence's start; so labels that break their scheme have a
-meaning too.
+In every scheme, entities are those that conlleval (Tjong Kim Sang, CoNLL-2000) finds: an entity starts at B or S, and
+at I or E after O, after another type, after E or S, or at the start of a sentence. Labels that break their scheme
+therefore have a meaning too.
 """
 
 import collections
 import dataclasses
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,46 +18,46 @@ _O, _B, _I, _E, _S = range(5)
 
 
 class UnknownLabel(Exception):
-    """A label that is neither O nor a prefix and a type; `word` is the index of its first word."""
+    """A label that is neither O nor a prefix and a type; `word` is the index of the first word that has it."""
 
-    def __init__(self, word):
+    def __init__(self, word: int):
         super().__init__(word)
         self.word = word
 
 
 @dataclasses.dataclass
 class Entities:
-    """Labels taken apart.
+    """Labels split into prefix and type.
 
     Attributes:
-        types: tuple of the types' names, sorted.
-        prefix: int array [words], the place of the prefix in "OBIES".
-        type: int array [words], the place of the type in `types`; -1 for O.
-        at_start, at_end: bool arrays [words], whether a word is its sentence's first, last.
+        types: the names of the types, sorted.
+        prefix: int [words], the index of the prefix in "OBIES".
+        type: int [words], the index of the type in `types`; -1 for O.
+        at_start, at_end: bool [words], whether a word is the first or last of its sentence.
     """
 
-    types: tuple
+    types: tuple[str, ...]
     prefix: np.ndarray
     type: np.ndarray
     at_start: np.ndarray
     at_end: np.ndarray
 
     @property
-    def begins(self):
-        """Bool array [words]: whether an entity begins at the word."""
+    def begins(self) -> np.ndarray:
+        """bool [words]: whether an entity starts at the word."""
         after, type_before = self._before()
         closed = (after == _O) | (after == _E) | (after == _S) | (type_before != self.type)
         return (self.prefix == _B) | (self.prefix == _S) | (self.prefix != _O) & closed
 
-    def spans(self):
-        """int array [entities, 3]: first word, one past the last, type; in their order."""
+    def spans(self) -> np.ndarray:
+        """int [entities, 3]: first word, one past the last word, type; in the order of the text."""
         inside = self.prefix != _O
         first = np.flatnonzero(self.begins)
         ends_after = inside & np.append(self.begins[1:] | ~inside[1:], True)
         return np.stack([first, np.flatnonzero(ends_after) + 1, self.type[first]], axis=1)
 
-    def labels(self, scheme):
-        """List of str: the same entities in a scheme of `SCHEMES`."""
+    def labels(self, scheme: str) -> list[str]:
+        """The labels of the same entities in a scheme of `SCHEMES`."""
         inside, begins = self.prefix != _O, self.begins
         prefix = np.where(inside, np.where(begins, _B, _I), _O)
         if scheme == "iob1":
@@ -67,8 +68,8 @@ class Entities:
             prefix[ends] = np.where(begins[ends], _S, _E)
         return [_label(_PREFIXES[code], self.types, type) for code, type in zip(prefix.tolist(), self.type.tolist())]
 
-    def breaks(self, scheme):
-        """int array: the words whose label cannot stand there in a scheme of `SCHEMES`."""
+    def breaks(self, scheme: str) -> np.ndarray:
+        """int [n]: the words whose label is invalid in a scheme of `SCHEMES`."""
         before, type_before = self._before()
         goes_on = (type_before == self.type) & (self.prefix != _O)
         if scheme == "bio":
@@ -78,48 +79,48 @@ class Entities:
         else:
             is_open = goes_on & ((before == _B) | (before == _I))
             needs_open = (self.prefix == _I) | (self.prefix == _E)
-            # What stays open is broken at the word that leaves it so.
+            # An entity that is never closed counts as a break at the word that leaves it open.
             closes_next = np.append((is_open & needs_open)[1:], False)
             leaves_open = ((self.prefix == _B) | (self.prefix == _I)) & ~closes_next
             return np.flatnonzero(needs_open & ~is_open | leaves_open)
         return np.flatnonzero(broken | (self.prefix == _E) | (self.prefix == _S))
 
-    def scheme(self, otherwise="bio"):
-        """The scheme of `SCHEMES` that fewest labels break; `otherwise` where the labels do not tell."""
+    def scheme(self, otherwise: str = "bio") -> str:
+        """The scheme of `SCHEMES` that the fewest labels break; `otherwise` if that is ambiguous."""
         return told_scheme(self.told(), otherwise)
 
-    def told(self):
-        """What the labels tell of their scheme, counts that can be added up over parts of a file; see `told_scheme`."""
-        of_bioes = (self.prefix == _E) | (self.prefix == _S)
+    def told(self) -> collections.Counter[str]:
+        """Evidence on the scheme, as counts that can be added up over the parts of a file; see `told_scheme`."""
+        only_bioes = (self.prefix == _E) | (self.prefix == _S)
         return collections.Counter(
-            bioes=int(of_bioes.sum()), bio=len(self.breaks("bio")), iob1=len(self.breaks("iob1"))
+            bioes=int(only_bioes.sum()), bio=len(self.breaks("bio")), iob1=len(self.breaks("iob1"))
         )
 
-    def _before(self):
-        """(prefix, type) of the word before, of O at a sentence's start."""
+    def _before(self) -> tuple[np.ndarray, np.ndarray]:
+        """(prefix, type) of the previous word; those of O at the start of a sentence."""
         prefix = np.where(self.at_start, _O, np.roll(self.prefix, 1))
         return prefix, np.where(self.at_start, -1, np.roll(self.type, 1))
 
 
-def told_scheme(told, otherwise="bio"):
-    """The scheme of `SCHEMES` that fewest labels break, by what `Entities.told`; `otherwise` where that is not clear.
+def told_scheme(told: Mapping[str, int], otherwise: str = "bio") -> str:
+    """The scheme of `SCHEMES` that the fewest labels break, by `Entities.told`; `otherwise` if that is ambiguous.
 
-    Labels that only BIOES has make it that.
+    A single label that only BIOES has decides for BIOES.
     """
     if told["bioes"]:
         return "bioes"
     return otherwise if told["bio"] == told["iob1"] else "bio" if told["bio"] < told["iob1"] else "iob1"
 
 
-def read_entities(labels, starts):
-    """The `Entities` of labels.
+def read_entities(labels: Sequence[str], starts: Sequence[int] | np.ndarray) -> Entities:
+    """Splits labels into prefixes and types.
 
     Args:
-        labels: list of str, one a word.
-        starts: int array [sentences + 1], where each sentence begins.
+        labels: one label per word.
+        starts: int [sentences + 1], where each sentence starts.
 
     Raises:
-        UnknownLabel: one is neither O nor B-, I-, E- or S- and a type.
+        UnknownLabel: a label is neither O nor B-, I-, E- or S- with a type.
     """
     known = {label: _parsed(label) for label in set(labels)}
     if None in known.values():
@@ -133,13 +134,13 @@ def read_entities(labels, starts):
     return Entities(types, pairs[:, 0], pairs[:, 1], at_start, at_end)
 
 
-def bio_labels(types):
-    """The labels of a head for entities of these types."""
+def bio_labels(types: Sequence[str]) -> tuple[str, ...]:
+    """The labels of a head for entities of these types, in BIO."""
     return (OUTSIDE, *(f"{prefix}-{type}" for type in types for prefix in "BI"))
 
 
 def _parsed(label):
-    """(prefix, type or None); None for what is no label of an entity."""
+    """(prefix, type or None) of a label; None if it is not a valid label."""
     if label == OUTSIDE:
         return OUTSIDE, None
     prefix, dash, type = label.partition("-")

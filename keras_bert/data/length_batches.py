@@ -1,13 +1,16 @@
-"""Batches of examples of like length, in a few static shapes: what fine-tuning reads."""
+"""Batches of examples of similar length, in a few static shapes, for fine-tuning."""
 
 import dataclasses
 import functools
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-# For rows that are gone through once: more would take longer to trace than they save.
+from keras_bert.data.feature_files import FeatureFile
+
+# For a single pass over the rows: more shapes would take longer to trace than they save.
 FEW_SHAPES = 4
 
 
@@ -17,51 +20,51 @@ class TokenRows:
 
     Attributes:
         ids: int32 or uint16 [tokens], all rows one after the other.
-        starts: int64 [rows + 1], where each row begins in `ids`.
-        second_starts: int32 [rows], the position in its row where the second segment begins; its length for none.
-        extra: `{name: array [examples, ...]}` that a batch holds too: labels, weights, numbers of examples.
-        token_extra: `{name: int32 [tokens]}` that a batch holds too, [batch, width], -1 at padding: labels of tokens.
-        token_files: `{name: file}` whose `read(int64 [batch, width])`, given places of tokens, gives what a batch holds
-            too, [batch, width, ...], 0 at padding: see `data.feature_files.FeatureFile`.
-        group_starts: int64 [examples + 1], where each example's rows begin, for examples of several rows (choices);
-            None where every row is an example.
+        starts: int64 [rows + 1], where each row starts in `ids`.
+        second_starts: int32 [rows], the position in the row where the second segment starts; the row's length if none.
+        extra: {name: array [examples, ...]} to add to the batches: labels, weights, numbers of examples.
+        token_extra: {name: int32 [tokens]} to add to the batches as [batch, width], -1 at padding: labels of tokens.
+        token_files: {name: file} of features to add to the batches as [batch, width, ...], 0 at padding.
+        group_starts: int64 [examples + 1], the first row of each example, for examples with several rows (choices);
+            None if every row is an example.
     """
 
     ids: np.ndarray
     starts: np.ndarray
     second_starts: np.ndarray
-    extra: dict
-    token_extra: dict = dataclasses.field(default_factory=dict)
-    token_files: dict = dataclasses.field(default_factory=dict)
+    extra: dict[str, np.ndarray]
+    token_extra: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    token_files: dict[str, FeatureFile] = dataclasses.field(default_factory=dict)
     group_starts: np.ndarray | None = None
 
     @property
-    def lengths(self):
-        """int64 [examples]: the tokens of each, of its longest row."""
+    def lengths(self) -> np.ndarray:
+        """int64 [examples]: the tokens of each example's longest row."""
         lengths = np.diff(self.starts)
         return lengths if self.group_starts is None else np.maximum.reduceat(lengths, self.group_starts[:-1])
 
     @property
-    def group_sizes(self):
-        """int64 [examples]: the rows of each."""
-        one = np.broadcast_to(np.int64(1), len(self))  # Of ten million rows, without ten million ones.
+    def group_sizes(self) -> np.ndarray:
+        """int64 [examples]: how many rows each example has."""
+        one = np.broadcast_to(np.int64(1), len(self))  # Takes no memory, even for ten million rows.
         return one if self.group_starts is None else np.diff(self.group_starts)
 
-    def __len__(self):
+    def __len__(self) -> int:
+        """How many examples there are."""
         return len(self.second_starts if self.group_starts is None else self.group_starts[1:])
 
 
-def choose_widths(lengths, most=8, multiple=2):
-    """The static sequence lengths, ascending, that leave the least padding when each row takes the next above it.
+def choose_widths(lengths: np.ndarray, most: int = 8, multiple: int = 2) -> list[int]:
+    """The static sequence lengths, ascending, with the least padding when each row is padded to the next width.
 
     Args:
-        lengths: int array, tokens of each row.
-        most: how many widths there may be: each is compiled once.
-        multiple: of which every width is one.
+        lengths: int [rows], tokens of each row.
+        most: the most widths to choose; each is compiled once.
+        multiple: every width is a multiple of this.
     """
     counts = np.bincount(-(-np.asarray(lengths) // multiple))
     rounded, counts = np.flatnonzero(counts) * multiple, counts[counts > 0]
-    # cost[k, j]: tokens, padding included, of all rows up to the j-th length in k widths of which the j-th is the last.
+    # cost[k, j]: tokens, with padding, of all rows up to the j-th length, in k widths the last of which is the j-th.
     below = np.concatenate([[0], np.cumsum(counts)])
     most = min(most, len(rounded))
     cost = np.full((most + 1, len(rounded) + 1), np.inf)
@@ -81,12 +84,12 @@ def choose_widths(lengths, most=8, multiple=2):
     return chosen[::-1]
 
 
-def choose_shapes(rows, most=8):
-    """`(widths, group_sizes)`, ascending: the static shapes that leave the least padding, at most so many in all.
+def choose_shapes(rows: TokenRows, most: int = 8) -> tuple[list[int], list[int]]:
+    """(widths, group sizes), both ascending: the static shapes with the least padding.
 
     Args:
-        rows: `TokenRows`.
-        most: the most pairs of a width and a group size: each is compiled once.
+        rows: the rows to batch.
+        most: the most pairs of a width and a group size; each is compiled once.
     """
     lengths, sizes = rows.lengths, rows.group_sizes
     choices = []
@@ -103,29 +106,42 @@ def choose_shapes(rows, most=8):
 
 
 class LengthBatches:
-    """`batch = f(epoch, number)` over `TokenRows`, each batch of rows of like length.
+    """`batch = f(epoch, number)` over `TokenRows`, each batch with rows of similar length.
 
-    Examples of several rows are together with those of about as many, too, so that one of fifty choices does not make
-    all others as costly. Every epoch has its own order, a function of the seed and the epoch. A width's last rows that
-    do not fill a batch go to the next width, and those of a group size to the next, so that an epoch has one batch that
-    is not full, and that is filled with rows of weight 0.
+    Examples with several rows are batched with examples of a similar number of rows, so that a single one with fifty
+    choices does not make all others as costly. Every epoch has its own order, a function of seed and epoch. Rows left
+    over at the end of a width move to the next width, and those of a group size to the next size, so that an epoch has
+    only one incomplete batch, which is filled up with rows of weight 0.
 
     Args:
-        rows: the `TokenRows`.
-        batch_size: examples of a batch.
-        seed: of the order.
+        rows: the rows to batch.
+        batch_size: examples per batch.
+        seed: seed of the order.
         pad_id: the id of [PAD].
-        widths: sequence lengths as `choose_widths` gives them; one alone pads every row to it.
-        shuffle: False keeps the rows' order within a width (for evaluation).
-        group_sizes: of examples of several rows, how many rows a batch has room for in each; see `choose_shapes`. Those
-            of the largest example alone where None.
+        widths: sequence lengths, as from `choose_widths`; a single one pads every row to it.
+        shuffle: False keeps the order of the rows within a width, for evaluation.
+        group_sizes: for examples with several rows, how many rows an example may be padded to; see `choose_shapes`.
+            None pads all examples to the size of the largest.
 
     Attributes:
-        batches_per_epoch, examples_per_epoch, padding_share: of one epoch.
-        widths: the sequence lengths of batches; with several group sizes each as (group size, length).
+        batches_per_epoch: how many batches an epoch has.
+        examples_per_epoch: how many examples an epoch has.
+        padding_share: share of padding in the positions of an epoch.
+        widths: the sequence lengths of the batches; with several group sizes, pairs (group size, length).
     """
 
-    def __init__(self, rows, batch_size, seed, pad_id, widths, shuffle=True, group_sizes=None):
+    widths: tuple[int, ...] | tuple[tuple[int, int], ...]
+
+    def __init__(
+        self,
+        rows: TokenRows,
+        batch_size: int,
+        seed: int,
+        pad_id: int,
+        widths: Sequence[int],
+        shuffle: bool = True,
+        group_sizes: Sequence[int] | None = None,
+    ):
         self._rows = rows
         self._batch_size = batch_size
         self._seed = seed
@@ -137,27 +153,27 @@ class LengthBatches:
             ("group_sizes", rows.group_sizes.max(), self._group_sizes),
         ):
             if needed > given[-1]:
-                raise ValueError(f"{name}: need one of {needed} or more. Received: {given.tolist()}.")
+                raise ValueError(f"{name}: need one of at least {needed}. Received: {given.tolist()}.")
         self._shuffle = shuffle
         self.widths = tuple(self._widths.tolist())
         if len(self._group_sizes) > 1:
-            self.widths = tuple(itertools.product(self._group_sizes.tolist(), self.widths))
+            self.widths = tuple(itertools.product(self._group_sizes.tolist(), self._widths.tolist()))
         plan, batch_widths, batch_sizes = self._plan(0)
         self.batches_per_epoch = len(plan)
         self.examples_per_epoch = len(rows)
         self.padding_share = 1.0 - len(rows.ids) / (np.dot(batch_widths, batch_sizes) * batch_size)
 
-    def remove_epoch(self, epoch):
-        """Nothing is kept of an epoch."""
+    def remove_epoch(self, epoch: int) -> None:
+        """Does nothing: an epoch leaves no files behind."""
 
-    @tf.autograph.experimental.do_not_convert  # To look for control flow takes seconds, and there is none.
-    def epoch(self, epoch, first_batch=0):
-        """A `tf.data.Dataset` of the batches `first_batch`, `first_batch + 1`, … of an epoch.
+    @tf.autograph.experimental.do_not_convert  # AutoGraph would search for control flow for seconds; there is none.
+    def epoch(self, epoch: int, first_batch: int = 0) -> tf.data.Dataset:
+        """The batches `first_batch`, `first_batch + 1`, … of an epoch.
 
-        A batch has the encoder's three inputs, [batch, width] int32, what the rows hold besides, `example_weights`
-        [batch] float32, and `row_numbers` [batch] int32, the numbers of the examples, -1 where one only fills the
-        batch. Of examples of several rows the inputs are [batch, group size, width], and the mask is 0 throughout a row
-        that an example has not.
+        A batch has the encoder's three inputs, int32 [batch, width], the rows' extras, `example_weights` float32
+        [batch], and `row_numbers` int32 [batch], the numbers of the examples, -1 for one that only fills the batch.
+        For examples with several rows the inputs are [batch, group size, width], and the mask of a row that an example
+        does not have is all 0.
         """
         plan, widths, sizes = self._plan(epoch)
         ids, starts, seconds, extra, token_extra = self._constants
@@ -165,18 +181,18 @@ class LengthBatches:
         rows_of = self._rows_of_examples()
 
         def assemble(numbers, width, size):
-            # What fills a batch looks like its first example, whose label is among its choices.
+            # Examples that fill the batch copy its first one, so that their label is one of their choices.
             example = tf.where(numbers >= 0, numbers, numbers[0])
             weights = tf.cast(numbers >= 0, tf.float32)
             row, is_there, is_real = rows_of(example, numbers >= 0, size)
             begins = tf.gather(starts, row)
             lengths = tf.cast(tf.gather(starts, row + 1) - begins, tf.int32)
             column = tf.range(width)
-            # A row that fills up a batch keeps its [CLS]: attention over nothing is no number.
+            # A row that fills the batch keeps its [CLS], because attention over nothing is NaN.
             mask = is_there[..., None] & (column < tf.where(is_real, lengths, 1)[..., None])
             place = tf.where(mask, begins[..., None] + tf.cast(column, tf.int64), 0)
             second = mask & (column >= tf.gather(seconds, row)[..., None])
-            of_tokens = {
+            from_tokens = {
                 name: tf.where(mask & is_real[..., None], tf.gather(values, place), -1)
                 for name, values in token_extra.items()
             }
@@ -184,7 +200,7 @@ class LengthBatches:
             batch = {name: tf.gather(values, example) for name, values in extra.items()}
             return {
                 **batch,
-                **of_tokens,
+                **from_tokens,
                 **from_files,
                 "input_word_ids": tf.where(mask, tf.cast(tf.gather(ids, place), tf.int32), self._pad_id),
                 "input_mask": tf.cast(mask, tf.int32),
@@ -200,7 +216,7 @@ class LengthBatches:
 
     @functools.cached_property
     def _constants(self):
-        """The rows in TensorFlow's memory, once for all epochs: of two at a time the next is being prepared."""
+        """The rows as TensorFlow constants, shared by all epochs: the next is prepared while one trains."""
         rows = self._rows
         return tf.nest.map_structure(
             tf.constant, (rows.ids, rows.starts, rows.second_starts, dict(rows.extra), dict(rows.token_extra))
@@ -209,7 +225,7 @@ class LengthBatches:
     def _rows_of_examples(self):
         """Function (example [batch], is_real [batch], size) -> (its rows, whether they exist, whether they are real).
 
-        Each is [batch], or [batch, size] of examples of several rows.
+        Each result is [batch], or [batch, size] for examples with several rows.
         """
         if self._rows.group_starts is None:
             return lambda example, is_real, size: (example, tf.ones_like(is_real), is_real)
@@ -224,8 +240,8 @@ class LengthBatches:
 
         return rows_of
 
-    def all_batches(self):
-        """A `tf.data.Dataset` of every row once."""
+    def all_batches(self) -> tf.data.Dataset:
+        """The batches of epoch 0, which has every row once."""
         return self.epoch(0)
 
     def _plan(self, epoch):
@@ -237,40 +253,47 @@ class LengthBatches:
         if len(self._group_sizes) > 1:
             bucket += np.searchsorted(self._group_sizes, sizes).astype(np.int16) * np.int16(len(self._widths))
         bucket = bucket[order]
-        plan, shapes, left, smaller = [], [], order[:0], order[:0]
+        parts: list[np.ndarray] = []  # Of the plan, one for each shape.
+        part_shapes: list[tuple[int, int]] = []
+        left = smaller = order[:0]
         for number, (size, width) in enumerate(itertools.product(self._group_sizes, self._widths)):
             members = np.concatenate([left, order[bucket == number]])
-            if width == self._widths[-1]:  # Where what is left of the size before finds room, too.
+            if width == self._widths[-1]:  # Rows left over from the previous group size fit here too.
                 members = np.concatenate([smaller, members])
             full = len(members) // self._batch_size * self._batch_size
             left = members[full:]
-            plan.append(members[:full].reshape(-1, self._batch_size))
-            shapes += [(width, size)] * len(plan[-1])
+            parts.append(members[:full].reshape(-1, self._batch_size))
+            part_shapes += [(width, size)] * len(parts[-1])
             if width == self._widths[-1]:
                 left, smaller = order[:0], left
         if len(smaller):
-            plan.append(np.pad(smaller, (0, self._batch_size - len(smaller)), constant_values=-1)[None])
+            parts.append(np.pad(smaller, (0, self._batch_size - len(smaller)), constant_values=-1)[None])
             width = self._widths[np.searchsorted(self._widths, lengths[smaller].max())]
-            shapes.append((width, self._group_sizes[np.searchsorted(self._group_sizes, sizes[smaller].max())]))
-        plan, shapes = np.concatenate(plan).astype("int64"), np.array(shapes, np.int64)
+            part_shapes.append((width, self._group_sizes[np.searchsorted(self._group_sizes, sizes[smaller].max())]))
+        plan, shapes = np.concatenate(parts).astype("int64"), np.array(part_shapes, np.int64)
         if self._shuffle:
             batches = random.permutation(len(plan))
             plan, shapes = plan[batches], shapes[batches]
         return plan, *shapes.T
 
 
-def every_row_once(rows, batch_size, pad_id, widths=None):
-    """A `tf.data.Dataset` of batches with every row of `TokenRows` once, unshuffled, as `LengthBatches` gives them.
+def every_row_once(
+    rows: TokenRows, batch_size: int, pad_id: int, widths: Sequence[int] | None = None
+) -> tf.data.Dataset:
+    """The batches of `LengthBatches` with every row once, unshuffled.
 
     Args:
-        widths: see `choose_widths`; `FEW_SHAPES` of `choose_shapes` where None.
+        rows: the rows to batch.
+        batch_size: examples per batch.
+        pad_id: the id of [PAD].
+        widths: see `choose_widths`; None chooses up to `FEW_SHAPES` shapes.
     """
     widths, group_sizes = choose_shapes(rows, FEW_SHAPES) if widths is None else (widths, None)
     return LengthBatches(rows, batch_size, 0, pad_id, widths, shuffle=False, group_sizes=group_sizes).all_batches()
 
 
 def _zero_outside(values, mask):
-    """`values` [..., of any more axes] where `mask` [...] is true, else 0."""
+    """`values` [..., any further axes] where `mask` [...] is true, else 0."""
     for _ in range(values.shape.rank - mask.shape.rank):
         mask = mask[..., None]
     return tf.where(mask, values, tf.zeros((), values.dtype))

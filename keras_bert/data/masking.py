@@ -1,27 +1,30 @@
-"""Dynamic masking for the masked LM, inside the graph and stateless (paper, section 3.1, task 1).
+"""Dynamic masking for the masked LM, in the graph and stateless (paper, section 3.1, task 1).
 
-After `create_masked_lm_predictions` of Google's create_pretraining_data.py. All randomness is a counter hash of
-(seed, epoch, example, position), so a mask does not know of batches, threads or where a run started.
-`tf.random.stateless_*` takes one seed for a whole tensor and cannot give that.
+After `create_masked_lm_predictions` in Google's create_pretraining_data.py. All random bits are a counter hash of
+(seed, epoch, example, position), so that a mask does not depend on batches, threads or where a run was resumed.
+`tf.random.stateless_*` cannot do that, because it takes one seed for a whole tensor.
 """
 
 import tensorflow as tf
+
+from keras_bert.config.pretraining import MaskingConfig
+from keras_bert.text.vocabulary import Vocabulary
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _MASK_64 = 2**64 - 1
 
 
 class DynamicMasking:
-    """Chooses positions, puts [MASK], random or unchanged tokens there, and keeps what stood there.
+    """Chooses positions, replaces their tokens with [MASK], random or the same tokens, and returns the original ones.
 
     Args:
-        masking: a `MaskingConfig`; of `refresh` nothing is used here, the caller passes the epoch.
-        max_predictions_per_seq: int, the static width of the predictions.
-        vocabulary: a `Vocabulary`.
-        seed: int.
+        masking: what to mask; `refresh` is not used here, because the caller passes the epoch.
+        max_predictions_per_seq: the static width of the predictions.
+        vocabulary: the vocabulary of the ids.
+        seed: seed of all masks.
     """
 
-    def __init__(self, masking, max_predictions_per_seq, vocabulary, seed):
+    def __init__(self, masking: MaskingConfig, max_predictions_per_seq: int, vocabulary: Vocabulary, seed: int):
         self._masking = masking
         self._max_predictions = max_predictions_per_seq
         self._vocab_size = len(vocabulary)
@@ -30,21 +33,28 @@ class DynamicMasking:
         self._is_continuation = vocabulary.is_continuation
         self._seed = seed
 
-    def __call__(self, input_word_ids, lengths, example_ids, epoch=0, continuation=None):
+    def __call__(
+        self,
+        input_word_ids: tf.Tensor,
+        lengths: tf.Tensor,
+        example_ids: tf.Tensor,
+        epoch: tf.Tensor | int = 0,
+        continuation: tf.Tensor | None = None,
+    ) -> dict[str, tf.Tensor]:
         """Masks a batch.
 
         Args:
             input_word_ids: int32 [batch, seq] with static `seq`; rows hold [CLS], tokens, [SEP], ... and padding.
             lengths: int32 [batch], tokens of each row that are not padding, [CLS] and [SEP] included.
             example_ids: int64 [batch].
-            epoch: int, scalar tensor or int64 [batch].
-            continuation: bool [batch, seq], the tokens that go on in a word, for whole words; without it those that
-                the vocabulary writes with "##". For Chinese, where no piece is written so.
+            epoch: int, scalar or int64 [batch].
+            continuation: bool [batch, seq], the tokens that continue a word, for whole-word masking. By default the
+                pieces that start with "##"; needed for Chinese, which has none.
 
         Returns:
-            dict of `input_word_ids` int32 [batch, seq] with the masks in; `masked_lm_positions` int32,
-            `masked_lm_ids` int32 and `masked_lm_weights` float32, each [batch, max_predictions_per_seq]: positions
-            ascend, and where a row has fewer the rest is position 0, id 0, weight 0.
+            `input_word_ids` int32 [batch, seq], masked; `masked_lm_positions` int32, `masked_lm_ids` int32 and
+            `masked_lm_weights` float32, each [batch, max_predictions_per_seq]. Positions ascend; rows with fewer
+            predictions are filled up with position 0, id 0, weight 0.
         """
         sequence_length = input_word_ids.shape[1]
         keys = example_keys(self._seed, epoch, example_ids)
@@ -52,7 +62,7 @@ class DynamicMasking:
         candidate = places < lengths[:, None]
         for special_id in self._special_ids:
             candidate &= input_word_ids != special_id
-        # Of [CLS] and [SEP] the original predicts none, but counts them; a table has Python's rounding exactly.
+        # The original does not predict [CLS] and [SEP] but counts them in the length. A table rounds just like Python.
         budgets = [self._budget(length) for length in range(sequence_length + 1)]
         budget = tf.gather(tf.constant(budgets, tf.int32), lengths)
         scores = tf.cast(tf.bitwise.right_shift(random_bits(keys, places), _uint64(1)), tf.int64)
@@ -64,7 +74,7 @@ class DynamicMasking:
             chosen = choose_tokens(candidate, budget, scores, self._max_predictions)
         positions, is_prediction = self._positions(chosen)
         original_ids = tf.where(is_prediction, tf.gather(input_word_ids, positions, batch_dims=1), 0)
-        # Added, not put: the unused predictions all point at position 0 and must leave it alone.
+        # Added rather than assigned: unused predictions all point to position 0 and must not change it.
         change = tf.where(is_prediction, self._replacements(keys, positions, original_ids) - original_ids, 0)
         rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, None], tf.shape(positions))
         return {
@@ -78,7 +88,7 @@ class DynamicMasking:
         return min(self._max_predictions, max(1, int(round(length * self._masking.share))))
 
     def _positions(self, chosen):
-        """Where rows of bool [batch, seq] are true, ascending, then 0; and which of these places are used."""
+        """The positions where bool [batch, seq] is true, ascending, then 0; and which of these entries are used."""
         counts = tf.reduce_sum(tf.cast(chosen, tf.int32), axis=1)
         ends = tf.cumsum(counts)
         rows = tf.RaggedTensor.from_row_splits(
@@ -88,8 +98,8 @@ class DynamicMasking:
         return rows.to_tensor(0, shape=[None, self._max_predictions]), is_prediction
 
     def _replacements(self, keys, positions, original_ids):
-        """What stands at each position: [MASK], a token drawn from the whole vocabulary, or the token itself."""
-        bits = random_bits(keys, positions + 2**16)  # Past every position, whose draws are the scores.
+        """The new id at each position: [MASK], a token drawn from the whole vocabulary, or the token itself."""
+        bits = random_bits(keys, positions + 2**16)  # Beyond all positions, whose own draws are the scores.
         draw = tf.cast(tf.bitwise.right_shift(bits, _uint64(32)), tf.int64)
         below_mask = round(self._masking.mask_token_share * 2**32)
         below_random = round((self._masking.mask_token_share + self._masking.random_token_share) * 2**32)
@@ -98,27 +108,28 @@ class DynamicMasking:
         return tf.where(draw < below_mask, self._mask_id, tf.where(draw < below_random, random_ids, original_ids))
 
 
-def choose_tokens(candidate, budget, scores, max_predictions):
-    """The `budget` candidates of the highest scores: bool [batch, seq].
+def choose_tokens(candidate: tf.Tensor, budget: tf.Tensor, scores: tf.Tensor, max_predictions: int) -> tf.Tensor:
+    """The `budget` candidates with the highest scores: bool [batch, seq].
 
     Args:
         candidate: bool [batch, seq].
         budget: int32 [batch], at most `max_predictions`.
-        scores: int64 [batch, seq], at least 0, no two of a row alike.
+        scores: int64 [batch, seq], at least 0, all different within a row.
+        max_predictions: the largest budget.
     """
-    # A selection takes a tenth of the time of a sort, but one rank for all rows. Scores above all others, where a row
-    # has less to choose, make its last choice the last of `max_predictions`.
+    # Selecting the n-th score takes a tenth of the time of sorting, but uses the same n for all rows. A row with a
+    # smaller budget gets extra scores above all others, so that its last choice becomes its n-th score too.
     above_all = tf.range(max_predictions)[None, :] < max_predictions - budget[:, None]
     ranked = tf.concat([tf.where(candidate, scores, -1), tf.where(above_all, tf.int64.max, -1)], axis=1)
     lowest_chosen = tf.raw_ops.NthElement(input=ranked, n=max_predictions - 1, reverse=True)
     return candidate & (scores >= lowest_chosen[:, None])
 
 
-def choose_words(candidate, continuation, budget, scores):
-    """Whole words in the order of their scores, each taken if it fits in what is left: bool [batch, seq].
+def choose_words(candidate: tf.Tensor, continuation: tf.Tensor, budget: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
+    """Whole words in descending order of their scores, each taken if it fits in what is left: bool [batch, seq].
 
-    A word is a candidate and the continuations that follow it. One that begins a segment with a continuation (its
-    head was cut off) is a word of its own; after [SEP] the original joins it to the last word before, of another text.
+    A word is a candidate and the continuations that follow it. Continuations at the start of a segment, whose head was
+    cut off, are a word of their own; after [SEP], the original joins them to the last word of the text before.
 
     Args:
         candidate, continuation: bool [batch, seq].
@@ -145,8 +156,8 @@ def choose_words(candidate, continuation, budget, scores):
 def _take_what_fits(sizes, budget):
     """The greedy choice in order, skipping what would overflow: bool [batch, seq] for int32 sizes [batch, seq].
 
-    A round takes the longest prefix that fits of the items still open, so it is one cumulative sum. The next item
-    then overflows, and with it every later one of its size: what is left falls below that size, and rounds are few.
+    Each round takes the longest prefix of the open items that fits, with one cumulative sum. The next item then
+    overflows, and so does every later one of its size, so the budget left shrinks below that size. Rounds are few.
     """
 
     def take_prefix(taken, is_open, left):
@@ -159,21 +170,21 @@ def _take_what_fits(sizes, budget):
     return tf.while_loop(lambda taken, is_open, left: tf.reduce_any(is_open), take_prefix, state)[0]
 
 
-def example_keys(seed, epoch, example_ids):
-    """A 64-bit key for each example: uint64 [batch]. Neighbouring seeds, epochs and ids have unrelated keys."""
+def example_keys(seed: int, epoch: tf.Tensor | int, example_ids: tf.Tensor) -> tf.Tensor:
+    """A 64-bit key for each example: uint64 [batch]. Neighbouring seeds, epochs and ids get unrelated keys."""
     key = _mix(_uint64((seed + _GOLDEN) & _MASK_64))
     for part in (epoch, example_ids):
         key = _mix(key + _uint64(_GOLDEN) + tf.cast(part, tf.uint64))
     return key
 
 
-def random_bits(keys, counters):
-    """Number `counters` (int32 [batch or 1, n]) of each key's SplitMix64 sequence: uint64 [batch, n]."""
+def random_bits(keys: tf.Tensor, counters: tf.Tensor) -> tf.Tensor:
+    """The entries `counters` (int32 [batch or 1, n]) of each key's SplitMix64 sequence: uint64 [batch, n]."""
     return _mix(keys[:, None] + tf.cast(counters + 1, tf.uint64) * _uint64(_GOLDEN))
 
 
 def _mix(bits):
-    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit depends on every bit."""
+    """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every output bit depends on every input bit."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         bits = tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, _uint64(shift))) * _uint64(factor)
     return tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, _uint64(31)))

@@ -1,7 +1,8 @@
-"""Texts as people who hurry write them: to see how a model's score falls."""
+"""Adds noise to texts, as from hasty typing, to see how much a model's score drops."""
 
 import hashlib
 import re
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -12,8 +13,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _WORD = re.compile(r"\w+")
 
 
-def noise(setting):
-    """The function (text) -> text that a setting names: `typo=SHARE` or `nospace`. Raises `UserError`."""
+def noise(setting: str) -> Callable[[str], str]:
+    """The function (text) -> text for a setting, `typo=SHARE` or `nospace`. Raises `UserError` for any other."""
     name, _, value = setting.partition("=")
     if name == "nospace" and not value:
         return without_spaces
@@ -23,15 +24,15 @@ def noise(setting):
         share = None
     if share is None or not 0.0 < share <= 1.0:
         raise UserError(
-            f"noise: needs typo=SHARE, a share of the words from 0 to 1, or nospace. Received: {setting!r}."
+            f"noise: needs typo=SHARE, a share of the words above 0 and at most 1, or nospace. Received: {setting!r}."
         )
     return partial(with_typos, share=share)
 
 
-def with_typos(text, share):
-    """One typing error in so great a share of the words of two letters and more, always the same ones for a text.
+def with_typos(text: str, share: float) -> str:
+    """Puts one typo into a share of the words of at least two letters; the same text always gets the same typos.
 
-    Each is one of four: two neighbours change places, a letter is left out, comes twice, or is another.
+    A typo is one of four: two neighbouring letters swapped, a letter omitted, doubled, or replaced by another.
     """
     random = np.random.default_rng(int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest()))
 
@@ -47,6 +48,6 @@ def with_typos(text, share):
     return _WORD.sub(mistyped, text)
 
 
-def without_spaces(text):
-    """The text with its white space lost."""
+def without_spaces(text: str) -> str:
+    """The text without any white space."""
     return "".join(text.split())

@@ -1,11 +1,12 @@
 """Segment pairs for next sentence prediction, planned as spans of a shard's tokens.
 
-After `create_instances_from_document` and `truncate_seq_pair` of Google's create_pretraining_data.py (paper,
-appendix A.2). A plan is an int32 array [examples, 5] of rows (a_start, a_end, b_start, b_end, is_random_next)
-with half-open token spans: cutting a span at its ends leaves a span, so no token is copied before training.
+After `create_instances_from_document` and `truncate_seq_pair` in Google's create_pretraining_data.py (paper,
+appendix A.2). A plan is an int32 array [examples, 5] of rows (a_start, a_end, b_start, b_end, is_random_next) with
+half-open token spans. A span truncated at its ends is still a span, so no tokens are copied before training.
 """
 
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,31 +16,38 @@ _DRAWS_AT_ONCE = 4000
 _LABELS_BALANCED_OVER = 20
 
 
-def plan_pairs(sentences, documents, max_tokens, entropy, random_next_share=0.5, short_sequence_share=0.1):
+def plan_pairs(
+    sentences: np.ndarray,
+    documents: np.ndarray,
+    max_tokens: int,
+    entropy: Sequence[int],
+    random_next_share: float = 0.5,
+    short_sequence_share: float = 0.1,
+) -> np.ndarray:
     """Plans one pass over a shard.
 
-    A chunk is whole sentences of one document up to a target length. A is a random prefix of them; B is the rest
-    (label 0), or sentences of another document from a random start (label 1), and then the rest goes back. The
+    A chunk is a run of whole sentences of one document up to a target length. A is a random prefix of it. B is the rest
+    (label 0), or sentences of another document from a random start (label 1); in that case the rest is used again. The
     longer of the two loses tokens at its front or back until both fit in `max_tokens`.
 
-    It differs from the original in four points. The original makes B random whenever a chunk is one sentence,
-    which leaves 46% or fewer "next": here such a chunk is split inside its sentence, whatever its label, and a
-    random B then starts inside a sentence too, so that the cut does not tell the label. Labels are dealt out
-    so that every stretch of a plan has `random_next_share` of random ones. The short target is drawn for a chunk,
-    not for a document: the share then holds for texts with few, long documents. A sentence longer than
-    `max_tokens` is divided beforehand, where the original drops what does not fit.
+    This differs from the original in four points. The original makes B random whenever a chunk is a single sentence,
+    which leaves 46% "next" or fewer. Here such a chunk is split inside its sentence, whatever its label, and a random B
+    then starts inside a sentence too, so that the split does not give the label away. Labels are dealt so that every
+    stretch of a plan has `random_next_share` of random ones. The short target is drawn per chunk, not per document, so
+    that its share also holds in texts with few, long documents. A sentence longer than `max_tokens` is divided first,
+    whereas the original drops what does not fit.
 
     Args:
-        sentences: int [sentences + 1], where each sentence begins in the tokens.
-        documents: int [documents + 1], where each document begins in the sentences.
-        max_tokens: largest sum of the lengths of A and B: the sequence length without [CLS] and two [SEP].
-        entropy: tuple of ints at least 0 that decides all that is random here.
-        random_next_share: share of label 1. A shard of one document has no other to take B from: all labels are 0.
+        sentences: int [sentences + 1], where each sentence starts in the tokens.
+        documents: int [documents + 1], where each document starts in the sentences.
+        max_tokens: the most tokens of A and B together: the sequence length without [CLS] and two [SEP].
+        entropy: non-negative integers that seed everything random here.
+        random_next_share: share of label 1. If the shard has a single document to take B from, all labels are 0.
         short_sequence_share: share of chunks whose target is uniform in 2..max_tokens instead of `max_tokens`.
 
     Returns:
-        int32 [examples, 5], in the order of the text. Every span has at least one token. A document (or what is
-        left of one) of a single token makes no pair.
+        int32 [examples, 5], in the order of the text. Every span has at least one token. A document, or the rest of
+        one, with a single token makes no pair.
     """
     if max_tokens < 2:
         raise ValueError(f"max_tokens: needs at least 2, one for A and one for B. Received: {max_tokens}.")
@@ -60,15 +68,15 @@ def plan_pairs(sentences, documents, max_tokens, entropy, random_next_share=0.5,
     return np.stack([*spans, is_random], axis=1).astype(np.int32)
 
 
-def repeat_to_count(plan, count, rng):
-    """`count` rows of the plan, shuffled: cut where it has more, going round again where it has fewer."""
+def repeat_to_count(plan: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """`count` shuffled rows of the plan: the first ones if it has more, repeated if it has fewer."""
     return plan[np.resize(rng.permutation(len(plan)), count)]
 
 
-def _draws(rng, max_tokens, random_next_share, short_sequence_share):
-    """Endless (target, place of the split from 0 to 1, whether B is random), many drawn at once for speed.
+def _draws(rng, max_tokens, random_next_share, short_sequence_share) -> Iterator[tuple[int, float, int]]:
+    """Yields (target, position of the split from 0 to 1, whether B is random) forever, drawing many at once for speed.
 
-    Labels follow the share evenly and are shuffled in short stretches, so any prefix has the share within a few rows.
+    Labels are spread evenly and shuffled in short stretches, so that any prefix has the share to within a few rows.
     """
     while True:
         is_short = rng.random(_DRAWS_AT_ONCE) < short_sequence_share
@@ -79,8 +87,8 @@ def _draws(rng, max_tokens, random_next_share, short_sequence_share):
 
 
 def _split_chunks(bounds, documents, draws):
-    """The numbers of (a_start, middle, end, target, document, split_inside, is_random) of every chunk, in one list."""
-    chunks = []
+    """(a_start, middle, end, target, document, split_inside, is_random) of all chunks, in one flat list."""
+    chunks: list[int] = []
     for document in range(len(documents) - 1):
         sentence, last = documents[document], documents[document + 1]
         start, document_end = bounds[sentence], bounds[last]
@@ -96,14 +104,14 @@ def _split_chunks(bounds, documents, draws):
                 middle_sentence = sentence + 1 + int(place * (stop - sentence - 1))
                 middle = bounds[middle_sentence]
             chunks.extend((start, middle, end, target, document, split_inside, is_random))
-            # The rest of a document's last sentence would only make shorter and shorter pairs.
+            # Reusing the rest of a document's last sentence would only make shorter and shorter pairs.
             goes_back = is_random and not (split_inside and stop == last)
             sentence, start = (middle_sentence, middle) if goes_back else (stop, end)
     return chunks
 
 
 def _spans_of_other_documents(bounds, documents, own, wanted, split_inside, rng):
-    """For each row a span of at least `wanted` tokens, if the document lasts, in a document other than `own`."""
+    """For each row a span in a document other than `own`, of at least `wanted` tokens unless the document ends."""
     other = rng.integers(0, max(len(documents) - 2, 1), len(own))
     other += other >= own
     first, last = documents[other], documents[other + 1]
@@ -115,7 +123,7 @@ def _spans_of_other_documents(bounds, documents, own, wanted, split_inside, rng)
 
 
 def _truncate(a_start, a_end, b_start, b_end, max_tokens, rng):
-    """What the original's loop over single tokens leaves: it shortens the longer one, and B where they are equal."""
+    """The result of the original's token-by-token loop, which shortens the longer span, or B if they are equal."""
     a_length, b_length = a_end - a_start, b_end - b_start
     a_kept = np.minimum(a_length, np.maximum(max_tokens - b_length, (max_tokens + 1) // 2))
     b_kept = np.minimum(b_length, np.maximum(max_tokens - a_length, max_tokens // 2))

@@ -1,30 +1,31 @@
-"""Documents out of plain text: blocks between blank lines, or passages of a book."""
+"""Splits plain text into documents: blocks between blank lines, or passages of a book."""
 
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from keras_bert.text.sentences import split_sentences
 
-LONGEST_DOCUMENT = 1_000_000  # In characters. What is longer is cut, so that memory stays bounded.
+LONGEST_DOCUMENT = 1_000_000  # In characters. Longer documents are cut, so that memory stays bounded.
 
-# In novels with blank lines between paragraphs, or around headings and verse, 20% and more of the blocks are one
-# sentence; of Wikipedia's articles 1–14%. Fewer than 20 blocks tell nothing.
+# In novels with blank lines between paragraphs, or around headings and verse, 20% or more of the blocks are a single
+# sentence; in Wikipedia's articles 1–14%. Fewer than 20 blocks are not enough to tell.
 _BOOK_SAMPLE = 200
 _FEWEST_BLOCKS = 20
 _BOOK_SINGLE_SHARE = 0.2
 _BOOK_PASSAGE = 10_000  # Characters.
 
 
-def plain_documents(lines):
-    """Blocks between blank lines; in a book, where a block is but a paragraph or a heading, many make a document.
+def plain_documents(lines: Iterable[str]) -> tuple[Iterable[str], bool]:
+    """Blocks between blank lines; in a book, where a block is only a paragraph or a heading, many blocks are joined.
 
-    A file is taken for a book if `_BOOK_SINGLE_SHARE` of the blocks that it begins with are a single sentence:
-    no segment pair comes out of such documents.
+    A file counts as a book if at least `_BOOK_SINGLE_SHARE` of its first blocks are a single sentence, because such
+    documents give no segment pairs.
 
     Args:
-        lines: iterable of str.
+        lines: the lines of the file.
 
     Returns:
-        (iterable of documents, whether it is a book)
+        (the documents, whether the file is a book)
     """
     blocks = _blocks(lines)
     sample, length = [], 0
@@ -40,7 +41,7 @@ def plain_documents(lines):
     return _passages(blocks), True
 
 
-def _passages(blocks):
+def _passages(blocks: Iterable[str]) -> Iterator[str]:
     passage, length = [], 0
     for block in blocks:
         passage.append(block)
@@ -52,7 +53,7 @@ def _passages(blocks):
         yield "\n\n".join(passage)
 
 
-def _blocks(lines):
+def _blocks(lines: Iterable[str]) -> Iterator[str]:
     block, length = [], 0
     for line in chain(lines, [""]):
         if line.strip():

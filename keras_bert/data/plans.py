@@ -1,7 +1,7 @@
-"""The plans of a shard set, in files: which spans of tokens make up each example.
+"""The plans of a shard set, kept in files: which spans of tokens make up each example.
 
 A plan is an int32 array [examples, 2 * spans + 1]: start and end of each span, half-open, and the next sentence label.
-An example is [CLS] and its spans, each followed by [SEP]; a span of no token has no [SEP] either.
+An example is [CLS] and its spans, each followed by [SEP]; an empty span has no [SEP].
 """
 
 import hashlib
@@ -10,8 +10,10 @@ import json
 
 import numpy as np
 
+from keras_bert.config.pretraining import ObjectiveConfig
 from keras_bert.data.packing import most_documents, plan_packed
 from keras_bert.data.pairs import plan_pairs, repeat_to_count
+from keras_bert.data.shards import ShardSet
 from keras_bert.files import atomic_write, exists, join, make_folder, open_file, remove_file
 
 SPECIAL_TOKENS_OF_A_PAIR = 3  # [CLS] A [SEP] B [SEP]
@@ -19,28 +21,34 @@ _PAIRS_STREAM, _REPEAT_STREAM = 1, 2
 
 
 class Plans:
-    """The plans of a shard set for one sequence length and seed, each in a file made when first asked for.
+    """The plans of a shard set for one sequence length and seed, each in a file that is created when first needed.
 
-    Pairs are planned anew for every epoch, with as many examples of a shard as epoch 0; packed rows are the same in
-    every epoch. The files can be removed at any time; they are made again with the same content.
+    Pairs are planned again for every epoch, with as many examples per shard as in epoch 0; packed rows are the same in
+    every epoch. The files can be deleted at any time; they are created again with the same content.
 
     Attributes:
-        columns: int, of every plan.
-        spans_used: int, the most spans that an example of epoch 0 has; those behind are empty in every plan, because
-            pairs have two and packed rows are the same in every epoch.
-        counts: list of int, the examples of each shard.
-        padding_share: share of the places of all examples of epoch 0 that hold padding.
+        columns: columns of every plan.
+        spans_used: the most spans of an example in epoch 0. All further spans are empty in every plan, because pairs
+            have two and packed rows are the same in every epoch.
+        counts: the number of examples of each shard.
+        padding_share: share of padding in the positions of epoch 0.
         next_share: share of the examples of epoch 0 with label 0, "next".
 
     Args:
-        folder: path where the files are kept.
-        shards: a `ShardSet`.
-        sequence_length: int.
-        objective: an `ObjectiveConfig`.
-        seed: int, at least 0.
+        folder: where the files are kept.
+        shards: the shards to plan for.
+        sequence_length: length of the rows.
+        objective: whether to plan pairs or packed rows, and how.
+        seed: at least 0.
     """
 
-    def __init__(self, folder, shards, sequence_length, objective, seed):
+    columns: int
+    spans_used: int
+    counts: list[int]
+    padding_share: float
+    next_share: float
+
+    def __init__(self, folder: str, shards: ShardSet, sequence_length: int, objective: ObjectiveConfig, seed: int):
         self._folder = folder
         self._shards = shards
         self._sequence_length = sequence_length
@@ -61,8 +69,8 @@ class Plans:
         self.padding_share = 1.0 - filled / (examples * sequence_length)
         self.next_share = 1.0 - labels / examples
 
-    def path(self, shard, epoch):
-        """The file of shard number `shard`; its name changes with everything that the plan is made from."""
+    def path(self, shard: int, epoch: int) -> str:
+        """The file of shard number `shard`; its name depends on everything that the plan is made from."""
         description = self._shards.meta["shards"][shard]
         objective = self._objective
         made_from = [description["sha256"]["sentences"], description["sha256"]["documents"]]
@@ -76,13 +84,13 @@ class Plans:
             self._folder, f"{description['name']}-{kind}-length{self._sequence_length}-{fingerprint}.npy"
         )  # fmt: skip
 
-    def prepare(self, epoch):
-        """Makes the files of an epoch that are absent or damaged."""
+    def prepare(self, epoch: int) -> None:
+        """Creates the files of an epoch that are missing or damaged."""
         for shard, count in enumerate(self.counts):
             self._prepare(shard, epoch, count)
 
-    def remove(self, epoch):
-        """Removes the files of an epoch; `prepare` makes them again. Those of epoch 0 stay: every start needs them."""
+    def remove(self, epoch: int) -> None:
+        """Deletes the files of an epoch, but not those of epoch 0, which every start of a run needs."""
         for shard in range(len(self.counts)):
             if self.path(shard, epoch) != self.path(shard, 0):
                 remove_file(self.path(shard, epoch))
@@ -112,7 +120,7 @@ class Plans:
         return plan
 
     def _read(self, path, count, tokens):
-        """The plan in a file, or None where it is absent or not one for a shard of that many tokens."""
+        """The plan in a file, or None if it is missing or not a valid plan for a shard of that many tokens."""
         if not exists(path):
             return None
         try:
@@ -140,6 +148,6 @@ def _spans_used(plan):
 
 
 def _places(plan):
-    """How many places of a row each example fills, [CLS] and every [SEP] included: int64 [examples]."""
+    """How many positions of a row each example fills, with [CLS] and every [SEP]: int64 [examples]."""
     lengths = plan[:, 1:-1:2].astype(np.int64) - plan[:, :-1:2]
     return 1 + (lengths + (lengths > 0)).sum(axis=1)

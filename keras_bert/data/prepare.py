@@ -1,14 +1,17 @@
-"""From documents to shards: duplicates out, a validation share held out, sentences split, pieces looked up."""
+"""From documents to shards: drops duplicates, holds out a validation share, splits sentences and tokenises."""
 
 import os
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from typing import Any
 
 from keras_bert.data.document_tokenizer import DocumentTokenizer
 from keras_bert.data.held_out import SIDES, TRAIN, VALIDATION, split_documents
 from keras_bert.data.shards import ShardWriter
+from keras_bert.data.tokenized_documents import TokenizedDocuments
 from keras_bert.data.tokenizer_processes import all_cores, map_in_processes
 from keras_bert.data.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
@@ -26,6 +29,7 @@ from keras_bert.files import (
 )
 from keras_bert.locks import NAME, require_own, take_folder
 from keras_bert.terminal_bar import terminal_bar
+from keras_bert.text.vocabulary import Vocabulary
 
 VOCABULARY_FILE = "vocab.txt"
 _BATCH_CHARACTERS = 250_000
@@ -37,23 +41,25 @@ _NO_TOKEN = "no token in it"
 class PrepareReport:
     """What was written, by side (`"train"`, `"validation"`), and what was left out.
 
-    `documents`, `sentences`, `tokens` and `unknown_tokens` count by side; `dropped` counts
-    documents by reason; `empty_sentences` are those of which no piece was left.
+    Attributes:
+        documents, sentences, tokens, unknown_tokens: counts by side.
+        dropped: documents left out, counted by reason.
+        empty_sentences: sentences without any token, which were left out.
     """
 
-    documents: Counter = field(default_factory=Counter)
-    sentences: Counter = field(default_factory=Counter)
-    tokens: Counter = field(default_factory=Counter)
-    unknown_tokens: Counter = field(default_factory=Counter)
-    dropped: Counter = field(default_factory=Counter)
+    documents: Counter[str] = field(default_factory=Counter)
+    sentences: Counter[str] = field(default_factory=Counter)
+    tokens: Counter[str] = field(default_factory=Counter)
+    unknown_tokens: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
     empty_sentences: int = 0
 
     @property
-    def unknown_share(self):
+    def unknown_share(self) -> float:
         """The share of [UNK] in all tokens, from 0 to 1."""
         return self.unknown_tokens.total() / max(self.tokens.total(), 1)
 
-    def __str__(self):
+    def __str__(self) -> str:
         read = self.documents.total() + self.dropped.total()
         lines = [
             f"{side}: {self.documents[side]:,} documents, {self.sentences[side]:,} sentences, "
@@ -69,36 +75,45 @@ class PrepareReport:
 
 
 def prepare(
-    documents, vocabulary, lower_case, folder, validation_share,
-    shard_megabytes=16.0, workers=0, word_marks=None, inputs=(), report=None,
-):  # fmt: skip
+    documents: Iterable[str],
+    vocabulary: Vocabulary,
+    lower_case: bool,
+    folder: str | os.PathLike[str],
+    validation_share: float,
+    shard_megabytes: float = 16.0,
+    workers: int = 0,
+    word_marks: str | None = None,
+    inputs: Sequence[Any] = (),
+    report: Callable[[str], object] | None = None,
+) -> PrepareReport:
     """Writes `folder/train` and `folder/validation`, shard folders in the format of `shard_format`, and `vocab.txt`.
 
-    Streams: memory is a few batches, one shard of each side and at most 32 bytes a document. The same documents in
-    the same order give the same bytes, whatever the number of workers. The work is done in `folder.partial`, which
-    takes its name at the end; in a store, which would copy every file to rename it, in `folder`, where `vocab.txt`
-    comes last. What was killed goes on from its finished shards when it is started again with the same arguments: the text is read again, but tokenised from there only. A single document is written to train;
-    validation then is empty.
+    The text is streamed: memory is a few batches, one shard of each side and at most 32 bytes per document. The same
+    documents in the same order give the same bytes, whatever the number of workers. The work is done in
+    `folder.partial`, which is renamed at the end. In a store, where renaming would copy every file, it is done in
+    `folder` itself, and `vocab.txt` is written last. A process that was killed resumes after its finished shards when
+    started again with the same arguments: it reads the text again, but tokenises only the rest. A single document goes
+    to train; validation is then empty.
 
     Args:
-        documents: iterable of strings, one document each, paragraphs separated by blank lines; the same at every start.
-        vocabulary: the `Vocabulary`.
+        documents: one string per document, paragraphs separated by blank lines; the same at every start.
+        vocabulary: the pieces.
         lower_case: as for `WordPieceTokenizer`.
-        folder: path that does not exist or is empty.
+        folder: a folder that does not exist or is empty.
         validation_share: share of documents held out, between 0 and 1.
         shard_megabytes: size of a shard in million bytes.
-        workers: processes that tokenise; 0 for one a core. Little text is tokenised in this one.
-        word_marks: `"jieba"` for a file of `continuations` by Chinese words with each shard, or None.
-        inputs: plain lists that tell what `documents` are read from (`Corpus.fingerprint`), so that another text is
-            refused where an unfinished work goes on.
-        report: takes a line of text where an unfinished work goes on.
+        workers: processes that tokenise; 0 for one per core. A short text is tokenised in this process.
+        word_marks: `"jieba"` to write a file of `continuations` by Chinese words with each shard, or None.
+        inputs: JSON values that identify the source of `documents` (`Corpus.fingerprint`), so that resuming with
+            another text is refused.
+        report: receives a line of text if unfinished work is resumed.
 
     Returns:
-        `PrepareReport`, of the whole.
+        A report on the whole result, including what earlier starts did.
 
     Raises:
-        UserError: the folder holds something, no document has a token, an unfinished work was begun with other
-            arguments or is damaged, another process prepares the same folder, or a worker died.
+        UserError: the folder is not empty; no document has a token; the unfinished work is damaged or was started with
+            other arguments; another process is preparing the same folder; or a worker died.
     """
     folder = os.fspath(folder).rstrip("/")
     settings = {
@@ -111,7 +126,7 @@ def prepare(
     }
     tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks)
     report = report or (lambda line: None)
-    # Beside the folder, which takes its name at the end; a store's has it from the beginning and may be a bucket.
+    # Beside the folder, which only gets its name at the end. In a store it has it from the start, and may be a bucket.
     lock = take_folder(folder, join(folder, NAME) if is_remote(folder) else f"{folder}{NAME}", report)
     try:
         return _prepare(documents, tokenizer, folder, settings, workers, report, lambda: require_own(lock, folder))
@@ -120,18 +135,18 @@ def prepare(
 
 
 def _prepare(documents, tokenizer, folder, settings, workers, report, check):
-    # A kill between the new name and the end of the work leaves its record in the finished folder.
+    # A process killed between renaming and the end of the work leaves the record in the finished folder.
     in_place = is_remote(folder) or UnfinishedWork.is_in(folder)
     partial = folder if in_place else f"{folder}.partial"
     if not (in_place and UnfinishedWork.is_in(folder)):
         _check_is_empty(folder)
     work = UnfinishedWork(partial, settings)
     if work.shards():
-        report(f"Going on in {partial}: {work.shards():,} shards are finished.")
+        report(f"Resuming in {partial}: {work.shards():,} shards are finished.")
     else:
         _clear(partial)
         if in_place:
-            work.save()  # Else a folder whose first shard was cut short would be taken for someone else's.
+            work.save()  # Otherwise a folder with an unfinished first shard would look like someone else's.
     try:
         preparation = _Preparation(work, tokenizer, partial, settings["shard_megabytes"], check)
         prepared = preparation.run(documents, settings["validation_share"], workers)
@@ -147,7 +162,7 @@ def _prepare(documents, tokenizer, folder, settings, workers, report, check):
 
 
 def _clear(folder):
-    """Removes what is in a folder, but for its lock, and then the folder where it is empty."""
+    """Removes everything in a folder except its lock, and then the folder itself if it is empty."""
     for name in list_folder(folder):
         if name != NAME:
             path = join(folder, name)
@@ -156,8 +171,8 @@ def _clear(folder):
         remove_folder(folder)
 
 
-def is_prepared(path):
-    """Whether `prepare` wrote this folder, to its end."""
+def is_prepared(path: str) -> bool:
+    """Whether `prepare` wrote this folder completely."""
     return all(exists(join(path, side, "meta.json")) for side in SIDES) and exists(join(path, VOCABULARY_FILE))
 
 
@@ -167,13 +182,12 @@ def _check_is_empty(folder):
     names = [name for name in list_folder(folder) if name != NAME]
     if names:
         raise UserError(
-            f"{folder}: needs a folder that is new or empty. Received: one that holds {names[0]}. "
-            "Remove it or give another."
+            f"{folder}: needs a new or empty folder. Received: one that contains {names[0]}. Remove it or give another."
         )
 
 
 class _Preparation:
-    """One run over the documents, from the finished shards of `work` on."""
+    """One pass over the documents, resuming after the finished shards of `work`."""
 
     def __init__(self, work, tokenizer, folder, shard_megabytes, check):
         self._work = work
@@ -181,10 +195,10 @@ class _Preparation:
         self._folder = folder
         self._shard_megabytes = shard_megabytes
         self._check = check
-        # What is written or waits in the writers; `work` holds the same counts of finished shards alone.
+        # Counts what is written or still held by the writers; `work` counts finished shards only.
         self._counts = {side: _side_counts(work.sides[side]) for side in SIDES}
 
-    def run(self, documents, validation_share, workers):
+    def run(self, documents: Iterable[str], validation_share: float, workers: int) -> PrepareReport:
         report = PrepareReport()
         make_folder(self._folder)
         with ExitStack() as stack:
@@ -198,7 +212,7 @@ class _Preparation:
             for count in ("documents", "sentences", "tokens", "unknown_tokens"):
                 getattr(report, count)[side] = writer.meta[count]
         if not report.documents.total():
-            raise UserError("The corpus: needs documents with text. Received: none. Check the files given.")
+            raise UserError("The corpus: needs documents with text. Received: none. Check the input files.")
         report.empty_sentences = sum(counts["empty_sentences"] for counts in self._counts.values())
         if empty := sum(counts["empty_documents"] for counts in self._counts.values()):
             report.dropped[_NO_TOKEN] = empty
@@ -215,10 +229,11 @@ class _Preparation:
             progress.get("meta"),
         )
 
-    def _batches(self, documents):
-        """(side, documents of that side), of about `_BATCH_CHARACTERS` together, finished ones left out."""
+    def _batches(self, documents: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, list[str]]]:
+        """(side, documents of that side) with about `_BATCH_CHARACTERS` each, without the finished documents."""
         finished = {side: counts["documents"] for side, counts in self._counts.items()}
-        batches, characters = {side: [] for side in SIDES}, Counter()
+        batches: dict[str, list[str]] = {side: [] for side in SIDES}
+        characters: Counter[str] = Counter()
         for document, held_out in documents:
             side = VALIDATION if held_out else TRAIN
             if finished[side]:
@@ -252,8 +267,10 @@ def _add(counts, tokenized):
     counts["empty_documents"] += int((tokenized.document_lengths == 0).sum())
 
 
-def _tokenized(tokenizer, batches, workers):
-    """(side, `TokenizedDocuments`) of each batch, in order."""
+def _tokenized(
+    tokenizer: DocumentTokenizer, batches: Iterator[tuple[str, list[str]]], workers: int
+) -> Iterator[tuple[str, TokenizedDocuments]]:
+    """(side, tokenised documents) of each batch, in order."""
     workers = workers or all_cores()
     first = list(islice(batches, _BATCHES_WORTH_PROCESSES))
     batches = chain(first, batches)

@@ -1,7 +1,7 @@
-"""English prose that every Python installation carries: the text of the demo, without a download.
+"""English prose that comes with every Python installation: the demo's text, without a download.
 
-The language reference (`pydoc_data/topics.py`) and the standard library's docstrings, read by
-`ast` from the source files. Nothing is imported.
+The language reference (`pydoc_data/topics.py`) and the standard library's docstrings, read from the source files with
+`ast`. Nothing is imported.
 """
 
 import ast
@@ -9,14 +9,15 @@ import os
 import re
 import sysconfig
 import warnings
+from collections.abc import Iterator
 from inspect import cleandoc
 from itertools import chain
 
 from keras_bert.errors import UserError
 from keras_bert.text.sentences import split_sentences
 
-# In characters. Below the shortest a file holds little more than the summaries of a few functions; a longer text
-# than `PASSAGE` is cut where a paragraph ends, so that there are enough documents to hold some out.
+# In characters. A file with less text has little more than the summaries of a few functions. Longer texts are divided
+# between paragraphs into documents of `PASSAGE`, so that there are enough documents to hold some out.
 SHORTEST_DOCUMENT = 400
 PASSAGE = 4_000
 
@@ -47,17 +48,17 @@ _MARKUP = (
 )
 
 
-def python_documentation():
+def python_documentation() -> Iterator[str]:
     """Iterates over the documents: first the language reference by topic, then the source files by path.
 
-    A long topic or file gives several. Paragraphs are separated by blank lines; one that stood before
-    is left out, so documents hardly overlap. The order is fixed for one installation.
+    A long topic or file gives several documents. Paragraphs are separated by blank lines; duplicates are dropped, so
+    documents hardly overlap. The order is fixed for one installation.
 
     Yields:
-        One string per document, of `SHORTEST_DOCUMENT` characters or more.
+        One string per document, of at least `SHORTEST_DOCUMENT` characters.
 
     Raises:
-        UserError: the installation carries no source files.
+        UserError: the installation has no source files.
     """
     library = sysconfig.get_path("stdlib")
     seen = set()
@@ -79,14 +80,14 @@ def python_documentation():
             yield "\n\n".join(passage)
     if not found:
         raise UserError(
-            f"{library}: needs the standard library's source files, and this Python carries none. "
-            "Give text of your own with --data."
+            f"{library}: needs the standard library's source files. Received: none in this Python installation. "
+            "Give your own text with --data."
         )
 
 
-def prose_paragraphs(text):
-    """The paragraphs of running text in a docstring or topic, marks removed, each on one line."""
-    block = []
+def prose_paragraphs(text: str) -> Iterator[str]:
+    """The paragraphs of running text in a docstring or topic, without markup, each on one line."""
+    block: list[str] = []
     for line in [*cleandoc(text).expandtabs().split("\n"), ""]:
         ends_block = not line.strip() or _NOT_PROSE_LINE.match(line)
         if block and (ends_block or _LIST_ITEM.match(line)):
@@ -99,7 +100,7 @@ def prose_paragraphs(text):
 
 
 def _running_text(text):
-    """`text` cleaned, without a last sentence that introduces an example; empty if it is not prose."""
+    """`text` without markup and without a last sentence that introduces an example; empty if it is not prose."""
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
     sentences = split_sentences(" ".join(text.split()))
@@ -114,7 +115,7 @@ def _running_text(text):
 
 
 def _sources(library):
-    """For each document the list of its texts: one topic, or all docstrings of a file in order."""
+    """Yields the list of texts of each document: one topic, or all docstrings of a file in order."""
     for topic in _topics(os.path.join(library, _TOPICS)):
         yield [topic]
     for folder, folders, names in os.walk(library):
@@ -125,7 +126,7 @@ def _sources(library):
 
 
 def _topics(path):
-    """The values of the dictionary `topics`, by sorted key."""
+    """The values of the dictionary `topics`, sorted by key."""
     for node in _parse(path).body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
             topics = ast.literal_eval(node.value)
@@ -140,7 +141,7 @@ def _docstrings(tree):
 
 
 def _parse(path):
-    """The syntax tree of a source file; an empty one where there is no file or it is not valid Python."""
+    """The syntax tree of a source file; an empty one if the file is missing or not valid Python."""
     try:
         with open(path, "rb") as stream, warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Batches of masked examples from shards, from any batch of any epoch by arithmetic."""
+"""Batches of masked examples from shards, starting at any batch of any epoch by arithmetic."""
 
 import threading
 from typing import NamedTuple
@@ -6,10 +6,13 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.assembly import assemble_rows
 from keras_bert.data.masking import DynamicMasking
 from keras_bert.data.plans import Plans
+from keras_bert.data.shards import ShardSet
 from keras_bert.errors import UserError
+from keras_bert.text.vocabulary import Vocabulary
 
 _ROWS_AT_ONCE = 512
 _SHARDS_STREAM, _GROUPS_STREAM, _ROWS_STREAM = 11, 12, 13
@@ -18,42 +21,57 @@ _SHARDS_STREAM, _GROUPS_STREAM, _ROWS_STREAM = 11, 12, 13
 class ShardReader:
     """Reads a shard set as batches for pretraining.
 
-    Shards are put into groups by the seed. An epoch visits the groups, and the examples of a group, in an order that
-    is a function of (seed, epoch); a group is read once and held in memory. An epoch gives every planned example at
-    most once; those left over in a group, less than a batch, are others in every epoch.
+    The seed decides how shards are grouped. An epoch visits the groups, and the examples of a group, in an order that
+    is a function of (seed, epoch); each group is read once and held in memory. An epoch has every planned example at
+    most once; the examples left over in a group, less than a batch, are different ones in every epoch.
 
-    With `masking.refresh` "never" every epoch has the pairs and masks of epoch 0, in another order.
+    With `masking.refresh` "never", every epoch has the pairs and masks of epoch 0, in another order.
 
     A batch is a dict of tensors with static shapes:
-        input_word_ids, input_mask, input_type_ids: int32 [batch, seq]; [CLS] A [SEP] of segment 0, B [SEP] of 1, or
-            [CLS] and the packed sentences of each document with its [SEP], all of segment 0.
+        input_word_ids, input_mask, input_type_ids: int32 [batch, seq]; [CLS] A [SEP] in segment 0 and B [SEP] in
+            segment 1, or [CLS] and the packed sentences of each document with its [SEP], all in segment 0.
         masked_lm_positions, masked_lm_ids: int32 [batch, max_predictions_per_seq].
-        masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for filling.
-        next_sentence_labels: int32 [batch], 0 where B follows A, 1 where it is from another document; pairs only.
+        masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for padding.
+        next_sentence_labels: int32 [batch], 0 if B follows A, 1 if it is from another document; pairs only.
         example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
 
     Attributes:
-        examples_per_epoch: int, the planned examples.
-        widths: the one sequence length of its batches, in a tuple.
-        padding_share: share of their places that hold padding, in epoch 0.
+        examples_per_epoch: how many examples are planned.
+        widths: the only sequence length of the batches, in a tuple.
+        padding_share: share of padding in their positions, in epoch 0.
         next_share: share of pairs in which B follows A, in epoch 0; None without pairs.
 
     Args:
-        shards: a `ShardSet`.
-        vocabulary: the `Vocabulary` of the shards.
-        phase: a `PhaseConfig`; sequence length, batch size and predictions are used.
-        objective: an `ObjectiveConfig`.
-        masking: a `MaskingConfig`.
-        seed: int, at least 0.
-        plans_folder: path for the plan files (see `Plans`); those of epoch 0 are made here if absent.
-        shards_per_group: most shards in a group; more only where a group would be smaller than a batch.
+        shards: the shards to read.
+        vocabulary: the vocabulary of the shards.
+        phase: its sequence length, batch size and predictions are used.
+        objective: pairs or packed rows.
+        masking: what to mask.
+        seed: at least 0.
+        plans_folder: folder for the plan files (see `Plans`); missing ones of epoch 0 are created here.
+        shards_per_group: the most shards in a group; it has more only if it would be smaller than a batch.
 
     Raises:
         UserError: the shards are of another vocabulary or hold no example, or random next sentences are wanted and
             no shard has two documents.
     """
 
-    def __init__(self, shards, vocabulary, phase, objective, masking, seed, plans_folder, shards_per_group=4):
+    examples_per_epoch: int
+    widths: tuple[int, ...]
+    padding_share: float
+    next_share: float | None
+
+    def __init__(
+        self,
+        shards: ShardSet,
+        vocabulary: Vocabulary,
+        phase: PhaseConfig,
+        objective: ObjectiveConfig,
+        masking: MaskingConfig,
+        seed: int,
+        plans_folder: str,
+        shards_per_group: int = 4,
+    ):
         self._shards = shards
         self._vocabulary = vocabulary
         self._phase = phase
@@ -65,7 +83,7 @@ class ShardReader:
         self._uses_word_marks = masking.whole_word and shards.has_word_marks
         if shards.meta["vocabulary"] != vocabulary.fingerprint:
             raise UserError(
-                f"{shards.folder}: needs the vocabulary of fingerprint {shards.meta['vocabulary']}. "
+                f"{shards.folder}: needs the vocabulary with the fingerprint {shards.meta['vocabulary']}. "
                 f"Received: {vocabulary.fingerprint}. Give the vocabulary of the shards, or run `prepare` again."
             )
         documents = [shard["documents"] for shard in shards.meta["shards"]]
@@ -84,13 +102,15 @@ class ShardReader:
         self.padding_share = self._plans.padding_share
         self.next_share = self._plans.next_share if self._has_pairs else None
         if self.examples_per_epoch == 0:
-            raise UserError(f"{shards.folder}: needs a document of two tokens or more. Received: none. Give more text.")
+            raise UserError(
+                f"{shards.folder}: needs a document with at least two tokens. Received: none. Give more text."
+            )
         self._groups = _group_shards(self._counts, shards_per_group, phase.batch_size, seed)
         self._group_sizes = np.array([self._counts[group].sum() for group in self._groups])
 
     @property
-    def batches_per_epoch(self):
-        """The full batches of an epoch. Raises `UserError` where the examples do not fill one."""
+    def batches_per_epoch(self) -> int:
+        """The full batches of an epoch. Raises `UserError` if there are too few examples for one."""
         batches = int((self._group_sizes // self._phase.batch_size).sum())
         if batches == 0:
             raise UserError(
@@ -99,42 +119,42 @@ class ShardReader:
             )
         return batches
 
-    def prepare_epoch(self, epoch):
-        """Writes the plan files of an epoch where absent; can be called from another thread."""
+    def prepare_epoch(self, epoch: int) -> None:
+        """Writes the missing plan files of an epoch; can be called from another thread."""
         with self._plans_lock:
             self._plans.prepare(self._content_epoch(epoch))
 
-    def remove_epoch(self, epoch):
-        """Removes the plan files of an epoch that is over and that no other epoch needs."""
+    def remove_epoch(self, epoch: int) -> None:
+        """Deletes the plan files of a finished epoch, unless other epochs need them."""
         self._plans.remove(self._content_epoch(epoch))
 
-    def epoch(self, epoch, first_batch=0):
-        """A `tf.data.Dataset` of the batches `first_batch`, `first_batch + 1`, ... of an epoch."""
+    def epoch(self, epoch: int, first_batch: int = 0) -> tf.data.Dataset:
+        """The batches `first_batch`, `first_batch + 1`, ... of an epoch."""
         if not 0 <= first_batch <= self.batches_per_epoch:
             raise ValueError(f"first_batch: needs 0 to {self.batches_per_epoch}. Received: {first_batch}.")
         return self._dataset(epoch, first_batch, lambda size: size // self._phase.batch_size)
 
-    def all_batches(self):
-        """A `tf.data.Dataset` of every example of epoch 0; the last batch of a group is filled with empty rows."""
+    def all_batches(self) -> tf.data.Dataset:
+        """Batches with every example of epoch 0; the last batch of a group is filled up with empty rows."""
         return self._dataset(0, 0, lambda size: -(-size // self._phase.batch_size))
 
     def _content_epoch(self, epoch):
         return epoch if self._refreshes else 0
 
-    @tf.autograph.experimental.do_not_convert  # To look for control flow takes seconds, and there is none.
+    @tf.autograph.experimental.do_not_convert  # AutoGraph would search for control flow for seconds; there is none.
     def _dataset(self, epoch, first_batch, batches_of):
         self.prepare_epoch(epoch)
         order = self._rng(_GROUPS_STREAM, epoch).permutation(len(self._groups))
         batches = batches_of(self._group_sizes[order])
         ends = np.cumsum(batches)
-        # The batches that remain of each group; a group with none is never read.
+        # The remaining batches of each group; a group without any is never read.
         starts = np.clip(first_batch - (ends - batches), 0, batches)
-        visits = [
+        rows = [
             (group, *self._rng(_ROWS_STREAM, epoch, group).integers(2**31, size=2), start, stop)
             for group, start, stop in zip(order, starts, batches)
             if start < stop
         ]
-        visits = np.array(visits, np.int64).reshape(-1, 5)
+        visits = np.array(rows, np.int64).reshape(-1, 5)
         content_epoch = self._content_epoch(epoch)
 
         def load(visit):
@@ -144,14 +164,15 @@ class ShardReader:
             def batches_at(numbers):
                 return self._batches_traced(numbers, group, tf.constant(content_epoch, tf.int64))
 
-            # Several batches are made at once: for the rows of one alone, starting the operations costs more than they.
+            # Makes several batches at once: for the rows of a single one, launching the operations costs more than they
+            # do.
             numbers = tf.data.Dataset.range(start, stop).batch(-(-_ROWS_AT_ONCE // self._phase.batch_size))
             return numbers.map(batches_at, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).unbatch()
 
         dataset = tf.data.Dataset.from_tensor_slices(visits).map(load).prefetch(1).flat_map(batches_of_group)
         options = tf.data.Options()
         options.deterministic = True
-        # The first batches are made when an iterator is opened, not when it is first asked.
+        # Makes the first batches as soon as an iterator is created, not at its first `next`.
         options.experimental_warm_start = True
         dataset = dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
         return dataset.apply(tf.data.experimental.assert_cardinality(int(ends[-1]) - first_batch))
@@ -160,11 +181,11 @@ class ShardReader:
         return np.random.default_rng(np.random.SeedSequence((self._seed, *stream)))
 
     def _load(self, visit, epoch):
-        """Reads a group, its examples shuffled: `_Group`, its first batch that is wanted, the one behind the last."""
+        """Reads a group and shuffles its examples: (`_Group`, first batch to read, one past the last)."""
         group, row_seed, start, stop = visit[0], visit[1:3], visit[3], visit[4]
         shards = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)[group]
         counts = tf.gather(self._counts, shards)
-        # An example's id is its place among the examples of all shards, in the shards' order.
+        # An example's id is its index among the examples of all shards, in the order of the shards.
         all_first_ids = np.cumsum(self._counts) - self._counts
         first_ids = tf.gather(all_first_ids, shards) - tf.cumsum(counts, exclusive=True)
         places = tf.range(tf.reduce_sum(counts))
@@ -176,7 +197,7 @@ class ShardReader:
 
     def _read_tokens(self, shards):
         paths = [self._shards.path(name, "tokens") for name in self._shards.names]
-        # decode_raw knows no uint32, and ids are far below 2**31.
+        # decode_raw does not support uint32, and ids are far smaller than 2**31.
         dtype = {"uint16": tf.uint16, "uint32": tf.int32}[self._shards.meta["token_dtype"]]
         tokens = tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), dtype)
         vocab_size = len(self._vocabulary)
@@ -186,19 +207,19 @@ class ShardReader:
             return tf.identity(tokens)
 
     def _read_word_marks(self, shards):
-        """bool [tokens], true for a token that continues a word; empty where they are not wanted."""
+        """bool [tokens], true for a token that continues a word; empty if word marks are not used."""
         if not self._uses_word_marks:
             return tf.zeros([0], tf.bool)
         paths = [self._shards.path(name, "continuations") for name in self._shards.names]
         return tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), tf.uint8) > 0
 
     def _read_plan(self, shards, counts, epoch):
-        """The plans of a group's shards, moved to where its tokens stand in the group: int64 [examples, columns].
+        """The plans of a group's shards, with spans in the tokens of the whole group: int64 [examples, columns].
 
-        Without the columns that no example uses, which would only make the rows slower to put together.
+        Columns that no example uses are dropped, because they would only slow down the assembly of rows.
         """
         paths = [self._plans.path(shard, epoch) for shard in range(len(self._counts))]
-        # A .npy file is a header and the rows: the rows are its end.
+        # A .npy file is a header followed by the rows.
         row_bytes = tf.cast(counts * self._plans.columns * 4, tf.int32)
         rows = tf.strings.substr(_read_files(tf.gather(paths, shards)), -row_bytes, row_bytes)
         plan = tf.reshape(tf.io.decode_raw(tf.strings.reduce_join(rows), tf.int32), [-1, self._plans.columns])
@@ -208,13 +229,13 @@ class ShardReader:
         return tf.concat([plan[:, :-1] + tf.repeat(first_tokens, counts)[:, None], plan[:, -1:]], axis=1)
 
     def _batches(self, numbers, group, epoch):
-        """The batches of numbers [n]: tensors [n, batch, ...]."""
+        """The batches with the numbers [n]: tensors [n, batch, ...]."""
         batch_size, sequence_length = self._phase.batch_size, self._phase.sequence_length
         places = numbers[:, None] * batch_size + tf.range(batch_size, dtype=tf.int64)
         places = tf.reshape(places, [-1])
         is_example = places < tf.shape(group.plan, tf.int64)[0]
         places = tf.where(is_example, places, 0)
-        # A row that fills is [CLS] alone: nothing to predict, and no attention over nothing.
+        # A row that fills the batch is [CLS] alone: nothing to predict, but attention has a token to attend to.
         plan = tf.where(is_example[:, None], tf.gather(group.plan, places), 0)
         rows = assemble_rows(group.tokens, plan[:, :-1], sequence_length, self._vocabulary)
         continuation = tf.gather(group.word_marks, rows.sources) if self._uses_word_marks else None
@@ -231,7 +252,7 @@ class ShardReader:
 
 
 class _Group(NamedTuple):
-    """Shards in memory: tokens [tokens], word marks bool [tokens or 0], plan [examples, columns], ids [examples]."""
+    """Shards in memory: tokens [tokens], word_marks bool [tokens or 0], plan [examples, columns], ids [examples]."""
 
     tokens: tf.Tensor
     word_marks: tf.Tensor
@@ -240,7 +261,7 @@ class _Group(NamedTuple):
 
 
 def _group_shards(counts, shards_per_group, batch_size, seed):
-    """Arrays of shard numbers: groups of equal size (one more or less), fewer where one would not fill a batch."""
+    """Arrays of shard numbers: groups of equal size, give or take one; fewer groups if one would not fill a batch."""
     order = np.random.default_rng(np.random.SeedSequence((seed, _SHARDS_STREAM))).permutation(len(counts))
     for number in range(-(-len(counts) // shards_per_group), 0, -1):
         groups = np.array_split(order, number)

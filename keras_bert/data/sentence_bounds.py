@@ -1,18 +1,20 @@
-"""Where the sentences of a shard begin, once those too long for a row are divided."""
+"""Where the sentences of a shard start, once those too long for a row are divided."""
 
 import numpy as np
 
 
-def divide_long_sentences(sentences, documents, max_tokens):
-    """Cuts every sentence into pieces of at most `max_tokens`; a piece then counts as a sentence.
+def divide_long_sentences(
+    sentences: np.ndarray, documents: np.ndarray, max_tokens: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Divides every sentence into pieces of at most `max_tokens`; a piece then counts as a sentence.
 
     Args:
-        sentences: int [sentences + 1], where each sentence begins in the tokens.
-        documents: int [documents + 1], where each document begins in the sentences.
-        max_tokens: int, at least 1.
+        sentences: int [sentences + 1], where each sentence starts in the tokens.
+        documents: int [documents + 1], where each document starts in the sentences.
+        max_tokens: at least 1.
 
     Returns:
-        bounds int64 [n + 1], as `sentences`, and the first place in them of each document that has a token.
+        (bounds int64 [n + 1], like `sentences`; `documents` for these bounds, without documents that have no token).
     """
     sentences = np.asarray(sentences, np.int64)
     pieces = -(-np.diff(sentences) // max_tokens)

@@ -1,43 +1,46 @@
-"""What a shard folder looks like, and whether its `meta.json` is whole.
+"""The format of a shard folder, and checks that its `meta.json` is complete.
 
-A folder holds `meta.json`, written last, and per shard these flat little-endian files:
+A folder has `meta.json`, written last, and these flat little-endian files for each shard:
 
-    00000.tokens         uint16 while vocab_size <= 65536, else uint32: the ids of all sentences, no special tokens
-    00000.sentences      int32 [sentences + 1]: where each sentence begins in the tokens
-    00000.documents      int32 [documents + 1]: where each document begins in the sentences
-    00000.continuations  uint8 [tokens]: 1 where a token continues the word that the one before it began;
-                         only where `meta.json` has `word_marks`
+    00000.tokens         uint16 if vocab_size <= 65536, else uint32: the ids of all sentences, without special tokens
+    00000.sentences      int32 [sentences + 1]: where each sentence starts in the tokens
+    00000.documents      int32 [documents + 1]: where each document starts in the sentences
+    00000.continuations  uint8 [tokens]: 1 for a token that continues the word of the token before it;
+                         only if `meta.json` has `word_marks`
 """
 
 import hashlib
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from keras_bert.errors import UserError
 from keras_bert.files import exists, open_file
+from keras_bert.text.vocabulary import Vocabulary
 
 FORMAT = 1
 KINDS = ("tokens", "sentences", "documents")
 CONTINUATIONS = "continuations"
-LARGEST_SHARD_MEGABYTES = 2048  # int32 offsets reach 2**31 tokens of two bytes.
+LARGEST_SHARD_MEGABYTES = 2048  # int32 offsets can address 2**31 tokens of two bytes.
 COUNTS = ("documents", "sentences", "tokens")
 OFFSET_DTYPE = np.dtype("<i4")
 _REMEDY = "Run `prepare` again"
 
 
-def token_dtype(vocab_size):
-    """The narrowest dtype of the format that holds every id of the vocabulary."""
+def token_dtype(vocab_size: int) -> np.dtype:
+    """The smallest dtype of the format that can hold every id of the vocabulary."""
     return np.dtype("<u2") if vocab_size <= 2**16 else np.dtype("<u4")
 
 
-def kinds(meta):
-    """The kinds of files that each shard of a folder with this `meta.json` has."""
+def kinds(meta: Mapping[str, Any]) -> tuple[str, ...]:
+    """The kinds of files of each shard in a folder with this `meta.json`."""
     return (*KINDS, CONTINUATIONS) if meta.get("word_marks") else KINDS
 
 
-def read_verified(path, sha256):
-    """The bytes of a shard's file. Raises `UserError` if they are not those of the checksum."""
+def read_verified(path: str, sha256: str) -> bytes:
+    """The bytes of a shard's file. Raises `UserError` if they do not match the checksum."""
     data = _read_bytes(path)
     if hashlib.sha256(data).hexdigest() != sha256:
         raise UserError(f"{path}: is not the file that meta.json describes (truncated or altered). {_REMEDY}.")
@@ -45,7 +48,7 @@ def read_verified(path, sha256):
 
 
 def _read_bytes(path):
-    """The whole of a file, local or remote."""
+    """The content of a file, local or remote."""
     if not exists(path):
         raise UserError(f"{path}: is missing. {_REMEDY}.")
     try:
@@ -55,8 +58,8 @@ def _read_bytes(path):
         raise UserError(f"{path}: cannot be read ({error.strerror or error}). {_REMEDY}.") from None
 
 
-def read_meta(path):
-    """The mapping in a `meta.json`. Raises `UserError` if it is missing, incomplete or of another format."""
+def read_meta(path: str) -> dict[str, Any]:
+    """The content of a `meta.json`. Raises `UserError` if it is missing, incomplete or has another format."""
     try:
         meta = json.loads(_read_bytes(path))
     except ValueError:
@@ -79,12 +82,12 @@ def read_meta(path):
     return meta
 
 
-def check_vocabulary(path, meta, vocabulary):
+def check_vocabulary(path: str, meta: Mapping[str, Any], vocabulary: Vocabulary) -> None:
     """Raises `UserError` unless the shards were made with `vocabulary`."""
     made_with = (meta["vocab_size"], meta["vocabulary"])
     given = (len(vocabulary), vocabulary.fingerprint)
     if made_with != given:
         raise UserError(
-            f"{path}: made with a vocabulary of {made_with[0]} pieces, fingerprint {made_with[1]!r}. "
+            f"{path}: needs the vocabulary it was made with, of {made_with[0]} pieces, fingerprint {made_with[1]!r}. "
             f"Received: one of {given[0]}, {given[1]!r}. Give the vocabulary of the shards, or run `prepare` again."
         )

@@ -1,7 +1,10 @@
-"""Writing and reading shards: tokenised documents in the files that `shard_format` describes."""
+"""Writes and reads shards: tokenised documents in the files that `shard_format` describes."""
 
 import hashlib
 import json
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
 
 import numpy as np
 
@@ -21,34 +24,51 @@ from keras_bert.data.shard_format import (
 from keras_bert.data.tokenized_documents import TokenizedDocuments, offsets
 from keras_bert.errors import UserError
 from keras_bert.files import atomic_write, exists, join, make_folder
+from keras_bert.text.vocabulary import Vocabulary
 
 
 class ShardWriter:
     """Writes documents into shards of about `shard_megabytes` million bytes.
 
-    A context manager: `meta.json` is written when the block ends without an error, so a folder
-    without it is one that was never finished. Documents keep their order and are never cut.
+    A context manager: `meta.json` is written when the block ends without an error, so a folder without it was never
+    finished. Documents keep their order and are never split.
 
     Args:
-        folder: path of the shard folder; made where it does not exist.
-        vocabulary: the `Vocabulary` that the ids are of.
+        folder: the shard folder; created if needed.
+        vocabulary: the vocabulary of the ids.
         lower_case: the tokenizer's setting, recorded in `meta.json`.
         shard_megabytes: size at which a shard is closed.
-        word_marks: what made the documents' `continuations` (`"jieba"`), recorded in `meta.json`; None without.
-        finished: the `meta` of a writer that was interrupted; its shards stay and the next ones are added to them.
+        word_marks: the origin of the documents' `continuations` (`"jieba"`), recorded in `meta.json`; None if they have
+            none.
+        finished: the `meta` of a writer that was interrupted; its shards are kept and new ones added.
+
+    Attributes:
+        folder: the shard folder.
+        meta: the content of `meta.json` so far, which counts finished shards.
 
     Raises:
-        UserError: the folder holds shards already, or the size is out of range.
+        UserError: the folder already has shards, or the size is out of range.
     """
 
-    def __init__(self, folder, vocabulary, lower_case, shard_megabytes=16.0, word_marks=None, finished=None):
+    folder: str
+    meta: dict[str, Any]
+
+    def __init__(
+        self,
+        folder: str,
+        vocabulary: Vocabulary,
+        lower_case: bool,
+        shard_megabytes: float = 16.0,
+        word_marks: str | None = None,
+        finished: dict[str, Any] | None = None,
+    ):
         if not 0 < shard_megabytes <= LARGEST_SHARD_MEGABYTES:
             raise UserError(
                 f"shard_megabytes: needs a size above 0 and at most {LARGEST_SHARD_MEGABYTES}. "
                 f"Received: {shard_megabytes!r}."
             )
         if exists(join(folder, "meta.json")):
-            raise UserError(f"{folder}: holds shards already. Remove the folder or give another.")
+            raise UserError(f"{folder}: already has shards. Remove the folder or give another.")
         make_folder(folder)
         self.folder = folder
         self._dtype = token_dtype(len(vocabulary))
@@ -67,20 +87,21 @@ class ShardWriter:
             "shards": [],
             **({"word_marks": word_marks} if word_marks else {}),
         }
-        self._parts, self._bytes = [], 0
+        self._parts: list[TokenizedDocuments] = []
+        self._bytes = 0
 
-    def add(self, document):
-        """Adds one document: a list of sentences, each a non-empty sequence of token ids."""
+    def add(self, document: Sequence[Sequence[int]]) -> None:
+        """Adds one document: its sentences, each a non-empty sequence of token ids."""
         lengths = np.array([len(sentence) for sentence in document], np.int32)
         if not lengths.size or 0 in lengths:
             raise ValueError(f"document: needs sentences of at least one token. Received lengths: {lengths.tolist()}.")
         tokens = np.concatenate([np.asarray(sentence) for sentence in document])
         self.add_documents(TokenizedDocuments(tokens, lengths, np.array([lengths.size]), np.zeros(1, np.int32)))
 
-    def add_documents(self, documents):
-        """Adds `TokenizedDocuments`; those without a token are passed over.
+    def add_documents(self, documents: TokenizedDocuments) -> int:
+        """Adds documents, skipping those without a token.
 
-        Returns: how many of them stand in shards that are finished.
+        Returns: how many of them are in finished shards.
         """
         ids = documents.tokens
         if ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= self.meta["vocab_size"]):
@@ -89,12 +110,12 @@ class ShardWriter:
                 f"Received: {ids.dtype.name} from {ids.min()} to {ids.max()}."
             )
         if (documents.continuations is not None) != ("word_marks" in self.meta):
-            raise ValueError("document: needs continuations where, and only where, word_marks was given.")
+            raise ValueError("document: needs continuations if word_marks was given, and none otherwise.")
         sizes = documents.token_counts() * self._dtype.itemsize
         ends = np.cumsum(sizes + OFFSET_DTYPE.itemsize * (documents.document_lengths + 1) * (sizes > 0))
         first = start = 0
         while True:
-            # Sizes add up exactly, so that a shard ends after the same document however these come in batches.
+            # Sizes are exact, so that a shard ends after the same document however the documents are batched.
             last = int(np.searchsorted(ends, self._shard_bytes - self._bytes + start)) + 1
             if last > len(documents):
                 break
@@ -106,17 +127,19 @@ class ShardWriter:
             self._bytes += int(ends[-1]) - start
         return first
 
-    def __enter__(self):
+    def __enter__(self) -> "ShardWriter":
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if kind is None:
             self._finish_shard()
             with atomic_write(join(self.folder, "meta.json")) as stream:
                 stream.write(json.dumps(self.meta, indent=2) + "\n")
 
     def _finish_shard(self):
-        document_lengths = np.concatenate([part.document_lengths for part in self._parts] or [[]])
+        document_lengths = np.concatenate([part.document_lengths for part in self._parts] or [np.zeros(0, np.int32)])
         document_lengths = document_lengths[document_lengths > 0]
         if document_lengths.size:
             self._write_shard(
@@ -151,22 +174,32 @@ class ShardWriter:
 
 
 class ShardSet:
-    """A shard folder, opened. `meta` is `meta.json`'s mapping, `names` the shards' names in order."""
+    """An open shard folder.
 
-    def __init__(self, folder, meta):
+    Attributes:
+        folder: its path.
+        meta: the content of `meta.json`.
+        names: the names of the shards in order.
+    """
+
+    folder: str
+    meta: dict[str, Any]
+    names: list[str]
+
+    def __init__(self, folder: str, meta: dict[str, Any]):
         self.folder = folder
         self.meta = meta
         self._shards = {shard["name"]: shard for shard in meta["shards"]}
         self.names = list(self._shards)
 
     @classmethod
-    def open(cls, folder, vocabulary=None, verify=True):
+    def open(cls, folder: str, vocabulary: Vocabulary | None = None, verify: bool = True) -> "ShardSet":
         """Opens a folder that `ShardWriter` finished.
 
         Args:
-            folder: path of the shard folder.
-            vocabulary: the `Vocabulary` to be used with it; another than the shards' is refused.
-            verify: whether every file is held against its checksum now; `read` does so in any case.
+            folder: the shard folder.
+            vocabulary: the vocabulary to use with it, which must be that of the shards.
+            verify: whether to check all checksums now; `read` checks them in any case.
 
         Raises:
             UserError: `meta.json` or a shard is missing, truncated or altered, or the vocabulary differs.
@@ -181,28 +214,28 @@ class ShardSet:
         return shards
 
     @property
-    def has_word_marks(self):
+    def has_word_marks(self) -> bool:
         """Whether every shard has a file of kind `"continuations"`."""
         return bool(self.meta.get("word_marks"))
 
-    def verify(self):
-        """Raises `UserError` unless every file is there and has its checksum."""
+    def verify(self) -> None:
+        """Raises `UserError` unless every file exists and matches its checksum."""
         for name in self.names:
             for kind in kinds(self.meta):
                 self._verified(name, kind)
 
-    def path(self, name, kind):
+    def path(self, name: str, kind: str) -> str:
         """The path of a shard's file; `kind` is `"tokens"`, `"sentences"`, `"documents"` or `"continuations"`."""
         if kind not in kinds(self.meta):
             raise ValueError(f"kind: needs one of {', '.join(kinds(self.meta))}. Received: {kind!r}.")
         return join(self.folder, f"{name}.{kind}")
 
-    def read(self, name):
-        """One shard as arrays: tokens [tokens], sentences [sentences + 1], documents [documents + 1]."""
+    def read(self, name: str) -> tuple[np.ndarray, ...]:
+        """The arrays of one shard: tokens [tokens], sentences [sentences + 1], documents [documents + 1]."""
         dtypes = (token_dtype(self.meta["vocab_size"]), OFFSET_DTYPE, OFFSET_DTYPE)
         return tuple(np.frombuffer(self._verified(name, kind), dtype) for kind, dtype in zip(KINDS, dtypes))
 
-    def token_counts(self):
+    def token_counts(self) -> np.ndarray:
         """How often each id occurs in all shards: int64 [vocab_size]."""
         counts = np.zeros(self.meta["vocab_size"], np.int64)
         for name in self.names:
@@ -210,5 +243,5 @@ class ShardSet:
         return counts
 
     def _verified(self, name, kind):
-        """The bytes of a shard's file, held against its checksum."""
+        """The bytes of a shard's file, checked against its checksum."""
         return read_verified(self.path(name, kind), self._shards[name]["sha256"][kind])

@@ -1,6 +1,7 @@
-"""Questions over passages with their answers, in the JSON of SQuAD, which CMRC 2018 and many others share."""
+"""Questions about passages with their answers, in SQuAD's JSON, which CMRC 2018 and many others use too."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ _KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false",
 
 
 class Answer(NamedTuple):
-    """One reference: the text, and the code point of the passage at which the file says it begins."""
+    """One reference answer: its text, and its start in the passage according to the file, in code points."""
 
     text: str
     start: int
@@ -23,10 +24,10 @@ class Question(NamedTuple):
     """One question.
 
     Attributes:
-        id: as the file has it; no other question has it.
+        id: the unique id in the file.
         text: the question.
-        passage: the place of its passage in `QuestionSet.passages`.
-        answers: the references, none where the passage holds no answer; None where the file does not tell.
+        passage: the index of its passage in `QuestionSet.passages`.
+        answers: the reference answers, empty if the passage has none; None if the file does not give any.
     """
 
     id: str
@@ -37,11 +38,11 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class QuestionSet:
-    """Questions in their file's order.
+    """Questions in the order of their file.
 
     Attributes:
-        passages: texts, some with no question, perhaps.
-        questions: list of `Question`s.
+        passages: the texts, possibly some without a question.
+        questions: the questions about them.
         origin: the file or data set, for messages.
     """
 
@@ -50,28 +51,29 @@ class QuestionSet:
     origin: str
 
 
-def read_squad(path):
-    """The `QuestionSet` of a file of SQuAD 1.1's or 2.0's format; .gz, .bz2 and .xz are judged by content.
+def read_squad(path: str) -> QuestionSet:
+    """Reads a file in the format of SQuAD 1.1 or 2.0; .gz, .bz2 and .xz are detected from the content.
 
-    `answers` may be missing, as in files to predict on; `is_impossible` may be, too, and must not contradict it.
+    `answers` may be missing, as in files to predict on. `is_impossible` may be missing too, and must not contradict
+    the answers.
 
     Raises:
-        UserError: in one line: the file cannot be read or is no JSON (with line and column), a field is missing or
-            of another kind (with the question's id or the place), two questions have one id, there is no question.
+        UserError: in one line: the file cannot be read or is not JSON (with line and column); a field is missing or has
+            another type (with the question's id or the place); two questions have the same id; there is no question.
     """
-    passages, questions = [], []
-    for passage, of_passage in squad_passages(path):
-        questions += (question._replace(passage=len(passages)) for question in of_passage)
+    passages: list[str] = []
+    questions: list[Question] = []
+    for passage, its_questions in squad_passages(path):
+        questions += (question._replace(passage=len(passages)) for question in its_questions)
         passages.append(passage)
     check_questions(questions, path)
     return QuestionSet(passages, questions, str(path))
 
 
-def squad_passages(path):
-    """Iterates over (passage, list of its `Question`s, whose `passage` is 0) as they come; "-" is what comes in.
+def squad_passages(path: str) -> Iterator[tuple[str, list[Question]]]:
+    """Iterates over (passage, its questions, with `passage` 0) while reading the file; "-" reads stdin.
 
-    Of a file of any size a passage is in memory at a time. Raises `UserError` as `read_squad`, at the place where
-    something is wrong.
+    Only one passage is in memory at a time. Raises `UserError` as `read_squad` does, when it gets to the error.
     """
     try:
         yield from _passages(JsonBlocks(read_blocks(path)))
@@ -83,7 +85,7 @@ def squad_passages(path):
             f"{path} line {error.lineno} column {error.colno}: needs JSON of SQuAD's format. Received: {error.msg}."
         ) from None
     except RecursionError:
-        raise UserError(f"{path}: needs JSON of SQuAD's format. Received: lists too deep to be read.") from None
+        raise UserError(f"{path}: needs JSON of SQuAD's format. Received: lists nested too deep.") from None
     except BadField as problem:
         raise UserError(f"{path}: {problem}.") from None
 
@@ -98,9 +100,9 @@ def _passages(content):
 
 
 def _entered(content, name, place):
-    """Iterates over the places of the items in a list that the next object, of this place, has under a name.
+    """Enters the list `name` of the next object, which is at `place`, and iterates over the places of its items.
 
-    Each item must be read before the next is asked for.
+    Each item must be read before asking for the next.
     """
     if content.kind() != "{":
         found = content.value()
@@ -121,13 +123,13 @@ def _entered(content, name, place):
 
 
 class BadField(Exception):
-    """What is wrong with a field, its place included; the reader knows the file."""
+    """What is wrong with a field, and where; the reader adds the file."""
 
 
-def check_questions(questions, origin):
-    """Raises `UserError` where there is no question or two have one id: answers are known by it."""
+def check_questions(questions: list[Question], origin: str) -> None:
+    """Raises `UserError` if there is no question, or if two have the same id, which identifies the answers."""
     if not questions:
-        raise UserError(f"{origin}: needs one question or more. Received: none.")
+        raise UserError(f"{origin}: needs at least one question. Received: none.")
     seen = set()
     for question in questions:
         if question.id in seen:
@@ -135,13 +137,13 @@ def check_questions(questions, origin):
         seen.add(question.id)
 
 
-def second_of_id(origin, name):
-    """What is said of a second question of one id."""
-    return f"{origin}: needs an id of its own for every question. Received: {name!r} twice."
+def second_of_id(origin: str, name: str) -> str:
+    """The message for a second question with the same id."""
+    return f"{origin}: needs a unique id for every question. Received: {name!r} twice."
 
 
-def checked_text(text, place):
-    """The text itself. Raises `BadField` for half a surrogate pair, which JSON can say and UTF-8 cannot."""
+def checked_text(text: str, place: str) -> str:
+    """Returns the text. Raises `BadField` for half a surrogate pair, which JSON can express but UTF-8 cannot."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -189,7 +191,7 @@ def _field(values, name, kind, place):
         raise BadField(f"{where}needs an object with {name!r}. Received: {_shown(values)}")
     if name not in values:
         raise BadField(f"{where}needs {name!r}. Received: {', '.join(map(repr, values)) or 'an empty object'}")
-    # Not isinstance: true and false are whole numbers to it.
+    # Not isinstance, for which true and false are integers.
     if type(values[name]) is not kind:
         raise BadField(f"{where}{name!r} needs {_KINDS[kind]}. Received: {_shown(values[name])}")
     return values[name]

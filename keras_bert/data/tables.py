@@ -4,8 +4,9 @@ import csv
 import difflib
 import json
 import os
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_bert.data.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
@@ -19,73 +20,80 @@ _FORMAT_OF_ENDING = {
     ".ndjson": "jsonl",
     ".json": "jsonl",
 }
-_LIKE = {"raw_tsv": ("raw_tsv", "tsv")}  # The formats of files that are called alike.
+_LIKE = {"raw_tsv": ("raw_tsv", "tsv")}  # The formats that share a file name ending.
 _COMPRESSED = (".gz", ".bz2", ".xz")
 _SHOWN_COLUMNS = 20
 _SHOWN_CHARACTERS = 40
 
-# Whole books stand in cells; Python's own limit is 131,072 characters.
+# Cells may contain whole books; Python's default limit is 131,072 characters.
 csv.field_size_limit(1 << 26)
 
 
 class Row(NamedTuple):
-    """One row: the line on which it begins, from 1, and the cells of the wanted columns, then of the optional ones."""
+    """One row: its first line, counted from 1, and the cells of the wanted columns, then of the optional ones."""
 
     line: int
-    cells: tuple
+    cells: tuple[Any, ...]
 
 
-def table_format(path):
-    """The format that a file's name tells. Raises `UserError` for a name that tells none.
+def table_format(path: str) -> str:
+    """The format implied by a file's name. Raises `UserError` if the name implies none.
 
-    `.tsv` is taken as the raw kind, as GLUE and most corpora are: a quote is a character like any other. A TSV whose
-    cells are quoted as in CSV must be called "tsv" by name.
+    `.tsv` means raw TSV, as in GLUE and most corpora, where a quote is an ordinary character. For a TSV with cells
+    quoted as in CSV, the format "tsv" must be given explicitly.
     """
     ending = plain_ending(path)
     if ending not in _FORMAT_OF_ENDING:
         raise UserError(
-            f"{path}: needs a name that ends in {', '.join(_FORMAT_OF_ENDING)} (and .gz, .bz2 or .xz). "
+            f"{path}: needs a name that ends in {', '.join(_FORMAT_OF_ENDING)} (optionally with .gz, .bz2 or .xz). "
             f"Received: {ending or 'no ending'}. Rename it, or give the format: {', '.join(FORMATS)}."
         )
     return _FORMAT_OF_ENDING[ending]
 
 
-def plain_ending(path):
-    """The ending of a file's name in lower case, without that of a compression: ".csv" of reviews.csv.gz."""
+def plain_ending(path: str | os.PathLike[str]) -> str:
+    """The ending of a file's name in lower case, without that of a compression: ".csv" for reviews.csv.gz."""
     stem, ending = os.path.splitext(os.fspath(path).lower())
     return os.path.splitext(stem)[1] if ending in _COMPRESSED else ending
 
 
-def known_format(path, format):
-    """The format of a file that comes after others of `format`: that one too, unless the file's name tells another.
+def known_format(path: str, format: str | None) -> str | None:
+    """The format of a file used together with others of `format`: the same, unless its name implies another.
 
     Args:
         path: the file.
-        format: one of `FORMATS`, or None where all are judged by their names.
+        format: one of `FORMATS`, or None if the names decide.
     """
     told = _FORMAT_OF_ENDING.get(plain_ending(path)) if plain_ending(path) != ".txt" else None
     return format if told is None or format in _LIKE.get(told, (told,)) else told
 
 
-def read_table(path, wanted, optional=(), *, format=None, columns=None, ragged=None):
+def read_table(
+    path: str,
+    wanted: Sequence[str],
+    optional: Sequence[str] = (),
+    *,
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    ragged: list[int] | None = None,
+) -> Iterator[Row]:
     """Iterates over the rows of a table.
 
     Args:
-        path: the file, local or remote; .gz, .bz2 and .xz are judged by content. "-" is what comes in.
-        wanted: names of the columns to hand out.
-        optional: names of columns to hand out where they are there, None where not.
-        format: one of `FORMATS`; judged by the file's name if None.
-            "csv" and "tsv" have cells quoted as Python's csv writes them, "raw_tsv" knows no quotes, "jsonl" has one
-            object a line, whose values are handed out as JSON has them.
-        columns: the columns' names where the file has no header.
-        ragged: a list that takes the line numbers of the rows with too few or too many cells, which are then left
-            out. Without it such a row is refused.
+        path: the file, local or remote; .gz, .bz2 and .xz are detected from the content. "-" is stdin.
+        wanted: names of the columns to return.
+        optional: names of columns to return if they exist; their cells are None if not.
+        format: one of `FORMATS`; None goes by the file's name. "csv" and "tsv" have cells quoted as by Python's csv,
+            "raw_tsv" has no quotes, "jsonl" has one object per line, whose values are returned as parsed.
+        columns: the names of the columns, if the file has no header.
+        ragged: collects the line numbers of rows with too few or too many cells, which are then skipped. Without it
+            such a row is an error.
 
     Yields:
-        `Row`s. Blank lines are skipped. Cells are strings with the white space that they have.
+        The rows, without blank lines. Cells are strings with their white space intact.
 
     Raises:
-        UserError: the file is missing, damaged, empty or not UTF-8; a column is missing; a row is broken.
+        UserError: the file is missing, damaged, empty or not UTF-8; a column is missing; a row is malformed.
     """
     format = format or table_format(path)
     if format not in FORMATS:
@@ -131,14 +139,14 @@ def _raw_rows(lines):
 def _quoted_rows(path, lines, delimiter):
     reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter, strict=True)
     while True:
-        line = reader.line_num + 1  # A quoted cell may go on over several lines; the row is known by its first.
+        line = reader.line_num + 1  # A quoted cell may span several lines; the row is identified by its first.
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
             remedy = "Close every quote and double those inside a cell"
-            remedy += ", or read it as raw_tsv, where quotes are no quotes." if delimiter == "\t" else "."
+            remedy += ", or read it as raw_tsv, where quotes have no meaning." if delimiter == "\t" else "."
             raise UserError(f"{path} line {line}: needs cells quoted as in CSV. Received: {error}. {remedy}") from None
         if cells:
             yield line, cells
@@ -169,7 +177,7 @@ def _place(where, columns, name):
     if name not in columns:
         raise UserError(_missing(where, columns, name))
     if columns.count(name) > 1:
-        raise UserError(f"{where}: needs one column {name!r}. Received: {columns.count(name)} of that name.")
+        raise UserError(f"{where}: needs one column {name!r}. Received: {columns.count(name)} with that name.")
     return columns.index(name)
 
 
@@ -188,8 +196,8 @@ def _shown(columns):
 
 def _ragged(path, line, columns, cells, format):
     hint = {
-        "csv": "Quote a cell that holds a comma.",
-        "tsv": "Quote a cell that holds a tab.",
-        "raw_tsv": "A cell may hold neither a tab nor a line break; read a file with quoted cells as tsv.",
+        "csv": "Quote cells that contain a comma.",
+        "tsv": "Quote cells that contain a tab.",
+        "raw_tsv": "A cell cannot contain tabs or line breaks; read a file with quoted cells as tsv.",
     }[format]
     return f"{path} line {line}: needs {len(columns)} cells ({_shown(columns)}). Received: {len(cells)}. {hint}"

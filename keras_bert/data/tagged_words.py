@@ -1,7 +1,8 @@
-"""Sentences of words with a label each, and the lines that they were read from."""
+"""Sentences of labelled words, and the lines they were read from."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,42 +13,44 @@ _CHARACTERS_AT_ONCE = 1 << 18
 
 @dataclasses.dataclass
 class TaggedWords:
-    """The words of a file, or of some of its lines, sentence after sentence.
+    """The words of a file, or of some of its lines, sentence by sentence.
 
     Attributes:
         origin: the file, for messages.
-        words: list of str.
-        labels: list of str, one a word, None for a word without; None where there are none at all.
-        starts: int64 [sentences + 1], where each sentence begins in `words`.
-        lines: int64 [words], the line of each, from 1.
-        source: the lines that were read, with their ends; None where nothing is to be written again.
-        first_line: the number of the first of them.
-        reader: the `TaggedReader` that they come from; None with `source`.
+        words: the words.
+        labels: one label per word, None for a word without one; None if no word has a label.
+        starts: int64 [sentences + 1], where each sentence starts in `words`.
+        lines: int64 [words], the line of each word, counted from 1.
+        source: the lines read, with their line ends; None if they need not be written again.
+        first_line: the number of the first of these lines.
+        reader: the reader that they come from; None if `source` is.
     """
 
     origin: str
-    words: list
-    labels: list | None
+    words: list[str]
+    labels: list[str | None] | None
     starts: np.ndarray
     lines: np.ndarray
-    source: list | None = None
+    source: list[str] | None = None
     first_line: int = 1
     reader: "TaggedReader | None" = None
 
     @property
-    def sentences(self):
+    def sentences(self) -> int:
+        """How many sentences there are."""
         return len(self.starts) - 1
 
-    def place(self, word):
-        """Where a word stands, for messages."""
+    def place(self, word: int) -> str:
+        """The file and line of a word, for messages."""
         return f"{self.origin} line {self.lines[word]}"
 
-    def changed(self, change: Callable) -> Iterator[str]:
-        """The lines of `source` with other texts and the ends that they had.
+    def changed(self, change: Callable[[str, int, int | None], str]) -> Iterator[str]:
+        """The lines of `source` with new texts and their original line ends.
 
         Args:
-            change: function (line's text without its end, its number, its word's index or None) -> the new text.
+            change: function (text without line end, line number, index of its word or None) -> the new text.
         """
+        assert self.source is not None, "Only what `TaggedReader.windows` yields can be changed."
         word_of_line = {line: word for word, line in enumerate(self.lines.tolist())}
         for number, line in enumerate(self.source, self.first_line):
             text = line.rstrip("\r\n")
@@ -55,29 +58,34 @@ class TaggedWords:
 
 
 class Sentences:
-    """Gathers a file's words as a reader meets them.
+    """Collects the words of a file while it is read.
 
     Attributes:
-        words, labels, lines: lists, one item a word.
+        words, labels, lines: one item per word.
     """
 
-    def __init__(self):
+    words: list[str]
+    labels: list[str | None]
+    lines: list[int]
+
+    def __init__(self) -> None:
         self.words, self.labels, self.lines = [], [], []
         self._starts = [0]
-        self._known = {}  # Each word is in memory once, however often it stands in the file.
+        self._known: dict[str | None, Any] = {}  # Keeps each word in memory once, however often it occurs.
 
-    def add(self, word, label, line):
+    def add(self, word: str, label: str | None, line: int) -> None:
+        """Adds a word to the current sentence."""
         self.words.append(self._known.setdefault(word, word))
         self.labels.append(self._known.setdefault(label, label))
         self.lines.append(line)
 
-    def end(self):
-        """Ends a sentence; one without words is none."""
+    def end(self) -> None:
+        """Ends the current sentence, unless it has no words."""
         if len(self.words) > self._starts[-1]:
             self._starts.append(len(self.words))
 
-    def tagged(self, origin, **fields):
-        """The `TaggedWords` of what was gathered; `labels` is None where no word has one."""
+    def tagged(self, origin: str, **fields: Any) -> TaggedWords:
+        """The words collected; `fields` are further fields of `TaggedWords`."""
         self.end()
         labelled = any(label is not None for label in self.labels)
         return TaggedWords(
@@ -91,17 +99,17 @@ class Sentences:
 
 
 class TaggedReader:
-    """Reads one file of words; a format is what `_read` makes of a line.
+    """Reads one file of words; subclasses define its format in `_read`.
 
     Args:
-        path: the file, compressed or not; "-" for standard input.
+        path: the file, compressed or not; "-" for stdin.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str):
         self.path = path
 
     def whole(self) -> TaggedWords:
-        """All words at once. Raises `UserError`: the file cannot be read, a line is wrong, there is no word."""
+        """All words at once. Raises `UserError` if the file cannot be read, a line is malformed, or it has no words."""
         sentences = Sentences()
         for number, line in enumerate(read_whole_lines(self.path), 1):
             self._read(line, number, sentences)
@@ -110,9 +118,9 @@ class TaggedReader:
         return tagged
 
     def windows(self) -> Iterator[TaggedWords]:
-        """The words of whole sentences, some hundred thousand characters at a time, with their lines.
+        """The words in windows of whole sentences, some hundred thousand characters at a time, with their lines.
 
-        Raises `UserError` as `whole`.
+        Raises `UserError` as `whole` does.
         """
         words = 0
         for first, lines in _blocks(read_whole_lines(self.path)):
@@ -125,24 +133,24 @@ class TaggedReader:
         self._check(words)
 
     def notes(self) -> list[str]:
-        """What a user should know of what was read so far, one line each."""
+        """What the user should know about the lines read so far, one string per note."""
         return []
 
     def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
-        """The lines of one of `windows` again with these labels, one a word."""
+        """The lines of one of `windows` with these labels, one per word."""
         raise NotImplementedError
 
-    def _read(self, line, number, sentences):
-        """Adds what a line of the file, with its end, says to `Sentences`. Raises `UserError`."""
+    def _read(self, line: str, number: int, sentences: Sentences) -> None:
+        """Adds the words of a line, which still has its line end, to `sentences`. Raises `UserError`."""
         raise NotImplementedError
 
-    def _check(self, words):
-        """Raises `UserError` where there are no words in all the file."""
+    def _check(self, words: int) -> None:
+        """Raises `UserError` if `words`, the number of words in the whole file, is 0."""
         raise NotImplementedError
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """(number of the first line, lines); each block but the last ends behind an empty line, so between sentences."""
+    """(number of the first line, lines); each block but the last ends after an empty line, so between sentences."""
     first, block, characters = 1, [], 0
     for line in lines:
         block.append(line)

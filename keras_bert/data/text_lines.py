@@ -6,42 +6,45 @@ import contextlib
 import gzip
 import io
 import lzma
+import os
 import sys
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import Any
 
 from keras_bert.errors import UserError
 from keras_bert.files import open_file
 
 _CHUNK_BYTES = 1 << 20
-_COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_COMPRESSIONS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 _LONGEST_MAGIC = max(map(len, _COMPRESSIONS))
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _BINARY = "binary, not text"
-_LONGEST_LINE = 1 << 26  # In characters. What is longer is cut, so that memory stays bounded.
+_LONGEST_LINE = 1 << 26  # In characters. Longer lines are cut, so that memory stays bounded.
 
 
 class Unreadable(Exception):
-    """Why a file is not read further; `line` is the number of the bad line, from 1, or None where there is none."""
+    """Why reading stopped; `line` is the number of the bad line, counted from 1, or None if that is unknown."""
 
-    def __init__(self, reason, line=None):
+    def __init__(self, reason: str, line: int | None = None):
         super().__init__(reason)
         self.line = line
 
 
-def read_lines(path):
-    """Iterates over the lines of a UTF-8 file without their ends; .gz, .bz2 and .xz are judged by content.
+def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Iterates over the lines of a UTF-8 file without line ends; .gz, .bz2 and .xz are detected from the content.
 
     Raises:
-        Unreadable: at the place where the file turns out to be missing, damaged, binary or not UTF-8.
+        Unreadable: once the file turns out to be missing, damaged, binary or not UTF-8.
     """
     return _decoded_lines(_chunks(path))
 
 
-def read_blocks(path, encoding="utf-8-sig"):
-    """Iterates over the text of a UTF-8 file block by block, decompressed like that of `read_lines`.
+def read_blocks(path: str, encoding: str = "utf-8-sig") -> Iterator[str]:
+    """Iterates over the text of a UTF-8 file block by block, decompressed as by `read_lines`.
 
-    Line ends are as they are. `path` "-" is what comes in.
+    Line ends are unchanged. "-" reads stdin.
 
     Raises:
         Unreadable: as `read_lines`.
@@ -51,10 +54,10 @@ def read_blocks(path, encoding="utf-8-sig"):
             yield text
 
 
-def read_whole_lines(path):
-    """Iterates over the lines of a UTF-8 file as they are: with their ends, and a byte order mark if it has one.
+def read_whole_lines(path: str) -> Iterator[str]:
+    """Iterates over the unchanged lines of a UTF-8 file: with line ends, and a byte order mark if it has one.
 
-    Lines are numbered as those of `read_lines`. `path` "-" is what comes in.
+    Line numbers are the same as with `read_lines`. "-" reads stdin.
 
     Raises:
         UserError: the file is missing, damaged, binary or not UTF-8.
@@ -62,8 +65,8 @@ def read_whole_lines(path):
     pending = ""
     try:
         for text in read_blocks(path, "utf-8"):
-            # With newline="" the stream ends lines at "\n", "\r\n" and "\r", and changes none of them. What comes
-            # last may go on: "\r" may be followed by "\n".
+            # With newline="" the stream ends lines at "\n", "\r\n" and "\r" without changing them. The last line may
+            # continue in the next block: even "\r" may be followed by "\n".
             *lines, pending = io.StringIO(pending + text, newline="")
             yield from lines
     except Unreadable as problem:
@@ -73,16 +76,16 @@ def read_whole_lines(path):
         yield pending
 
 
-def read_standard_input():
-    """Iterates over the lines of what comes in, as they come, like `read_lines`; it is not decompressed."""
+def read_standard_input() -> Iterator[str]:
+    """Iterates over the lines of stdin as they arrive, like `read_lines` but without decompression."""
     return _decoded_lines(_standard_input())
 
 
-def _standard_input():
-    return iter(lambda: sys.stdin.buffer.read1(_CHUNK_BYTES), b"")
+def _standard_input() -> Iterator[bytes]:
+    return iter(lambda: sys.stdin.buffer.read1(_CHUNK_BYTES), b"")  # type: ignore[union-attr]
 
 
-def _decoded_lines(chunks):
+def _decoded_lines(chunks: Iterable[bytes]) -> Iterator[str]:
     pending = ""
     for _, text in _decoded(chunks, "utf-8-sig"):
         *lines, pending = (pending + text).split("\n")
@@ -94,8 +97,8 @@ def _decoded_lines(chunks):
         yield pending
 
 
-def _decoded(chunks, encoding):
-    """(text, the same with line ends of one kind) of each chunk and of the end. Raises `Unreadable`."""
+def _decoded(chunks: Iterable[bytes], encoding: str) -> Iterator[tuple[str, str]]:
+    """(text, the same with "\\n" as its only line end) of each chunk and of the end. Raises `Unreadable`."""
     decoder = codecs.getincrementaldecoder(encoding)()
     line_ends, complete = io.IncrementalNewlineDecoder(None, translate=True), 0
     for chunk in chain(chunks, [b""]):
@@ -111,7 +114,7 @@ def _decoded(chunks, encoding):
 
 
 def _line_of(error, complete):
-    """The line of the byte that cannot be decoded, behind so many complete ones."""
+    """The number of the line with the byte that cannot be decoded, after `complete` lines."""
     return complete + len((error.object[: error.start] + b".").splitlines())
 
 
@@ -119,7 +122,7 @@ def _not_utf8(error):
     return f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
 
 
-def _chunks(path):
+def _chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """The blocks of a file's content, decompressed. Raises `Unreadable`."""
     try:
         with contextlib.ExitStack() as stack:

@@ -1,28 +1,28 @@
-"""Sentences and packed rows in the graph: what `packing.plan_packed` plans, for text that comes as it goes."""
+"""Sentences and packed rows in the graph: what `packing.plan_packed` plans, for text tokenised during the run."""
 
 import tensorflow as tf
 
 from keras_bert.text.basic_tokenizer import row_ids
 
-# A shorter rule than `text.sentences`, which is Python: without pairs a sentence is only where a row may end.
+# A simpler rule than that of `text.sentences`, which is Python: without pairs, sentences only mark where a row may end.
 _STOP_BEFORE_CAPITAL = r"""([.!?…]["'”’»)\]]*)[ \t]+(["'“‘«(\[]*[\p{Lu}\p{N}])"""
 _IDEOGRAPHIC_STOP = r"""([。！？｡]["'”’」』）】》〉)\]]*)"""
 
 
-def split_lines(lines):
-    """Lines [n] to sentences: strings [sentences], and the line of each, int32 [sentences]."""
+def split_lines(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Splits lines [n] into sentences: (string [sentences], int32 [sentences], the line of each)."""
     marked = tf.strings.regex_replace(lines, _STOP_BEFORE_CAPITAL, "\\1\n\\2")
     marked = tf.strings.regex_replace(marked, _IDEOGRAPHIC_STOP, "\\1\n")
     sentences = tf.strings.split(marked, "\n")
     return sentences.values, row_ids(sentences.row_splits, tf.size(sentences.values))
 
 
-def pack_sentences(lengths, documents, sequence_length, documents_in_row):
-    """Spans of packed rows, equal to those of `packing.plan_packed`.
+def pack_sentences(lengths: tf.Tensor, documents: tf.Tensor, sequence_length: int, documents_in_row: int) -> tf.Tensor:
+    """The spans of packed rows, the same as those of `packing.plan_packed`.
 
     Args:
-        lengths: int64 [sentences], tokens of each; those of none are passed over.
-        documents: int32 [sentences], ascending: sentences with one number are of one document.
+        lengths: int64 [sentences], tokens of each sentence; empty sentences are skipped.
+        documents: int32 [sentences], ascending; sentences of the same document have the same number.
         sequence_length, documents_in_row: as in `plan_packed`.
 
     Returns: int64 [rows, 2 * documents_in_row].
@@ -33,7 +33,7 @@ def pack_sentences(lengths, documents, sequence_length, documents_in_row):
     document_of = tf.cumsum(tf.cast(begins, tf.int32)) - 1
     first_sentences = tf.concat([tf.cast(tf.where(begins)[:, 0], tf.int32), [count]], axis=0)
     document_count = tf.size(first_sentences) - 1
-    # Places in a text that has a [SEP] after each document.
+    # Positions in a text with a [SEP] after each document.
     starts = first_tokens + tf.cast(document_of, tf.int64)
     following = tf.searchsorted(starts + lengths, starts + sequence_length - 2, side="right")
     beyond = tf.gather(first_sentences, tf.minimum(document_of + documents_in_row, document_count))
@@ -51,7 +51,7 @@ def pack_sentences(lengths, documents, sequence_length, documents_in_row):
 
 
 def _divide_long(lengths, documents, max_tokens):
-    """Lengths and documents of the sentences' pieces of at most `max_tokens`, and where each begins in the tokens."""
+    """Divides sentences into pieces of at most `max_tokens`: (lengths, documents, starts in the tokens) of these."""
     pieces = -(-lengths // max_tokens)
     ends = tf.concat([[0], tf.cumsum(pieces)], axis=0)
     sentence = row_ids(ends, tf.cast(ends[-1], tf.int32))
@@ -61,9 +61,9 @@ def _divide_long(lengths, documents, max_tokens):
 
 
 def _chain(following):
-    """0, what follows it, what follows that, … below [n], int32: doubled in every round, because rounds are slow."""
+    """int32: 0, its successor, the successor of that, … below n. Doubles in every round, because rounds are slow."""
     count = tf.size(following)
-    jumps = tf.concat([following, [count]], axis=0)  # Behind the last comes nothing.
+    jumps = tf.concat([following, [count]], axis=0)  # The end is its own successor.
     chain = tf.zeros([1], tf.int32)
 
     def double(chain, jumps):

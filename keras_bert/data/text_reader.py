@@ -1,56 +1,71 @@
-"""Batches of masked examples from raw text, in one `tf.data` graph: for text that cannot be prepared."""
+"""Batches of masked examples from raw text, in one `tf.data` graph, for text that cannot be prepared."""
 
 import sys
 
 import tensorflow as tf
 
+from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.assembly import assemble_rows
 from keras_bert.data.masking import DynamicMasking, example_keys, random_bits
 from keras_bert.data.packing import most_documents
+from keras_bert.data.raw_lines import RawLines
 from keras_bert.data.text_packing import pack_sentences, split_lines
 from keras_bert.errors import UserError
+from keras_bert.text.tokenizer import WordPieceTokenizer
 
 _ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512
-# Numbers of an example's random sequence that its mask does not use.
+# Indices in an example's random sequence that its mask does not use.
 _ROW_ORDER, _FILE_ORDER = 2**20, 2**21
 
 
 class TextReader:
-    """Reads `RawLines` as batches for pretraining: tokenised, packed, shuffled and masked as the run goes.
+    """Reads `RawLines` as batches for pretraining, tokenised, packed, shuffled and masked during the run.
 
-    Files are visited in an order of (seed, epoch), rows are shuffled within 8,192 by (seed, epoch, row), and a row's
-    mask depends on (seed, epoch, row) too. Rows do not go on over the 512 lines that are tokenised together. Bytes
-    that are not UTF-8 are left out, as the tokenizer does.
+    The order of the files is a function of (seed, epoch); rows are shuffled within blocks of 8,192 by (seed, epoch,
+    row), and a row's mask is a function of (seed, epoch, row) too. A row does not extend beyond the 512 lines that are
+    tokenised together. Bytes that are not UTF-8 are dropped, as by the tokenizer.
 
-    All epochs are one stream here, because their length is not known before they are read: `batches_per_epoch` is
-    without bound. A start at a later batch makes the rows of all earlier ones again, without their masks, so it gives
-    the same batches and takes its time.
+    All epochs form one stream, because their length is not known before they are read; `batches_per_epoch` is
+    unlimited. Starting at a later batch repeats the rows of all earlier ones, without masking them: the batches are the
+    same, but getting there takes time.
 
-    Batches are those of `ShardReader` with packed rows, whole words by the vocabulary's "##".
+    Batches are those of `ShardReader` with packed rows, with whole words told by the vocabulary's "##".
 
     Attributes:
         batches_per_epoch: `sys.maxsize`.
         examples_per_epoch, next_share: None, not known here.
-        widths: the one sequence length of its batches, in a tuple.
-        padding_share: share of padding in the rows of the first lines that have some.
+        widths: the only sequence length of the batches, in a tuple.
+        padding_share: share of padding in the rows of the first chunk of lines that gives any.
 
     Args:
-        lines: a `RawLines`.
-        tokenizer: a `WordPieceTokenizer`.
-        phase: a `PhaseConfig`; sequence length, batch size and predictions are used.
-        objective: an `ObjectiveConfig`; its `packing` is used.
-        masking: a `MaskingConfig`.
-        seed: int, at least 0.
-        validation: bool, which side's documents are read.
+        lines: the text.
+        tokenizer: the tokenizer.
+        phase: its sequence length, batch size and predictions are used.
+        objective: its `packing` is used.
+        masking: what to mask.
+        seed: at least 0.
+        validation: which side's documents to read.
 
     Raises:
         UserError: that side has no text.
     """
 
-    batches_per_epoch = sys.maxsize
-    examples_per_epoch = next_share = None
+    batches_per_epoch: int = sys.maxsize
+    examples_per_epoch: None = None
+    next_share: None = None
+    widths: tuple[int, ...]
+    padding_share: float
 
-    def __init__(self, lines, tokenizer, phase, objective, masking, seed, validation=False):
+    def __init__(
+        self,
+        lines: RawLines,
+        tokenizer: WordPieceTokenizer,
+        phase: PhaseConfig,
+        objective: ObjectiveConfig,
+        masking: MaskingConfig,
+        seed: int,
+        validation: bool = False,
+    ):
         self._lines = lines
         self._tokenizer = tokenizer
         self._phase = phase
@@ -65,16 +80,16 @@ class TextReader:
             side = "validation" if validation else "training"
             raise UserError(
                 f"{lines.names}: needs text for {side}. Received: none. Give more documents, with blank lines between "
-                "them, or another data.validation_share."
+                "them, or change data.validation_share."
             )
         self.padding_share = 1.0 - float(tf.reduce_mean(tf.cast(first[1], tf.float64))) / phase.sequence_length
 
-    def remove_epoch(self, epoch):
-        """Nothing is kept of an epoch."""
+    def remove_epoch(self, epoch: int) -> None:
+        """Does nothing: an epoch leaves no files behind."""
 
-    @tf.autograph.experimental.do_not_convert  # To look for control flow takes seconds, and there is none.
-    def epoch(self, epoch, first_batch=0):
-        """An endless `tf.data.Dataset` of the batches from `first_batch` on; `epoch` is 0, all epochs are in it."""
+    @tf.autograph.experimental.do_not_convert  # AutoGraph would search for control flow for seconds; there is none.
+    def epoch(self, epoch: int, first_batch: int = 0) -> tf.data.Dataset:
+        """The endless stream of batches from `first_batch` on; `epoch` must be 0, which contains all epochs."""
         if epoch != 0:
             raise ValueError(f"epoch: needs 0, the stream of all epochs. Received: {epoch}.")
         rows = tf.data.Dataset.range(2**31).flat_map(self._shuffled_rows)
@@ -82,8 +97,8 @@ class TextReader:
         return self._masked(batches)
 
     @tf.autograph.experimental.do_not_convert
-    def all_batches(self):
-        """A `tf.data.Dataset` of every row of the text, in order; the last batch is filled with empty rows."""
+    def all_batches(self) -> tf.data.Dataset:
+        """Batches with every row of the text, in order; the last batch is filled up with empty rows."""
         rows = self._rows().map(lambda *row: (*row, tf.zeros_like(row[-1])))
         return self._masked(rows.rebatch(self._phase.batch_size).map(self._fill))
 
@@ -105,7 +120,7 @@ class TextReader:
         return rows.word_ids, rows.lengths, ids
 
     def _shuffled_rows(self, epoch):
-        """`_rows` in the order of an epoch, with the epoch [n] of each."""
+        """`_rows` in the order of an epoch, with the epoch [n] of each row."""
         sources = tf.range(self._lines.sources, dtype=tf.int64)
         blocks = self._rows(tf.gather(sources, self._order(epoch, sources, _FILE_ORDER)))
 
@@ -122,7 +137,7 @@ class TextReader:
         return tf.argsort(tf.cast(tf.bitwise.right_shift(bits, tf.constant(1, tf.uint64)), tf.int64))
 
     def _fill(self, word_ids, lengths, ids, epochs):
-        """Adds rows of [CLS] alone up to the batch size; their length of 1 tells them."""
+        """Adds rows of [CLS] alone up to the batch size; they are recognised by their length of 1."""
         missing = self._phase.batch_size - tf.size(ids)
         empty = tf.one_hot(tf.zeros([missing], tf.int32), self._phase.sequence_length, dtype=tf.int32)
         word_ids = tf.concat([word_ids, empty * self._tokenizer.vocabulary.cls_id], axis=0)
@@ -132,7 +147,7 @@ class TextReader:
     def _masked(self, batches):
         options = tf.data.Options()
         options.deterministic = True
-        # The first batches are made when an iterator is opened, not when it is first asked.
+        # Makes the first batches as soon as an iterator is created, not at its first `next`.
         options.experimental_warm_start = True
         rows = batches.rebatch(_ROWS_MASKED_AT_ONCE)
         rows = rows.map(self._mask, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

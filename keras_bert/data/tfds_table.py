@@ -1,6 +1,7 @@
 """The examples of a TensorFlow Datasets data set as the rows of a table."""
 
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,23 +16,24 @@ _BATCH = 1024
 
 
 class TfdsTable:
-    """One prepared data set, of which splits are read.
+    """A prepared data set, whose splits can be read.
+
+    Args:
+        name: `DATASET/CONFIG`.
+        data_dir: the folder in which TFDS keeps its data sets, or the folder that this one was prepared in; None for
+            TFDS's default folder.
+        download: whether a missing data set may be downloaded and prepared.
 
     Attributes:
         name: the data set's full name with its version.
+
+    Raises:
+        UserError: there is no such data set; or it is not prepared, and may not be downloaded or that fails.
     """
 
-    def __init__(self, name, data_dir=None, download=False):
-        """`name`: `DATASET/CONFIG`.
+    name: str
 
-        Args:
-            data_dir: the folder in which TFDS keeps its data sets, or the very folder that this one was prepared in;
-                TFDS's own folder if None.
-            download: whether a data set that is not there may be fetched and prepared.
-
-        Raises:
-            UserError: there is no such data set, it is not prepared and must not be fetched, or that fails.
-        """
+    def __init__(self, name: str, data_dir: str | None = None, download: bool = False):
         try:
             if data_dir is not None and files.exists(files.join(data_dir, "dataset_info.json")):
                 self._builder = tfds.builder_from_directory(data_dir)
@@ -43,44 +45,45 @@ class TfdsTable:
                 logging.getLogger("keras_bert").warning(
                     "%s is not in %s yet: tensorflow_datasets fetches it.", name, self._builder.data_path
                 )
-                # It warns of every attempt; what comes of them is told below.
+                # It warns about every attempt; their outcome is reported below.
                 logging.getLogger("urllib3").setLevel(logging.ERROR)
                 self._builder.download_and_prepare()
                 is_prepared = True
-        except Exception as error:  # TFDS raises nearly anything: of the network, of a missing package, its own.
+        except Exception as error:  # TFDS raises almost anything: network errors, missing packages, errors of its own.
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             raise UserError(
                 f"{name}: needs a data set that tensorflow_datasets can prepare. Received: {reason}. "
-                "Give files in its place."
+                "Give files instead."
             ) from None
         if not is_prepared:
             raise UserError(
-                f"{name}: needs a data set prepared in {self._builder.data_path}. Received: none is there. "
-                "Allow the download, or give files in its place."
+                f"{name}: needs a data set prepared in {self._builder.data_path}. Received: none. "
+                "Allow the download, or give files instead."
             )
         self.name = self._builder.info.full_name
 
-    def label_names(self, feature):
-        """The names of a label's classes in TFDS's order, or None where it is no class label."""
+    def label_names(self, feature: str) -> tuple[str, ...] | None:
+        """The names of a label's classes in TFDS's order, or None if the feature is not a class label."""
         features = self._builder.info.features
         label = features[feature] if feature in features else None
         return tuple(label.names) if isinstance(label, tfds.features.ClassLabel) else None
 
-    def rows(self, split, wanted, index=None):
-        """Every example of a split, in the order of the feature `index` (the stored order if None).
+    def rows(self, split: str, wanted: Sequence[str], index: str | None = None) -> list[Row]:
+        """Every example of a split, sorted by the feature `index`, or in stored order if None.
 
-        TFDS stores examples shuffled; sorted by GLUE's `idx` they stand as in GLUE's own files.
+        TFDS stores examples shuffled; sorted by GLUE's `idx`, they are in the order of GLUE's own files.
 
         Args:
-            split: TFDS's name of it.
-            wanted: names of features; `answers/text` is the `text` in each of the sequence `answers`, a list. Strings
-                are handed out as text, class labels as names, None for those that the data set hides (-1).
+            split: its name in TFDS.
+            wanted: names of features; `answers/text` is the list of the `text`s in the sequence `answers`. Strings are
+                decoded; class labels become names, or None if the data set hides them (-1).
+            index: the feature to sort by.
 
         Returns:
-            list of `Row`s whose `line` is the value of `index`, or the place in the stored order.
+            Rows whose `line` is the value of `index`, or the index in stored order.
 
         Raises:
-            UserError: no such split or feature, a text that is not UTF-8.
+            UserError: there is no such split or feature, or a text is not UTF-8.
         """
         info = self._builder.info
         for needed, what, there in (
@@ -89,20 +92,20 @@ class TfdsTable:
         ):
             if needed not in there:
                 raise UserError(f"{self.name}: needs a {what} {needed!r}. Received: {', '.join(there) or 'none'}.")
-        names = [*wanted, index] if index in info.features else list(wanted)
+        names = [*wanted, index] if index is not None and index in info.features else list(wanted)
         dataset = self._builder.as_dataset(
             split=split,
             decoders=tfds.decode.PartialDecoding({name.partition("/")[0]: True for name in names}),
             read_config=tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False),
             shuffle_files=False,
         )
-        # Sequences, which batch() does not take, come out as ragged; what is one value an example as batch() has it.
+        # ragged_batch() returns sequences, which batch() rejects, as ragged; single values are as from batch().
         batches = list(dataset.ragged_batch(_BATCH).as_numpy_iterator())
         if not batches:
             return []
         cells = {name: np.concatenate([_column(batch, name) for batch in batches]) for name in names}
         count = len(cells[names[0]])
-        numbers = cells[index].tolist() if len(names) > len(wanted) else range(count)
+        numbers = cells[names[-1]].tolist() if len(names) > len(wanted) else range(count)
         columns = [self._plain(split, name, cells[name]) for name in wanted]
         return sorted((Row(number, row) for number, row in zip(numbers, zip(*columns))), key=lambda row: row.line)
 
@@ -121,11 +124,11 @@ class TfdsTable:
 
 
 def _column(batch, name):
-    """The values of one feature, an array whose items are lists where the feature is in a sequence."""
+    """The values of one feature, as an array; its items are lists if the feature is in a sequence."""
     feature, _, inner = name.partition("/")
     if not inner:
         return batch[feature]
-    rows = batch[feature][inner]  # Of two dimensions where all are of one length.
+    rows = batch[feature][inner]  # Two-dimensional if all have the same length.
     column = np.empty(len(rows), object)
     for place, row in enumerate(rows):
         column[place] = row.tolist()

@@ -1,10 +1,16 @@
 """The texts of a TensorFlow Datasets corpus: `tfds:NAME[/CONFIG][:SPLIT]`."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from keras_bert.errors import UserError
 from keras_bert.extras import import_extra
 from keras_bert.files import is_folder, is_remote
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 tfds = import_extra("tensorflow_datasets", "A corpus of TensorFlow Datasets")
 
@@ -14,22 +20,29 @@ _TEXT_FEATURE = "text"
 
 
 class TfdsText:
-    """One split of a TFDS corpus, prepared if it is not yet.
+    """One split of a TFDS corpus, which is prepared if necessary.
+
+    Its text is the feature `text`, or else the first feature that is a string.
+
+    Args:
+        entry: `tfds:NAME[/CONFIG][:SPLIT]`; NAME may also be the folder that a data set was prepared in. The default
+            split is `train`.
 
     Attributes:
         name: the data set's full name with its version, and the split.
         size: number of examples.
+
+    Raises:
+        UserError: TFDS has no such data set or split, cannot prepare it, or it has no text.
     """
 
-    def __init__(self, entry):
-        """`entry`: `tfds:NAME[/CONFIG][:SPLIT]`; NAME may also be the folder that a data set was prepared in.
+    name: str
+    size: int
 
-        The split is `train` unless given. The feature is `text`, or the first one that is a string.
-
-        Raises:
-            UserError: TFDS knows no such data set or split, cannot prepare it, or it holds no text.
-        """
-        name, split = _ENTRY.match(entry).groups()
+    def __init__(self, entry: str):
+        found = _ENTRY.match(entry)
+        assert found is not None, entry
+        name, split = found.groups()
         split = split or _DEFAULT_SPLIT
         try:
             if is_folder(name) or is_remote(name):
@@ -38,7 +51,7 @@ class TfdsText:
                 self._builder = tfds.builder(name)
                 self._builder.download_and_prepare()
             self.size = self._builder.info.splits[split].num_examples
-        except Exception as error:  # TFDS raises nearly anything: of the network, of a missing package, its own.
+        except Exception as error:  # TFDS raises almost anything: network errors, missing packages, errors of its own.
             reason = " ".join(str(error).split())[:200] or type(error).__name__
             raise UserError(
                 f"{entry}: needs a data set and a split that tensorflow_datasets can prepare. Received: {reason}. "
@@ -57,11 +70,11 @@ class TfdsText:
             if feature.shape == () and feature.np_dtype in (object, str, bytes)
         ]
         if not names:
-            raise UserError(f"{entry}: needs a feature of text. Received: {received}. Give another data set.")
+            raise UserError(f"{entry}: needs a text feature. Received: {received}. Give another data set.")
         return _TEXT_FEATURE if _TEXT_FEATURE in names else names[0]
 
-    def dataset(self):
-        """The texts in their stored order: a `tf.data.Dataset` of string `[]`."""
+    def dataset(self) -> tf.data.Dataset:
+        """The texts in stored order: scalar strings."""
         dataset = self._builder.as_dataset(
             split=self._split,
             decoders=tfds.decode.PartialDecoding({self._feature: True}),

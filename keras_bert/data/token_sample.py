@@ -1,4 +1,4 @@
-"""A bounded sample of the tokens that a run trains on."""
+"""A sample, of limited size, of the tokens that a run trains on."""
 
 from collections.abc import Iterator
 
@@ -10,20 +10,20 @@ from keras_bert.data.shards import ShardSet
 from keras_bert.data.text_packing import split_lines
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
-# Of a corpus of any size, so many are read.
+# However large the corpus, no more shards than this are read.
 _MOST_SHARDS = 64
 
 
 def sample_of_shards(shards: ShardSet, most: int) -> Iterator[np.ndarray]:
-    """Yields arrays of ids [n], `most` in all or fewer: as many from the beginning of each of some shards.
+    """Yields arrays of ids [n], at most `most` in all, the same number from the start of each of up to 64 shards.
 
-    These are spread evenly over the set, because its shards follow the order of the files.
+    These are spread evenly over the set, because its shards are in the order of the files.
     """
     wanted = min(len(shards.names), _MOST_SHARDS)
     places = np.linspace(0, len(shards.names) - 1, wanted).round().astype(int)
     sizes = [shard["tokens"] for shard in shards.meta["shards"]]
     left = most
-    # What a small shard lacks the larger ones give.
+    # Small shards come first, so that larger ones can make up for what they lack.
     for number, place in enumerate(sorted(places, key=lambda place: sizes[place])):
         tokens = shards.read(shards.names[place])[0][: -(-left // (wanted - number))]
         left -= len(tokens)
@@ -31,7 +31,7 @@ def sample_of_shards(shards: ShardSet, most: int) -> Iterator[np.ndarray]:
 
 
 def sample_of_lines(lines: RawLines, tokenizer: WordPieceTokenizer, most: int) -> Iterator[np.ndarray]:
-    """Yields arrays of ids [n], `most` in all or fewer, from the beginning of a text that is read as it is."""
+    """Yields arrays of ids [n], at most `most` in all, from the start of a raw text."""
 
     def tokens(chunk, texts, documents):
         return tokenizer(split_lines(texts)[0]).values

@@ -1,8 +1,9 @@
-"""Documents as flat arrays of token ids: what tokenising gives and shards hold."""
+"""Documents as flat arrays of token ids, as they are tokenised and stored in shards."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass
@@ -10,11 +11,11 @@ class TokenizedDocuments:
     """Any number of documents, one after the other.
 
     Attributes:
-        tokens: ids of all sentences, no special tokens: integer `[tokens]`.
+        tokens: integer `[tokens]`, the ids of all sentences, without special tokens.
         sentence_lengths: int32 `[sentences]`, each at least 1.
-        document_lengths: sentences of each document: int32 `[documents]`; 0 for one of which no token was left.
-        empty_sentences: how many sentences without a token each document lost: int32 `[documents]`.
-        continuations: uint8 `[tokens]`, 1 where a token continues the word that the one before it began; or None.
+        document_lengths: int32 `[documents]`, the sentences of each document; 0 if it has no tokens.
+        empty_sentences: int32 `[documents]`, how many sentences without tokens were dropped from each document.
+        continuations: uint8 `[tokens]`, 1 for a token that continues the word of the token before it; or None.
     """
 
     tokens: np.ndarray
@@ -23,15 +24,16 @@ class TokenizedDocuments:
     empty_sentences: np.ndarray
     continuations: np.ndarray | None = None
 
-    def __len__(self):
+    def __len__(self) -> int:
+        """How many documents there are."""
         return len(self.document_lengths)
 
-    def token_counts(self):
+    def token_counts(self) -> np.ndarray:
         """Tokens of each document: int64 `[documents]`."""
         return np.diff(offsets(self.sentence_lengths)[offsets(self.document_lengths)])
 
-    def part(self, first, last):
-        """The documents from `first` to before `last`."""
+    def part(self, first: int, last: int) -> "TokenizedDocuments":
+        """The documents from `first` up to but not including `last`."""
         sentences = offsets(self.document_lengths)[[first, last]]
         tokens = offsets(self.sentence_lengths)[sentences]
         return TokenizedDocuments(
@@ -43,6 +45,6 @@ class TokenizedDocuments:
         )
 
 
-def offsets(lengths):
-    """Where each of consecutive stretches begins, and where the last ends: int64 `[lengths + 1]`."""
+def offsets(lengths: ArrayLike) -> np.ndarray:
+    """The start of each of consecutive stretches with these lengths, and the end of the last: int64 `[n + 1]`."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

@@ -1,33 +1,42 @@
-"""Tokenising in several processes, the results in the order of the input."""
+"""Tokenises in several processes, with the results in the order of the input."""
 
 import multiprocessing
 import os
 import queue
 import signal
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from multiprocessing.connection import Connection
+from typing import TypeVar
 
 from keras_bert.errors import UserError
 from keras_bert.quiet import stderr_kept_back
 
-_BATCHES_AHEAD = 2  # Of each process: one is in work while the next waits.
+_BATCHES_AHEAD = 2  # Per process: one in progress and one waiting.
+
+Tag = TypeVar("Tag")
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
 
 
-def all_cores():
-    """The cores that this process may use."""
+def all_cores() -> int:
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def map_in_processes(function, batches, workers):
-    """Yields `(tag, function(batch))` for each `(tag, batch)`, in order; a few batches are held at a time.
+def map_in_processes(
+    function: Callable[[Batch], Result], batches: Iterable[tuple[Tag, Batch]], workers: int
+) -> Iterator[tuple[Tag, Result]]:
+    """Yields `(tag, function(batch))` for each `(tag, batch)`, in order, holding a few batches at a time.
 
-    Processes are spawned, because TensorFlow does not survive a fork. Each ends when its pipe does, so that none
+    Processes are spawned, because TensorFlow does not survive a fork. Each exits when its pipe is closed, so that none
     outlives this process, however it dies.
 
     Args:
-        function: what can be pickled and called with a batch; called in `workers` processes.
-        batches: iterable of `(tag, batch)`.
+        function: a picklable callable, called in the worker processes.
+        batches: the tagged batches; they must be picklable too.
         workers: number of processes.
 
     Raises:
@@ -35,7 +44,7 @@ def map_in_processes(function, batches, workers):
     """
     context = multiprocessing.get_context("spawn")
     with ExitStack() as stack:
-        free = queue.SimpleQueue()
+        free: queue.SimpleQueue[Connection] = queue.SimpleQueue()
         for _ in range(workers):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs, function), daemon=True)
@@ -46,7 +55,7 @@ def map_in_processes(function, batches, workers):
             free.put(ours)
         threads = ThreadPoolExecutor(workers)
         stack.callback(threads.shutdown, cancel_futures=True)
-        waiting = deque()
+        waiting: deque[tuple[Tag, Future[Result]]] = deque()
         for tag, batch in batches:
             waiting.append((tag, threads.submit(_exchange, free, batch)))
             if len(waiting) >= _BATCHES_AHEAD * workers:
@@ -63,8 +72,8 @@ def _exchange(free, batch):
         result = connection.recv()
     except (EOFError, OSError):
         raise UserError(
-            "prepare: needs its worker processes. Received: one that died, most likely for lack of memory. "
-            "Give fewer --workers; the same command goes on where it stopped."
+            "prepare: needs its worker processes. Received: one that died, most likely because memory ran out. "
+            "Give fewer --workers; the same command resumes where it stopped."
         ) from None
     finally:
         free.put(connection)
@@ -74,8 +83,8 @@ def _exchange(free, batch):
 
 
 def _serve(connection, function):
-    """What a worker process does: answers batches until the other end closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent ends the work.
+    """The main function of a worker process: answers batches until the other end closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent stops the workers.
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     with stderr_kept_back():
         import tensorflow as tf

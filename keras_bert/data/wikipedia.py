@@ -1,10 +1,11 @@
-"""Running text out of WikiExtractor's files: no titles, headings, lists, tables, left-over markup."""
+"""Extracts running text from WikiExtractor's files, without titles, headings, lists, tables and left-over markup."""
 
 import html
 import re
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
-# In bytes of UTF-8, so that one number serves scripts of many and of few characters. A heading ends in "." too.
+# In UTF-8 bytes, so that one number suits scripts with many and with few characters. Headings end in "." too.
 _SHORTEST_PARAGRAPH = 60
 _SHORTEST_DOCUMENT = 200
 TOO_SHORT = "hardly any running text"
@@ -13,18 +14,19 @@ _TITLE = re.compile(r'title="([^"]*)"|$')
 _LIST_ITEM = re.compile(r"[-*#•·:;|{]|BULLET::::|\d+\.\s")
 _DEBRIS = re.compile(r"<ref[^>]*>.*?</ref>|</?[a-zA-Z][^<>]*>|[(（][\s,;:，；：、]*[)）]")
 _SENTENCE_END = re.compile(r"""[.!?。！？…]["'”’」』）】》)\]]*\Z""")
-_LONGEST_END = 10  # Characters; searching all of a paragraph takes long.
+_LONGEST_END = 10  # Characters; searching whole paragraphs would be slow.
 # Chinese Wikipedia's -{…}-, which chooses a word by the reader's region: -{zh-hans:软件; zh-hant:軟體}-.
 _CONVERSION = re.compile(r"-\{(?:[^{}|]*\|)?([^{}]*)\}-")
 _FIRST_VARIANT = re.compile(r"\s*zh[\w-]*:([^;]*)")
 
 
-def wiki_documents(lines):
-    """Iterates over `(document, None)`, or `(None, why it was left out)`, paragraphs separated by blank lines."""
-    title, paragraphs = None, []
+def wiki_documents(lines: Iterable[str]) -> Iterator[tuple[str | None, str | None]]:
+    """Iterates over `(document, None)` or `(None, why it was left out)`; blank lines separate paragraphs."""
+    title: str | None = None
+    paragraphs: list[str] = []
     for line in chain(lines, ["</doc>"]):
         if line.startswith("<doc "):
-            title, paragraphs = html.unescape(_TITLE.search(line)[1] or ""), []
+            title, paragraphs = html.unescape(_TITLE.search(line)[1] or ""), []  # type: ignore[index]
         elif title is None:
             continue
         elif line.startswith("</doc>"):
@@ -41,7 +43,7 @@ def _cleaned(line):
     line = html.unescape(line)
     if "-{" in line:
         line = _CONVERSION.sub(_converted, line)
-    # A comma comes first where the template with the article's name was taken out before it.
+    # A leading comma is left where the template with the article's name was removed.
     return _DEBRIS.sub("", line).strip().lstrip("，、；, ")
 
 
@@ -51,7 +53,7 @@ def _converted(match):
 
 
 def _is_running_text(paragraph):
-    """Whether a line is neither heading, list item nor the line that introduces a list."""
+    """Whether a line is neither a heading, a list item nor the introduction of a list."""
     if _LIST_ITEM.match(paragraph) or not _SENTENCE_END.search(paragraph, max(len(paragraph) - _LONGEST_END, 0)):
         return False
     return not paragraph.endswith(".") or len(paragraph.encode()) >= _SHORTEST_PARAGRAPH

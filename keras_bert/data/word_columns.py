@@ -1,12 +1,13 @@
-"""Words in columns, one a line with a blank line between sentences: CoNLL's shared tasks and files of that kind."""
+"""Words in columns, one per line with blank lines between sentences, as in CoNLL's shared tasks."""
 
 import difflib
 import re
+from collections.abc import Callable, Iterator, Sequence
 
-from keras_bert.data.tagged_words import TaggedReader
+from keras_bert.data.tagged_words import Sentences, TaggedReader, TaggedWords
 from keras_bert.errors import UserError
 
-DOCUMENT = "-DOCSTART-"  # Between documents, in the columns of a word.
+DOCUMENT = "-DOCSTART-"  # Marks the start of a document, in the place of a word.
 _NAMES = re.compile(r"#\s*global\.columns\s*=\s*(.*)")  # CoNLL-U Plus.
 _BLANKS = re.compile(r"[ \t]+")
 
@@ -14,31 +15,48 @@ _BLANKS = re.compile(r"[ \t]+")
 class ColumnsReader(TaggedReader):
     """Reads a file in columns.
 
-    Where the first line with cells has a tab, tabs part the cells, which may hold spaces; else spaces do.
+    If the first line with cells contains a tab, cells are separated by tabs and may contain spaces; otherwise they are
+    separated by spaces.
 
     Args:
-        path: the file, compressed or not; "-" for standard input.
-        word, label: the columns, by number (0 the first, -1 the last) or by name. `label` None reads none.
-        columns: the columns' names. Where a column is asked for by name and these are not given, they stand in the
-            first line, plain or as CoNLL-U Plus writes them (`# global.columns = ID FORM …`); in a file that begins
-            with the latter, lines that begin with # between sentences are comments.
-        labels_needed: whether a file without the labels' column, or with an empty cell in it, is refused; else those
-            words are without.
+        path: the file, compressed or not; "-" for stdin.
+        word, label: the columns, by number (0 is the first, -1 the last) or by name. None reads no labels.
+        columns: the names of the columns. If a column is given by name but `columns` is None, the names are read from
+            the first line, plain or in the form of CoNLL-U Plus (`# global.columns = ID FORM …`). In a file that starts
+            with the latter, lines between sentences that start with # are comments.
+        labels_needed: whether to refuse a file without a label column, or with an empty cell in it; otherwise such
+            words have no label.
+
+    Attributes:
+        names_line: the number of the line with the names of the columns; 0 if there is none.
+        separator: what separates the cells, a tab or a space.
 
     Raises:
-        UserError: of `whole` and `windows`: the file cannot be read or has no words, a line has more or fewer cells
-            than the first, a cell that is needed is empty, or there is no such column; with the line.
+        UserError: from `whole` and `windows`, with the line: the file cannot be read or has no words, a line has more
+            or fewer cells than the first, a required cell is empty, or there is no such column.
     """
 
-    def __init__(self, path, word=0, label=-1, columns=None, labels_needed=True):
+    names_line: int
+    separator: str
+
+    def __init__(
+        self,
+        path: str,
+        word: int | str = 0,
+        label: int | str | None = -1,
+        columns: Sequence[str] | None = None,
+        labels_needed: bool = True,
+    ):
         super().__init__(path)
         self._word, self._label, self._columns, self._labels_needed = word, label, columns, labels_needed
         self._has_named = any(isinstance(column, str) for column in (word, label))
-        self._split = self._place = self._width = None
+        self._split: Callable[[str], list[str]] | None = None
+        self._place: list[int] | None = None
+        self._width: int | None = None
         self._with_comments = self._in_sentence = False
         self.names_line, self.separator = 0, " "
 
-    def _read(self, line, number, sentences):
+    def _read(self, line: str, number: int, sentences: Sentences) -> None:
         text = (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n")
         if not text.strip():
             self._in_sentence = False
@@ -64,11 +82,11 @@ class ColumnsReader(TaggedReader):
             self._width, self.separator = len(self._columns or cells), "\t" if "\t" in text else " "
             self._place = self._places(where, text)
         if len(cells) != self._width:
-            told = "the names say" if self._columns else "the lines before it have"
+            reason = "one for each column name" if self._columns else "as in the lines before it"
             raise UserError(
-                f"{where}: needs {self._width} cells, as {told}. "
+                f"{where}: needs {self._width} cells, {reason}. "
                 f"Received: {len(cells)} in {text[:80]!r}. "
-                f"{'Tabs' if self._split is _by_tabs else 'Spaces'} part them; a blank line ends a sentence."
+                f"{'Tabs' if self._split is _by_tabs else 'Spaces'} separate cells; a blank line ends a sentence."
             )
         word, *label = (cells[column] for column in self._place)
         if not word or self._labels_needed and not all(label):
@@ -77,7 +95,7 @@ class ColumnsReader(TaggedReader):
         self._in_sentence = True
 
     def _places(self, where, text):
-        """[the words' column] or [the words', the labels']."""
+        """[the column of the words] or [the column of the words, that of the labels]."""
         word = _place(where, self._word, self._columns, self._width)
         if self._label is None:
             return [word]
@@ -93,22 +111,22 @@ class ColumnsReader(TaggedReader):
             raise UserError(f"{where}: needs a column for the words and one for the labels. Received: {text!r}.")
         return [word]
 
-    def _check(self, words):
+    def _check(self, words: int) -> None:
         if not words:
-            raise UserError(f"{self.path}: needs words in columns, one a line. Received: none.")
+            raise UserError(f"{self.path}: needs words in columns, one per line. Received: none.")
 
-    def labelled(self, tagged, labels):
-        """The lines of a window again with a column more at the end, the predicted label of each word.
+    def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
+        """The lines of a window with an additional last column, the predicted label of each word.
 
-        The lines between documents get an O, so that every line has as many cells, as conlleval wants it, and the names
-        of columns one more, PREDICTED.
+        Lines between documents get an O, so that all lines have the same number of cells, as conlleval requires; a line
+        with the names of the columns gets PREDICTED.
 
         Args:
-            tagged: the `TaggedWords` of one of `windows`.
-            labels: list of str, one a word.
+            tagged: one of `windows`.
+            labels: one label per word.
         """
 
-        def change(text, number, word):
+        def change(text: str, number: int, word: int | None) -> str:
             if word is not None:
                 cell = labels[word]
             elif number == self.names_line:

@@ -98,7 +98,7 @@ def test_prepare_marks_chinese_words_on_request(text):
 def test_what_prepare_refuses(text):
     run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
     for arguments, told in (
-        (["--output", "."], ".: needs a folder that is new or empty"),
+        (["--output", "."], ".: needs a new or empty folder"),
         (["--output", "out", "--vocab", text], "text.txt: needs a"),
         (["--output", "out", "--input", "nothing*"], "No file matches"),
         (["--output", "out", "--validation-share", "1"], "is not in the range"),

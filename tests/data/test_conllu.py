@@ -56,7 +56,7 @@ def test_words_without_multiword_tokens_and_empty_nodes(tmp_path):
     assert tagged.labels == ["AUX", "PART", "VERB", "SYM"]
     assert tagged.starts.tolist() == [0, 3, 4] and tagged.lines.tolist() == [4, 5, 7, 10]
     assert notes_of(f"{tmp_path}/a") == [
-        f"{tmp_path}/a: passed over 1 multiword tokens, whose words are read, and 1 empty nodes."
+        f"{tmp_path}/a: skipped 1 multiword tokens, whose words are read, and 1 empty nodes."
     ]
 
 
@@ -86,7 +86,7 @@ def test_words_without_upos_are_counted_and_none_at_all_is_no_labels(tmp_path):
         (line(1, "a", "X") + "\n" + line(3, "b", "X"), "line 2: needs the word number 2 .* Received: '3'"),
         (line(1, "a", "X") + "\n" + line(1, "b", "X"), "line 2: needs the word number 2 .* Received: '1'"),
         (line("x", "a", "X"), "line 1: needs the word number 1"),
-        ("1\ta\tX", "line 1: needs 10 cells with tabs between.* Received: 3"),
+        ("1\ta\tX", "line 1: needs 10 cells separated by tabs.* Received: 3"),
         (line(1, "", "X"), "line 1: needs a word in the second cell"),
         ("# nothing\n", "needs sentences in CoNLL-U. Received: none"),
     ],

@@ -89,14 +89,14 @@ def tell_another(folder):
 @pytest.mark.parametrize(
     "spoil, reason",
     [(damage_a_value, "is damaged"), (cut_off, "bytes and needs"), (tell_nothing, "cannot be read"),
-     (tell_another, "is made of something else")],
+     (tell_another, "was made from something else")],
 )  # fmt: skip
 def test_what_is_damaged_or_foreign_is_said_and_made_anew(tmp_path, values, spoil, reason):
     room = FeatureRoom(str(tmp_path))
     write(room, values)
     spoil(room.folder("train", MADE_OF))
     file, said = opened(room, values)
-    assert file is None and reason in said[0] and said[0].endswith("It is made anew.")
+    assert file is None and reason in said[0] and said[0].endswith("The features are computed again.")
     write(room, values)
     assert opened(room, values)[0]
 
@@ -121,7 +121,7 @@ def test_a_full_disk_is_told_before_anything_is_computed(tmp_path, monkeypatch):
     room = FeatureRoom(str(tmp_path))
     usage = feature_files.shutil.disk_usage(tmp_path)._replace(free=2_000_000_000)
     monkeypatch.setattr(feature_files.shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(UserError, match=r"needs 3.0 GB for the features. Received: 2.0 GB that are free"):
+    with pytest.raises(UserError, match=r"needs 3.0 GB for the features. Received: 2.0 GB of free space"):
         room.require_space(3_000_000_000)
     room.require_space(1_000_000_000)
 

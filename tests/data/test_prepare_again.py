@@ -90,7 +90,7 @@ def test_a_finished_shard_that_was_altered_is_refused(tmp_path):
 def test_a_record_that_is_none_is_refused(tmp_path, content):
     (tmp_path / "out.partial").mkdir()
     (tmp_path / "out.partial/state.json").write_text(content)
-    with pytest.raises(UserError, match="state.json: is not the record|holds shards of an unfinished"):
+    with pytest.raises(UserError, match="state.json: is not the record|has shards of an unfinished"):
         prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
 
 
@@ -124,7 +124,7 @@ def test_stopped_in_a_store_the_result_is_the_same(straight, counts):
             prepare(DOCUMENTS, folder, 0.3, **{**OPTIONS, "shard_megabytes": 0.002})
     report = prepare(DOCUMENTS, f"{folder}/", 0.3, **OPTIONS)
     assert (stored_contents(folder), report) == straight
-    with pytest.raises(UserError, match="needs a folder that is new or empty"):
+    with pytest.raises(UserError, match="needs a new or empty folder"):
         prepare(DOCUMENTS, folder, 0.3, **OPTIONS)
 
 

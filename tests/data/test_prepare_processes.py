@@ -106,12 +106,12 @@ def test_killed_at_any_instant(tmp_path):
         kills += 1
         assert not (tmp_path / "killed").exists() and not is_prepared(tmp_path / "killed.partial")
         assert psutil.wait_procs(workers, timeout=60)[1] == []
-        went_on += "Going on in killed.partial" in process.stdout.read()
+        went_on += "Resuming in killed.partial" in process.stdout.read()
     assert kills == 4 and went_on
     last = start("killed")
     output = last.communicate()[0]
     assert last.returncode == 0, output
-    assert "Going on in killed.partial" in output
+    assert "Resuming in killed.partial" in output
     straight = ["--input", text, "--vocab", str(tmp_path / "vocab.txt"), "--output", str(tmp_path / "straight")]
     result = CliRunner().invoke(main, ["prepare", *straight, "--shard-megabytes", "0.2", "--workers", "1"])
     assert result.exit_code == 0, result.output

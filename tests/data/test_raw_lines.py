@@ -127,7 +127,7 @@ def test_a_tfds_corpus_gives_a_document_an_example(corpus):
 
 
 def test_a_corpus_beside_files_is_refused(corpus, tmp_path):
-    with pytest.raises(UserError, match="one corpus of TensorFlow Datasets or files"):
+    with pytest.raises(UserError, match="either files or a single TFDS corpus"):
         RawLines([corpus, str(tmp_path)], 0.1)
 
 

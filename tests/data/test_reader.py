@@ -140,7 +140,7 @@ def test_an_id_past_the_vocabulary_is_refused(tmp_path, vocabulary):
 
 
 def test_another_vocabulary_is_refused(shards, tmp_path):
-    with pytest.raises(UserError, match="needs the vocabulary of fingerprint"):
+    with pytest.raises(UserError, match="needs the vocabulary with the fingerprint"):
         open_reader(shards, numbered_vocabulary(3001), tmp_path / "plans")
 
 
@@ -157,5 +157,5 @@ def test_no_pairs_are_refused(tmp_path, vocabulary):
         writer.add([[5]])
         writer.add([[6]])
     shards = ShardSet.open(tmp_path / "shards")
-    with pytest.raises(UserError, match="needs a document of two tokens"):
+    with pytest.raises(UserError, match="needs a document with at least two tokens"):
         open_reader(shards, vocabulary, tmp_path / "plans")

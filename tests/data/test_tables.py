@@ -66,7 +66,7 @@ def test_a_missing_column_names_those_there_and_the_nearest(tmp_path):
     assert "nearest" not in refusal(path, ["xyz"])
     lines = write(tmp_path / "a.jsonl", '{"text": "a", "label": 1}\n{"txt": "a", "label": 1}\n')
     assert "line 2" in refusal(lines) and "'txt'" in refusal(lines)
-    assert "2 of that name" in refusal(write(tmp_path / "b.csv", "text,label,text\na,1,b\n"))
+    assert "2 with that name" in refusal(write(tmp_path / "b.csv", "text,label,text\na,1,b\n"))
 
 
 def test_ragged_rows_are_refused_or_counted(tmp_path):

@@ -70,7 +70,7 @@ def test_what_tfds_cannot_give_is_named(folder, tmp_path):
         ("tfds:no_such_data_set_at_all", "needs a data set and a split"),
         (f"tfds:{folder}:validation", "needs a data set and a split"),
         (f"tfds:{tmp_path}", "needs a data set and a split"),
-        (f"tfds:{numbers}", "needs a feature of text"),
+        (f"tfds:{numbers}", "needs a text feature"),
         ("tfds:", "needs a data set and a split"),
     ):
         with pytest.raises(UserError, match=told) as error:

@@ -90,14 +90,14 @@ def test_predictions_are_the_last_column_of_every_line_with_cells(tmp_path):
 @pytest.mark.parametrize(
     "content, options, message",
     [
-        ("a X\nb\n", {}, "line 2: needs 2 cells, as the lines before it have. Received: 1 in 'b'"),
+        ("a X\nb\n", {}, "line 2: needs 2 cells, as in the lines before it. Received: 1 in 'b'"),
         ("a X\n\nb Y Z\n", {}, "line 3: needs 2 cells.* Received: 3"),
-        ("a X\n", {"columns": ("w", "p", "l")}, "line 1: needs 3 cells, as the names say. Received: 2"),
+        ("a X\n", {"columns": ("w", "p", "l")}, "line 1: needs 3 cells, one for each column name. Received: 2"),
         ("a\tX\nb\t\n", {}, "line 2: needs a word and its label. Received: 'b"),
         ("a\n", {}, "line 1: needs a column for the words and one for the labels"),
         ("a X\n", {"label": 2}, "line 1: needs a column 2, counted from 0. Received: 2 columns"),
         ("word ner\na X\n", {"label": "nre"}, "line 2: needs a column 'nre'. .* The nearest is 'ner'"),
-        ("\n \n", {}, "needs words in columns, one a line. Received: none"),
+        ("\n \n", {}, "needs words in columns, one per line. Received: none"),
         ("-DOCSTART- O\n", {}, "needs words in columns"),
         ("a X\0\n", {}, "needs UTF-8 text. Received: binary"),
     ],

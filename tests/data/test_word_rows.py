@@ -84,5 +84,5 @@ def test_a_word_longer_than_a_row_is_cut_and_said():
 
 
 def test_a_row_must_hold_a_piece():
-    with pytest.raises(ValueError, match="max_length: needs 3 or more"):
+    with pytest.raises(ValueError, match="max_length: needs at least 3"):
         lay_out_words(["a"], [0, 1], TOKENIZER, 2)

@@ -71,7 +71,7 @@ def test_a_run_stays_with_its_vocabulary(prepared, tmp_path):
     """The folder that was prepared anew under the same name is not that of the run."""
     swapped = type(VOCABULARY)([*VOCABULARY.tokens[:-2], VOCABULARY.tokens[-1], VOCABULARY.tokens[-2]])
     swapped.to_file(tmp_path / "vocab.txt")
-    with pytest.raises(UserError, match="train/meta.json: made with a vocabulary of 90 pieces"):
+    with pytest.raises(UserError, match="train/meta.json: needs the vocabulary it was made with, of 90 pieces"):
         run_data(recipe(prepared), tmp_path)
 
 
