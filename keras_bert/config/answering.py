@@ -32,7 +32,7 @@ class AnsweringConfig:
         """Reads config.json's fields; `path` is for messages. Raises `UserError` for an invalid value."""
         return read_own_field(cls, fields, path)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, least in (("max_question_length", 0), ("max_answer_length", 1), ("stride", 1)):
             value = getattr(self, name)
             require(isinstance(value, int) and value >= least, name, f"{least} pieces or more", value)

@@ -95,7 +95,7 @@ _BERTS_OWN = {
 }
 
 
-def _refuse_other_kinds(values, path):
+def _refuse_other_kinds(values: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     kind = values.get("model_type", "bert")
     if kind != "bert":
         raise UserError(f"{path}: model_type {kind!r} is not supported; a BERT is needed.")

@@ -49,7 +49,7 @@ def assemble_rows(tokens: tf.Tensor, spans: tf.Tensor, sequence_length: int, voc
     return Rows(word_ids, after[:, -1], tf.where(is_filled, number, 0), sources)
 
 
-def _spans_at(places, after, shifts):
+def _spans_at(places: tf.Tensor, after: tf.Tensor, shifts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """For each position [1, seq], the number of its span and that span's entries in `after` and `shifts` [batch, n]."""
     if after.shape[1] > _FEW_SPANS:
         places = tf.broadcast_to(places, [tf.shape(after)[0], places.shape[1]])

@@ -104,6 +104,7 @@ def read_documents(paths: Iterable[str], report: CorpusReport | None = None) -> 
                 if reason:
                     report.dropped[reason] += 1
                 else:
+                    assert document is not None
                     report.documents += 1
                     yield document
         except Unreadable as problem:
@@ -120,7 +121,7 @@ def read_documents(paths: Iterable[str], report: CorpusReport | None = None) -> 
         )
 
 
-def _candidates(path, report):
+def _candidates(path: str, report: CorpusReport) -> Iterator[tuple[str | None, str | None]]:
     """`(document, None)` or `(anything, the reason to leave it out)`."""
     if is_tfds(path):
         return _tfds_documents(path)
@@ -139,7 +140,7 @@ def _candidates(path, report):
     return ((document, None) for document in documents)
 
 
-def _json_documents(lines):
+def _json_documents(lines: Iterable[str]) -> Iterator[tuple[str | None, str | None]]:
     for line in lines:
         if not line.strip():
             continue
@@ -156,7 +157,7 @@ def _json_documents(lines):
             yield text, None if text else "empty"
 
 
-def _tfds_documents(entry):
+def _tfds_documents(entry: str) -> Iterator[tuple[str | None, str | None]]:
     for text in _tfds_text(entry).dataset().as_numpy_iterator():
         try:
             text = text.decode("utf-8").strip()
@@ -172,7 +173,7 @@ def _tfds_text(entry: str) -> TfdsText:
     return TfdsText(entry)
 
 
-def _fingerprint(path):
+def _fingerprint(path: str) -> tuple[str, int | None]:
     if is_tfds(path):
         text = _tfds_text(path)
         return text.name, text.size

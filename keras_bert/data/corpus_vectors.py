@@ -50,7 +50,7 @@ def count_tokens(tokens: Iterable[np.ndarray], vocab_size: int) -> np.ndarray:
     return sum((np.bincount(part, minlength=vocab_size) for part in tokens), np.zeros(vocab_size, np.int64))
 
 
-def _count(tokens, vocab_size, window):
+def _count(tokens: Iterable[np.ndarray], vocab_size: int, window: int) -> tuple[np.ndarray, scipy.sparse.csr_matrix]:
     """(counts int64 [vocab], right neighbours as float32 CSR [vocab, vocab]; a pair at distance d counts 1/d)."""
     counts = np.zeros(vocab_size, np.int64)
     neighbours = scipy.sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float32)
@@ -76,7 +76,7 @@ def _in_large_parts(arrays: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         yield np.concatenate(waiting)
 
 
-def _ppmi(counts):
+def _ppmi(counts: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
     """Positive pointwise mutual information of rows and columns: float32 CSR of the shape of `counts`."""
     rows = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
     contexts = np.asarray(counts.sum(axis=0, dtype=np.float64)).ravel() ** CONTEXT_POWER

@@ -52,7 +52,7 @@ class DocumentTokenizer:
             continuations,
         )
 
-    def _graph(self):
+    def _graph(self) -> Callable:
         with stderr_kept_back():
             import tensorflow as tf
 

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import tensorflow as tf
@@ -156,7 +156,7 @@ def megabytes(size: int) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
 
 
-def _writer(stream, begin, shape):
+def _writer(stream: BinaryIO, begin: int, shape: Sequence[int]) -> Callable[[int, np.ndarray], None]:
     tokens, *of_token = shape
     token_bytes = math.prod(of_token) * _ITEM.itemsize
 
@@ -169,7 +169,7 @@ def _writer(stream, begin, shape):
     return write
 
 
-def _header(shape):
+def _header(shape: Sequence[int]) -> bytes:
     """The bytes of the .npy before the array, padded to a whole number of states [hidden]."""
     text = repr({"descr": _ITEM.str, "fortran_order": False, "shape": tuple(map(int, shape))}).encode()
     unit = int(shape[-1]) * _ITEM.itemsize
@@ -182,7 +182,7 @@ class _Unusable(Exception):
     """What is wrong with a feature file, in one sentence."""
 
 
-def _recorded_digest(folder, made_of):
+def _recorded_digest(folder: str, made_of: Mapping[str, Any]) -> str | None:
     """The SHA-256 in made_of.json. Raises `_Unusable` if the features were made from something else."""
     path = files.join(folder, _MADE_OF)
     try:
@@ -195,7 +195,7 @@ def _recorded_digest(folder, made_of):
     return record.get("sha256")
 
 
-def _is_sound(local, shape, digest):
+def _is_sound(local: str, shape: Sequence[int], digest: str | None) -> bool:
     header = _header(shape)
     with open(local, "rb") as stream:
         return stream.read(len(header)) == header and files.sha256(local) == digest

@@ -100,7 +100,7 @@ class HashSet:
         self._length += 1
         return True
 
-    def _place(self, value):
+    def _place(self, value: int) -> int:
         """The slot of a hash, or the free slot where it belongs."""
         mask = len(self._table) - 1
         place = value & mask

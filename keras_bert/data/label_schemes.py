@@ -125,9 +125,10 @@ def read_entities(labels: Sequence[str], starts: Sequence[int] | np.ndarray) -> 
     known = {label: _parsed(label) for label in set(labels)}
     if None in known.values():
         raise UnknownLabel(next(word for word, label in enumerate(labels) if known[label] is None))
-    types = tuple(sorted({type for _, type in known.values()} - {None}))
-    number = {None: -1, **{type: index for index, type in enumerate(types)}}
-    codes = {label: (_PREFIXES.index(prefix), number[type]) for label, (prefix, type) in known.items()}
+    parsed = {label: pair for label, pair in known.items() if pair is not None}
+    types = tuple(sorted({type for _, type in parsed.values() if type is not None}))
+    number: dict[str | None, int] = {None: -1, **{type: index for index, type in enumerate(types)}}
+    codes = {label: (_PREFIXES.index(prefix), number[type]) for label, (prefix, type) in parsed.items()}
     pairs = np.array([codes[label] for label in labels], np.int64).reshape(-1, 2)
     at_start, at_end = np.zeros(len(labels), bool), np.zeros(len(labels), bool)
     at_start[starts[:-1]] = at_end[np.asarray(starts[1:]) - 1] = True
@@ -139,7 +140,7 @@ def bio_labels(types: Sequence[str]) -> tuple[str, ...]:
     return (OUTSIDE, *(f"{prefix}-{type}" for type in types for prefix in "BI"))
 
 
-def _parsed(label):
+def _parsed(label: str) -> tuple[str, str | None] | None:
     """(prefix, type or None) of a label; None if it is not a valid label."""
     if label == OUTSIDE:
         return OUTSIDE, None
@@ -147,5 +148,5 @@ def _parsed(label):
     return (prefix, type) if dash and type and prefix in tuple("BIES") else None
 
 
-def _label(prefix, types, type):
+def _label(prefix: str, types: Sequence[str], type: int) -> str:
     return OUTSIDE if prefix == OUTSIDE else f"{prefix}-{types[type]}"

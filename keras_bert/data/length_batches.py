@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -215,14 +215,14 @@ class LengthBatches:
         return batches.map(assemble, num_parallel_calls=2, deterministic=True).prefetch(4)
 
     @functools.cached_property
-    def _constants(self):
+    def _constants(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor]]:
         """The rows as TensorFlow constants, shared by all epochs: the next is prepared while one trains."""
         rows = self._rows
         return tf.nest.map_structure(
             tf.constant, (rows.ids, rows.starts, rows.second_starts, dict(rows.extra), dict(rows.token_extra))
         )
 
-    def _rows_of_examples(self):
+    def _rows_of_examples(self) -> Callable[..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
         """Function (example [batch], is_real [batch], size) -> (its rows, whether they exist, whether they are real).
 
         Each result is [batch], or [batch, size] for examples with several rows.
@@ -244,7 +244,7 @@ class LengthBatches:
         """The batches of epoch 0, which has every row once."""
         return self.epoch(0)
 
-    def _plan(self, epoch):
+    def _plan(self, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(numbers of examples [batches, batch_size], -1 for none; width, group size of each batch), all int64."""
         random = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
         order = random.permutation(len(self._rows)) if self._shuffle else np.arange(len(self._rows))
@@ -292,7 +292,7 @@ def every_row_once(
     return LengthBatches(rows, batch_size, 0, pad_id, widths, shuffle=False, group_sizes=group_sizes).all_batches()
 
 
-def _zero_outside(values, mask):
+def _zero_outside(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     """`values` [..., any further axes] where `mask` [...] is true, else 0."""
     for _ in range(values.shape.rank - mask.shape.rank):
         mask = mask[..., None]

@@ -84,10 +84,10 @@ class DynamicMasking:
             "masked_lm_weights": tf.cast(is_prediction, tf.float32),
         }
 
-    def _budget(self, length):
+    def _budget(self, length: int) -> int:
         return min(self._max_predictions, max(1, int(round(length * self._masking.share))))
 
-    def _positions(self, chosen):
+    def _positions(self, chosen: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The positions where bool [batch, seq] is true, ascending, then 0; and which of these entries are used."""
         counts = tf.reduce_sum(tf.cast(chosen, tf.int32), axis=1)
         ends = tf.cumsum(counts)
@@ -97,7 +97,7 @@ class DynamicMasking:
         is_prediction = tf.range(self._max_predictions)[None, :] < counts[:, None]
         return rows.to_tensor(0, shape=[None, self._max_predictions]), is_prediction
 
-    def _replacements(self, keys, positions, original_ids):
+    def _replacements(self, keys: tf.Tensor, positions: tf.Tensor, original_ids: tf.Tensor) -> tf.Tensor:
         """The new id at each position: [MASK], a token drawn from the whole vocabulary, or the token itself."""
         bits = random_bits(keys, positions + 2**16)  # Beyond all positions, whose own draws are the scores.
         draw = tf.cast(tf.bitwise.right_shift(bits, _uint64(32)), tf.int64)
@@ -153,7 +153,7 @@ def choose_words(candidate: tf.Tensor, continuation: tf.Tensor, budget: tf.Tenso
     return candidate & (tf.gather(add_up(tf.cast(taken, tf.int32), order), word, batch_dims=1) > 0)
 
 
-def _take_what_fits(sizes, budget):
+def _take_what_fits(sizes: tf.Tensor, budget: tf.Tensor) -> tf.Tensor:
     """The greedy choice in order, skipping what would overflow: bool [batch, seq] for int32 sizes [batch, seq].
 
     Each round takes the longest prefix of the open items that fits, with one cumulative sum. The next item then
@@ -183,12 +183,12 @@ def random_bits(keys: tf.Tensor, counters: tf.Tensor) -> tf.Tensor:
     return _mix(keys[:, None] + tf.cast(counters + 1, tf.uint64) * _uint64(_GOLDEN))
 
 
-def _mix(bits):
+def _mix(bits: tf.Tensor) -> tf.Tensor:
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): every output bit depends on every input bit."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         bits = tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, _uint64(shift))) * _uint64(factor)
     return tf.bitwise.bitwise_xor(bits, tf.bitwise.right_shift(bits, _uint64(31)))
 
 
-def _uint64(value):
+def _uint64(value: int) -> tf.Tensor:
     return tf.constant(value, tf.uint64)

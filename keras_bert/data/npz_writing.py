@@ -66,7 +66,7 @@ class NpzWriter:
                 with atomic_write(self._path, "wb") as stream:
                     self._write(stream)
 
-    def _write(self, stream):
+    def _write(self, stream: IO[bytes]) -> None:
         with zipfile.ZipFile(stream, "w") as archive:
             for name, rows in self._streams.items():
                 descr = npy.dtype_to_descr(self._dtypes[name])

@@ -57,7 +57,7 @@ def plan_packed(
     return np.pad(spans.reshape(len(first), 2 * documents_in_row), [(0, 0), (0, 1)]).astype(np.int32)
 
 
-def _chain(following):
+def _chain(following: list[int]) -> list[int]:
     """0, its successor, the successor of that, … to the end."""
     chain, place = [], 0
     while place < len(following):

@@ -73,7 +73,9 @@ def repeat_to_count(plan: np.ndarray, count: int, rng: np.random.Generator) -> n
     return plan[np.resize(rng.permutation(len(plan)), count)]
 
 
-def _draws(rng, max_tokens, random_next_share, short_sequence_share) -> Iterator[tuple[int, float, int]]:
+def _draws(
+    rng: np.random.Generator, max_tokens: int, random_next_share: float, short_sequence_share: float
+) -> Iterator[tuple[int, float, int]]:
     """Yields (target, position of the split from 0 to 1, whether B is random) forever, drawing many at once for speed.
 
     Labels are spread evenly and shuffled in short stretches, so that any prefix has the share to within a few rows.
@@ -86,7 +88,7 @@ def _draws(rng, max_tokens, random_next_share, short_sequence_share) -> Iterator
         yield from zip(targets.tolist(), rng.random(_DRAWS_AT_ONCE).tolist(), labels.tolist())
 
 
-def _split_chunks(bounds, documents, draws):
+def _split_chunks(bounds: list[int], documents: list[int], draws: Iterator[tuple[int, float, int]]) -> list[int]:
     """(a_start, middle, end, target, document, split_inside, is_random) of all chunks, in one flat list."""
     chunks: list[int] = []
     for document in range(len(documents) - 1):
@@ -110,7 +112,14 @@ def _split_chunks(bounds, documents, draws):
     return chunks
 
 
-def _spans_of_other_documents(bounds, documents, own, wanted, split_inside, rng):
+def _spans_of_other_documents(
+    bounds: np.ndarray,
+    documents: np.ndarray,
+    own: np.ndarray,
+    wanted: np.ndarray,
+    split_inside: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
     """For each row a span in a document other than `own`, of at least `wanted` tokens unless the document ends."""
     other = rng.integers(0, max(len(documents) - 2, 1), len(own))
     other += other >= own
@@ -122,7 +131,14 @@ def _spans_of_other_documents(bounds, documents, own, wanted, split_inside, rng)
     return start, bounds[np.minimum(np.searchsorted(bounds, start + np.maximum(wanted, 1)), last)]
 
 
-def _truncate(a_start, a_end, b_start, b_end, max_tokens, rng):
+def _truncate(
+    a_start: np.ndarray,
+    a_end: np.ndarray,
+    b_start: np.ndarray,
+    b_end: np.ndarray,
+    max_tokens: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The result of the original's token-by-token loop, which shortens the longer span, or B if they are equal."""
     a_length, b_length = a_end - a_start, b_end - b_start
     a_kept = np.minimum(a_length, np.maximum(max_tokens - b_length, (max_tokens + 1) // 2))

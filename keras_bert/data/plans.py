@@ -95,7 +95,7 @@ class Plans:
             if self.path(shard, epoch) != self.path(shard, 0):
                 remove_file(self.path(shard, epoch))
 
-    def _prepare(self, shard, epoch, count):
+    def _prepare(self, shard: int, epoch: int, count: int | None) -> np.ndarray:
         path = self.path(shard, epoch)
         plan = self._read(path, count, self._shards.meta["shards"][shard]["tokens"])
         if plan is not None:
@@ -109,17 +109,19 @@ class Plans:
             np.save(stream, plan, allow_pickle=False)
         return plan
 
-    def _plan_pairs(self, sentences, documents, shard, epoch, count):
+    def _plan_pairs(
+        self, sentences: np.ndarray, documents: np.ndarray, shard: int, epoch: int, count: int | None
+    ) -> np.ndarray:
         max_tokens = self._sequence_length - SPECIAL_TOKENS_OF_A_PAIR
         entropy = (self._seed, _PAIRS_STREAM, epoch, shard, max_tokens)
         shares = (self._objective.random_next_share, self._objective.short_sequence_share)
         plan = plan_pairs(sentences, documents, max_tokens, entropy, *shares)
-        if epoch > 0 and count > 0:
+        if epoch > 0 and count:
             repeat_entropy = (self._seed, _REPEAT_STREAM, epoch, shard, max_tokens)
             plan = repeat_to_count(plan, count, np.random.default_rng(np.random.SeedSequence(repeat_entropy)))
         return plan
 
-    def _read(self, path, count, tokens):
+    def _read(self, path: str, count: int | None, tokens: int) -> np.ndarray | None:
         """The plan in a file, or None if it is missing or not a valid plan for a shard of that many tokens."""
         if not exists(path):
             return None
@@ -142,12 +144,12 @@ class Plans:
         return plan if is_plan else None
 
 
-def _spans_used(plan):
+def _spans_used(plan: np.ndarray) -> np.ndarray:
     """How many spans each example has: int64 [examples]."""
     return np.count_nonzero(plan[:, 1:-1:2] > plan[:, :-1:2], axis=1)
 
 
-def _places(plan):
+def _places(plan: np.ndarray) -> np.ndarray:
     """How many positions of a row each example fills, with [CLS] and every [SEP]: int64 [examples]."""
     lengths = plan[:, 1:-1:2].astype(np.int64) - plan[:, :-1:2]
     return 1 + (lengths + (lengths > 0)).sum(axis=1)

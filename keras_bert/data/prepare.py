@@ -134,7 +134,15 @@ def prepare(
         lock.release()
 
 
-def _prepare(documents, tokenizer, folder, settings, workers, report, check):
+def _prepare(
+    documents: Iterable[str],
+    tokenizer: DocumentTokenizer,
+    folder: str,
+    settings: dict[str, Any],
+    workers: int,
+    report: Callable[[str], object],
+    check: Callable[[], None],
+) -> PrepareReport:
     # A process killed between renaming and the end of the work leaves the record in the finished folder.
     in_place = is_remote(folder) or UnfinishedWork.is_in(folder)
     partial = folder if in_place else f"{folder}.partial"
@@ -161,7 +169,7 @@ def _prepare(documents, tokenizer, folder, settings, workers, report, check):
     return prepared
 
 
-def _clear(folder):
+def _clear(folder: str) -> None:
     """Removes everything in a folder except its lock, and then the folder itself if it is empty."""
     for name in list_folder(folder):
         if name != NAME:
@@ -176,7 +184,7 @@ def is_prepared(path: str) -> bool:
     return all(exists(join(path, side, "meta.json")) for side in SIDES) and exists(join(path, VOCABULARY_FILE))
 
 
-def _check_is_empty(folder):
+def _check_is_empty(folder: str) -> None:
     if is_file(folder):
         raise UserError(f"{folder}: needs a folder. Received: a file. Give another path.")
     names = [name for name in list_folder(folder) if name != NAME]
@@ -189,7 +197,14 @@ def _check_is_empty(folder):
 class _Preparation:
     """One pass over the documents, resuming after the finished shards of `work`."""
 
-    def __init__(self, work, tokenizer, folder, shard_megabytes, check):
+    def __init__(
+        self,
+        work: UnfinishedWork,
+        tokenizer: DocumentTokenizer,
+        folder: str,
+        shard_megabytes: float,
+        check: Callable[[], None],
+    ):
         self._work = work
         self._tokenizer = tokenizer
         self._folder = folder
@@ -218,7 +233,7 @@ class _Preparation:
             report.dropped[_NO_TOKEN] = empty
         return report
 
-    def _writer(self, side):
+    def _writer(self, side: str) -> ShardWriter:
         progress = self._work.sides[side]
         return ShardWriter(
             join(self._folder, side),
@@ -246,7 +261,7 @@ class _Preparation:
                 batches[side], characters[side] = [], 0
         yield from ((side, batch) for side, batch in batches.items() if batch)
 
-    def _write(self, side, writer, tokenized):
+    def _write(self, side: str, writer: ShardWriter, tokenized: TokenizedDocuments) -> None:
         counts = self._counts[side]
         finished = writer.add_documents(tokenized)
         if finished:
@@ -257,11 +272,11 @@ class _Preparation:
         _add(counts, tokenized.part(finished, len(tokenized)))
 
 
-def _side_counts(progress):
+def _side_counts(progress: dict[str, Any]) -> dict[str, int]:
     return {key: progress.get(key, 0) for key in ("documents", "empty_sentences", "empty_documents")}
 
 
-def _add(counts, tokenized):
+def _add(counts: dict[str, int], tokenized: TokenizedDocuments) -> None:
     counts["documents"] += len(tokenized)
     counts["empty_sentences"] += int(tokenized.empty_sentences.sum())
     counts["empty_documents"] += int((tokenized.document_lengths == 0).sum())

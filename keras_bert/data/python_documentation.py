@@ -99,7 +99,7 @@ def prose_paragraphs(text: str) -> Iterator[str]:
             block.append(_LIST_ITEM.sub("", line, count=1))
 
 
-def _running_text(text):
+def _running_text(text: str) -> str:
     """`text` without markup and without a last sentence that introduces an example; empty if it is not prose."""
     for pattern, replacement in _MARKUP:
         text = pattern.sub(replacement, text)
@@ -114,7 +114,7 @@ def _running_text(text):
     return text
 
 
-def _sources(library):
+def _sources(library: str) -> Iterator[list[str]]:
     """Yields the list of texts of each document: one topic, or all docstrings of a file in order."""
     for topic in _topics(os.path.join(library, _TOPICS)):
         yield [topic]
@@ -125,7 +125,7 @@ def _sources(library):
                 yield _docstrings(_parse(os.path.join(folder, name)))
 
 
-def _topics(path):
+def _topics(path: str) -> list[str]:
     """The values of the dictionary `topics`, sorted by key."""
     for node in _parse(path).body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
@@ -134,13 +134,13 @@ def _topics(path):
     return []
 
 
-def _docstrings(tree):
+def _docstrings(tree: ast.Module) -> list[str]:
     nodes = [node for node in ast.walk(tree) if isinstance(node, _DOCUMENTED)]
     nodes.sort(key=lambda node: getattr(node, "lineno", 0))
     return [text for node in nodes if (text := ast.get_docstring(node, clean=False))]
 
 
-def _parse(path):
+def _parse(path: str) -> ast.Module:
     """The syntax tree of a source file; an empty one if the file is missing or not valid Python."""
     try:
         with open(path, "rb") as stream, warnings.catch_warnings():

@@ -84,12 +84,14 @@ class RawLines:
         for _, lines, _ in self.chunks(validation=False).as_numpy_iterator():
             yield from (line.decode("utf-8", "ignore") for line in lines)
 
-    def _lines(self, source):
+    def _lines(self, source: tf.Tensor) -> tf.data.Dataset:
         if self._corpus is None:
             return tf.data.TextLineDataset(self._paths[source], compression_type=self._compressions[source])
         return self._corpus.flat_map(lambda text: tf.data.Dataset.from_tensor_slices(_document(text)))
 
-    def _part(self, state, lines, validation):
+    def _part(
+        self, state: tuple[tf.Tensor, tf.Tensor], lines: tf.Tensor, validation: bool
+    ) -> tuple[tuple[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
         is_open, open_is_held_out = state
         is_blank = tf.strings.regex_full_match(lines, r"\s*")
         begins = ~is_blank & tf.concat([[~is_open], is_blank[:-1]], axis=0)
@@ -101,13 +103,13 @@ class RawLines:
         return (~is_blank[-1], held_out[-1]), (tf.boolean_mask(lines, is_wanted), tf.boolean_mask(document, is_wanted))
 
 
-def _document(text):
+def _document(text: tf.Tensor) -> tf.Tensor:
     """The lines of one text without its blank lines, and a blank line at the end."""
     text = tf.strings.regex_replace(tf.strings.strip(text), r"\n\s*\n", "\n")
     return tf.concat([tf.strings.split(text, "\n"), [""]], axis=0)
 
 
-def _check_is_plain_text(path):
+def _check_is_plain_text(path: str) -> None:
     """Checks only the start of a file: the lines themselves are read in the graph."""
     if path.endswith(_COMPRESSED_OTHERWISE):
         raise UserError(
@@ -133,7 +135,7 @@ def _check_is_plain_text(path):
             ) from None
 
 
-def _open_corpus(names):
+def _open_corpus(names: Sequence[str]) -> tf.data.Dataset:
     if len(names) > 1:
         raise UserError(
             f"data.files: needs either files or a single TFDS corpus if data.source is text. "

@@ -1,6 +1,7 @@
 """Batches of masked examples from shards, starting at any batch of any epoch by arithmetic."""
 
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ class ShardReader:
         shards_per_group: the most shards in a group; it has more only if it would be smaller than a batch.
 
     Raises:
-        UserError: the shards are of another vocabulary or hold no example, or random next sentences are wanted and
+        UserError: the shards have another vocabulary or no examples, or random next sentences are wanted and
             no shard has two documents.
     """
 
@@ -138,11 +139,11 @@ class ShardReader:
         """Batches with every example of epoch 0; the last batch of a group is filled up with empty rows."""
         return self._dataset(0, 0, lambda size: -(-size // self._phase.batch_size))
 
-    def _content_epoch(self, epoch):
+    def _content_epoch(self, epoch: int) -> int:
         return epoch if self._refreshes else 0
 
     @tf.autograph.experimental.do_not_convert  # AutoGraph would search for control flow for seconds; there is none.
-    def _dataset(self, epoch, first_batch, batches_of):
+    def _dataset(self, epoch: int, first_batch: int, batches_of: Callable[[np.ndarray], np.ndarray]) -> tf.data.Dataset:
         self.prepare_epoch(epoch)
         order = self._rng(_GROUPS_STREAM, epoch).permutation(len(self._groups))
         batches = batches_of(self._group_sizes[order])
@@ -177,10 +178,10 @@ class ShardReader:
         dataset = dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
         return dataset.apply(tf.data.experimental.assert_cardinality(int(ends[-1]) - first_batch))
 
-    def _rng(self, *stream):
+    def _rng(self, *stream: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence((self._seed, *stream)))
 
-    def _load(self, visit, epoch):
+    def _load(self, visit: tf.Tensor, epoch: int) -> tuple["_Group", tf.Tensor, tf.Tensor]:
         """Reads a group and shuffles its examples: (`_Group`, first batch to read, one past the last)."""
         group, row_seed, start, stop = visit[0], visit[1:3], visit[3], visit[4]
         shards = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)[group]
@@ -195,7 +196,7 @@ class ShardReader:
         tokens, word_marks = self._read_tokens(shards), self._read_word_marks(shards)
         return _Group(tokens, word_marks, plan, tf.gather(example_ids, order)), start, stop
 
-    def _read_tokens(self, shards):
+    def _read_tokens(self, shards: tf.Tensor) -> tf.Tensor:
         paths = [self._shards.path(name, "tokens") for name in self._shards.names]
         # decode_raw does not support uint32, and ids are far smaller than 2**31.
         dtype = {"uint16": tf.uint16, "uint32": tf.int32}[self._shards.meta["token_dtype"]]
@@ -206,14 +207,14 @@ class ShardReader:
         with tf.control_dependencies([tf.debugging.assert_less(largest, vocab_size, message)]):
             return tf.identity(tokens)
 
-    def _read_word_marks(self, shards):
+    def _read_word_marks(self, shards: tf.Tensor) -> tf.Tensor:
         """bool [tokens], true for a token that continues a word; empty if word marks are not used."""
         if not self._uses_word_marks:
             return tf.zeros([0], tf.bool)
         paths = [self._shards.path(name, "continuations") for name in self._shards.names]
         return tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), tf.uint8) > 0
 
-    def _read_plan(self, shards, counts, epoch):
+    def _read_plan(self, shards: tf.Tensor, counts: tf.Tensor, epoch: int) -> tf.Tensor:
         """The plans of a group's shards, with spans in the tokens of the whole group: int64 [examples, columns].
 
         Columns that no example uses are dropped, because they would only slow down the assembly of rows.
@@ -228,7 +229,7 @@ class ShardReader:
         first_tokens = tf.cumsum(tf.gather(token_counts, shards), exclusive=True)
         return tf.concat([plan[:, :-1] + tf.repeat(first_tokens, counts)[:, None], plan[:, -1:]], axis=1)
 
-    def _batches(self, numbers, group, epoch):
+    def _batches(self, numbers: tf.Tensor, group: "_Group", epoch: tf.Tensor) -> dict[str, tf.Tensor]:
         """The batches with the numbers [n]: tensors [n, batch, ...]."""
         batch_size, sequence_length = self._phase.batch_size, self._phase.sequence_length
         places = numbers[:, None] * batch_size + tf.range(batch_size, dtype=tf.int64)
@@ -260,7 +261,7 @@ class _Group(NamedTuple):
     example_ids: tf.Tensor
 
 
-def _group_shards(counts, shards_per_group, batch_size, seed):
+def _group_shards(counts: np.ndarray, shards_per_group: int, batch_size: int, seed: int) -> list[np.ndarray]:
     """Arrays of shard numbers: groups of equal size, give or take one; fewer groups if one would not fill a batch."""
     order = np.random.default_rng(np.random.SeedSequence((seed, _SHARDS_STREAM))).permutation(len(counts))
     for number in range(-(-len(counts) // shards_per_group), 0, -1):
@@ -270,5 +271,5 @@ def _group_shards(counts, shards_per_group, batch_size, seed):
     return groups
 
 
-def _read_files(paths):
+def _read_files(paths: tf.Tensor) -> tf.Tensor:
     return tf.map_fn(tf.io.read_file, paths, fn_output_signature=tf.string)

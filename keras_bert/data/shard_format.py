@@ -47,7 +47,7 @@ def read_verified(path: str, sha256: str) -> bytes:
     return data
 
 
-def _read_bytes(path):
+def _read_bytes(path: str) -> bytes:
     """The content of a file, local or remote."""
     if not exists(path):
         raise UserError(f"{path}: is missing. {_REMEDY}.")

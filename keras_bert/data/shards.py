@@ -138,7 +138,7 @@ class ShardWriter:
             with atomic_write(join(self.folder, "meta.json")) as stream:
                 stream.write(json.dumps(self.meta, indent=2) + "\n")
 
-    def _finish_shard(self):
+    def _finish_shard(self) -> None:
         document_lengths = np.concatenate([part.document_lengths for part in self._parts] or [np.zeros(0, np.int32)])
         document_lengths = document_lengths[document_lengths > 0]
         if document_lengths.size:
@@ -151,8 +151,8 @@ class ShardWriter:
             )
         self._parts, self._bytes = [], 0
 
-    def _write_shard(self, arrays):
-        shard = {
+    def _write_shard(self, arrays: dict[str, np.ndarray]) -> None:
+        shard: dict[str, Any] = {
             "name": f"{len(self.meta['shards']):05d}",
             "documents": arrays["documents"].size - 1,
             "sentences": arrays["sentences"].size - 1,
@@ -163,8 +163,8 @@ class ShardWriter:
         if "word_marks" in self.meta:
             arrays[CONTINUATIONS] = np.concatenate([part.continuations for part in self._parts])
         for kind in kinds(self.meta):
-            data = arrays[kind]
-            data = (data.astype(OFFSET_DTYPE) if kind in ("sentences", "documents") else data).tobytes()
+            array = arrays[kind]
+            data = (array.astype(OFFSET_DTYPE) if kind in ("sentences", "documents") else array).tobytes()
             shard["sha256"][kind] = hashlib.sha256(data).hexdigest()
             with atomic_write(join(self.folder, f"{shard['name']}.{kind}"), "wb") as stream:
                 stream.write(data)
@@ -242,6 +242,6 @@ class ShardSet:
             counts += np.bincount(self.read(name)[0], minlength=counts.size)
         return counts
 
-    def _verified(self, name, kind):
+    def _verified(self, name: str, kind: str) -> bytes:
         """The bytes of a shard's file, checked against its checksum."""
         return read_verified(self.path(name, kind), self._shards[name]["sha256"][kind])

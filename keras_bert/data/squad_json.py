@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_bert.data.json_blocks import JsonBlocks
 from keras_bert.data.text_lines import Unreadable, read_blocks
@@ -90,7 +90,7 @@ def squad_passages(path: str) -> Iterator[tuple[str, list[Question]]]:
         raise UserError(f"{path}: {problem}.") from None
 
 
-def _passages(content):
+def _passages(content: JsonBlocks) -> Iterator[tuple[str, list[Question]]]:
     for article in _entered(content, "data", ""):
         for place in _entered(content, "paragraphs", article):
             paragraph = _object(content.value(), place)
@@ -99,7 +99,7 @@ def _passages(content):
     content.end()
 
 
-def _entered(content, name, place):
+def _entered(content: JsonBlocks, name: str, place: str) -> Iterator[str]:
     """Enters the list `name` of the next object, which is at `place`, and iterates over the places of its items.
 
     Each item must be read before asking for the next.
@@ -151,7 +151,7 @@ def checked_text(text: str, place: str) -> str:
     return text
 
 
-def _question(values, place, passage):
+def _question(values: dict[str, Any], place: str, passage: int) -> Question:
     name = checked_text(_field(values, "id", str, place), f"{place}.id")
     place = f"{place} (id {name[:_SHOWN]!r})"
     text = checked_text(_field(values, "question", str, place), f"{place}.question")
@@ -172,20 +172,20 @@ def _question(values, place, passage):
     return Question(name, text, passage, answers)
 
 
-def _items(values, name, place):
+def _items(values: dict[str, Any], name: str, place: str) -> Iterator[tuple[dict[str, Any], str]]:
     """(item, its place) of each object in a list of objects."""
     for number, item in enumerate(_field(values, name, list, place)):
         item_place = f"{place}.{name}[{number}]"
         yield _object(item, item_place), item_place
 
 
-def _object(item, place):
+def _object(item: object, place: str) -> dict[str, Any]:
     if not isinstance(item, dict):
         raise BadField(f"{place}: needs an object. Received: {_shown(item)}")
     return item
 
 
-def _field(values, name, kind, place):
+def _field(values: object, name: str, kind: type, place: str) -> Any:
     where = f"{place}: " if place else ""
     if not isinstance(values, dict):
         raise BadField(f"{where}needs an object with {name!r}. Received: {_shown(values)}")
@@ -197,7 +197,7 @@ def _field(values, name, kind, place):
     return values[name]
 
 
-def _shown(value):
+def _shown(value: object) -> str:
     if isinstance(value, (dict, list)):
         return _KINDS[type(value)]
     text = json.dumps(value)

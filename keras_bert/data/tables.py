@@ -4,7 +4,7 @@ import csv
 import difflib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -113,7 +113,7 @@ def read_table(
         columns = [name.strip() for name in header]
     else:
         rows = chain([first], rows)
-    places = [_place(where, columns, name) for name in wanted]
+    places: list[int | None] = [_place(where, columns, name) for name in wanted]
     places += [_place(where, columns, name) if name in columns else None for name in optional]
     for line, cells in rows:
         if len(cells) == len(columns):
@@ -124,7 +124,7 @@ def read_table(
             ragged.append(line)
 
 
-def _lines(path):
+def _lines(path: str) -> Iterator[str]:
     try:
         yield from read_standard_input() if path == "-" else read_lines(path)
     except Unreadable as problem:
@@ -132,11 +132,11 @@ def _lines(path):
         raise UserError(f"{where}: needs a table in UTF-8 text. Received: {problem}.") from None
 
 
-def _raw_rows(lines):
+def _raw_rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     return ((number, line.split("\t")) for number, line in enumerate(lines, 1) if line)
 
 
-def _quoted_rows(path, lines, delimiter):
+def _quoted_rows(path: str, lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1  # A quoted cell may span several lines; the row is identified by its first.
@@ -152,7 +152,7 @@ def _quoted_rows(path, lines, delimiter):
             yield line, cells
 
 
-def _json_rows(path, lines, wanted, optional):
+def _json_rows(path: str, lines: Iterable[str], wanted: tuple[str, ...], optional: tuple[str, ...]) -> Iterator[Row]:
     keys = None
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -173,7 +173,7 @@ def _json_rows(path, lines, wanted, optional):
         raise UserError(f"{path}: needs one JSON object a line. Received: an empty file.")
 
 
-def _place(where, columns, name):
+def _place(where: str, columns: Sequence[str], name: str) -> int:
     if name not in columns:
         raise UserError(_missing(where, columns, name))
     if columns.count(name) > 1:
@@ -181,20 +181,20 @@ def _place(where, columns, name):
     return columns.index(name)
 
 
-def _missing(where, columns, name):
+def _missing(where: str, columns: Sequence[str], name: str) -> str:
     lowered = {column.lower(): column for column in columns}
     nearest = difflib.get_close_matches(name.lower(), lowered, n=1)
     hint = f" The nearest is {lowered[nearest[0]][:_SHOWN_CHARACTERS]!r}." if nearest else ""
     return f"{where}: needs a column {name!r}. Received: the columns {_shown(columns)}.{hint}"
 
 
-def _shown(columns):
+def _shown(columns: Sequence[str]) -> str:
     shown = ", ".join(repr(column[:_SHOWN_CHARACTERS]) for column in columns[:_SHOWN_COLUMNS])
     more = len(columns) - _SHOWN_COLUMNS
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _ragged(path, line, columns, cells, format):
+def _ragged(path: str, line: int, columns: Sequence[str], cells: list[str], format: str) -> str:
     hint = {
         "csv": "Quote cells that contain a comma.",
         "tsv": "Quote cells that contain a tab.",

@@ -113,12 +113,12 @@ def _decoded(chunks: Iterable[bytes], encoding: str) -> Iterator[tuple[str, str]
         complete += translated.count("\n")
 
 
-def _line_of(error, complete):
+def _line_of(error: UnicodeDecodeError, complete: int) -> int:
     """The number of the line with the byte that cannot be decoded, after `complete` lines."""
     return complete + len((error.object[: error.start] + b".").splitlines())
 
 
-def _not_utf8(error):
+def _not_utf8(error: UnicodeDecodeError) -> str:
     return f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
 
 

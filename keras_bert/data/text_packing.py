@@ -50,7 +50,7 @@ def pack_sentences(lengths: tf.Tensor, documents: tf.Tensor, sequence_length: in
     return tf.reshape(spans, [-1, 2 * documents_in_row])
 
 
-def _divide_long(lengths, documents, max_tokens):
+def _divide_long(lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Divides sentences into pieces of at most `max_tokens`: (lengths, documents, starts in the tokens) of these."""
     pieces = -(-lengths // max_tokens)
     ends = tf.concat([[0], tf.cumsum(pieces)], axis=0)
@@ -60,7 +60,7 @@ def _divide_long(lengths, documents, max_tokens):
     return lengths, tf.gather(documents, sentence), tf.cumsum(lengths, exclusive=True)
 
 
-def _chain(following):
+def _chain(following: tf.Tensor) -> tf.Tensor:
     """int32: 0, its successor, the successor of that, … below n. Doubles in every round, because rounds are slow."""
     count = tf.size(following)
     jumps = tf.concat([following, [count]], axis=0)  # The end is its own successor.
@@ -74,5 +74,5 @@ def _chain(following):
     return tf.boolean_mask(chain, chain < count)
 
 
-def _gather_twice(bounds, first_sentences, documents):
+def _gather_twice(bounds: tf.Tensor, first_sentences: tf.Tensor, documents: tf.Tensor) -> tf.Tensor:
     return tf.gather(bounds, tf.gather(first_sentences, tf.minimum(documents, tf.size(first_sentences) - 1)))

@@ -103,12 +103,12 @@ class TextReader:
         return self._masked(rows.rebatch(self._phase.batch_size).map(self._fill))
 
     @tf.autograph.experimental.do_not_convert
-    def _rows(self, order=None):
+    def _rows(self, order: tf.Tensor | None = None) -> tf.data.Dataset:
         """Blocks of (word ids [n, seq], lengths [n], ids [n]); an id is the same in every epoch."""
         chunks = self._lines.chunks(self._validation, order)
         return chunks.map(self._pack, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
-    def _pack(self, chunk, lines, documents):
+    def _pack(self, chunk: tf.Tensor, lines: tf.Tensor, documents: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         sentences, line = split_lines(lines)
         pieces = self._tokenizer(sentences)
         sequence_length = self._phase.sequence_length
@@ -119,7 +119,7 @@ class TextReader:
         ids = chunk * 2**20 + tf.range(tf.shape(spans, tf.int64)[0])
         return rows.word_ids, rows.lengths, ids
 
-    def _shuffled_rows(self, epoch):
+    def _shuffled_rows(self, epoch: tf.Tensor) -> tf.data.Dataset:
         """`_rows` in the order of an epoch, with the epoch [n] of each row."""
         sources = tf.range(self._lines.sources, dtype=tf.int64)
         blocks = self._rows(tf.gather(sources, self._order(epoch, sources, _FILE_ORDER)))
@@ -131,12 +131,14 @@ class TextReader:
 
         return blocks.rebatch(_ROWS_SHUFFLED_AT_ONCE).map(shuffle)
 
-    def _order(self, epoch, ids, stream):
+    def _order(self, epoch: tf.Tensor, ids: tf.Tensor, stream: int) -> tf.Tensor:
         """A permutation of [n] that is a function of (seed, epoch, ids)."""
         bits = random_bits(example_keys(self._seed, epoch, ids), tf.constant([[stream]]))[:, 0]
         return tf.argsort(tf.cast(tf.bitwise.right_shift(bits, tf.constant(1, tf.uint64)), tf.int64))
 
-    def _fill(self, word_ids, lengths, ids, epochs):
+    def _fill(
+        self, word_ids: tf.Tensor, lengths: tf.Tensor, ids: tf.Tensor, epochs: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
         """Adds rows of [CLS] alone up to the batch size; they are recognised by their length of 1."""
         missing = self._phase.batch_size - tf.size(ids)
         empty = tf.one_hot(tf.zeros([missing], tf.int32), self._phase.sequence_length, dtype=tf.int32)
@@ -144,7 +146,7 @@ class TextReader:
         lengths = tf.concat([lengths, tf.ones([missing], tf.int32)], axis=0)
         return word_ids, lengths, tf.pad(ids, [[0, missing]]), tf.pad(epochs, [[0, missing]])
 
-    def _masked(self, batches):
+    def _masked(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         options = tf.data.Options()
         options.deterministic = True
         # Makes the first batches as soon as an iterator is created, not at its first `next`.
@@ -154,7 +156,7 @@ class TextReader:
         batches = rows.rebatch(self._phase.batch_size, drop_remainder=True)
         return batches.with_options(options).prefetch(tf.data.AUTOTUNE)
 
-    def _mask(self, word_ids, lengths, ids, epochs):
+    def _mask(self, word_ids: tf.Tensor, lengths: tf.Tensor, ids: tf.Tensor, epochs: tf.Tensor) -> dict[str, tf.Tensor]:
         sequence_length = self._phase.sequence_length
         word_ids = tf.ensure_shape(word_ids, [None, sequence_length])
         return {

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -109,7 +110,7 @@ class TfdsTable:
         columns = [self._plain(split, name, cells[name]) for name in wanted]
         return sorted((Row(number, row) for number, row in zip(numbers, zip(*columns))), key=lambda row: row.line)
 
-    def _plain(self, split, name, values):
+    def _plain(self, split: str, name: str, values: np.ndarray) -> list[Any]:
         classes = self.label_names(name)
         if classes is not None:
             return [None if value < 0 else classes[value] for value in values.tolist()]
@@ -123,7 +124,7 @@ class TfdsTable:
             ) from None
 
 
-def _column(batch, name):
+def _column(batch: dict[str, Any], name: str) -> np.ndarray:
     """The values of one feature, as an array; its items are lists if the feature is in a sequence."""
     feature, _, inner = name.partition("/")
     if not inner:
@@ -135,7 +136,7 @@ def _column(batch, name):
     return column
 
 
-def _decoded(value):
+def _decoded(value: Any) -> Any:
     if isinstance(value, list):
         return [_decoded(item) if isinstance(item, bytes) else item for item in value]
     return value.decode("utf-8")

@@ -61,7 +61,7 @@ class TfdsText:
         self._split = split
         self._feature = self._string_feature(entry)
 
-    def _string_feature(self, entry):
+    def _string_feature(self, entry: str) -> str:
         features = self._builder.info.features
         received = " ".join(str(features).split())
         names = [

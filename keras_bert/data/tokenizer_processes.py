@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from keras_bert.errors import UserError
 from keras_bert.quiet import stderr_kept_back
@@ -65,7 +65,7 @@ def map_in_processes(
             yield tag, future.result()
 
 
-def _exchange(free, batch):
+def _exchange(free: queue.SimpleQueue, batch: object) -> Any:
     connection = free.get()
     try:
         connection.send(batch)
@@ -82,7 +82,7 @@ def _exchange(free, batch):
     return result
 
 
-def _serve(connection, function):
+def _serve(connection: Connection, function: Callable) -> None:
     """The main function of a worker process: answers batches until the other end closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent stops the workers.
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"

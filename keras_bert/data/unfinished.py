@@ -61,7 +61,7 @@ class UnfinishedWork:
         """How many shards are finished."""
         return sum(len(progress["meta"]["shards"]) for progress in self.sides.values() if progress)
 
-    def _read(self, path):
+    def _read(self, path: str) -> None:
         remedy = f"Remove {self._folder} and start over"
         try:
             with open_file(path) as stream:

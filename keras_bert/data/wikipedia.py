@@ -39,7 +39,7 @@ def wiki_documents(lines: Iterable[str]) -> Iterator[tuple[str | None, str | Non
                 paragraphs.append(paragraph)
 
 
-def _cleaned(line):
+def _cleaned(line: str) -> str:
     line = html.unescape(line)
     if "-{" in line:
         line = _CONVERSION.sub(_converted, line)
@@ -47,12 +47,12 @@ def _cleaned(line):
     return _DEBRIS.sub("", line).strip().lstrip("，、；, ")
 
 
-def _converted(match):
+def _converted(match: re.Match[str]) -> str:
     variant = _FIRST_VARIANT.match(match[1])
     return (variant[1] if variant else match[1]).strip()
 
 
-def _is_running_text(paragraph):
+def _is_running_text(paragraph: str) -> bool:
     """Whether a line is neither a heading, a list item nor the introduction of a list."""
     if _LIST_ITEM.match(paragraph) or not _SENTENCE_END.search(paragraph, max(len(paragraph) - _LONGEST_END, 0)):
         return False

@@ -52,7 +52,7 @@ class ColumnsReader(TaggedReader):
         self._has_named = any(isinstance(column, str) for column in (word, label))
         self._split: Callable[[str], list[str]] | None = None
         self._place: list[int] | None = None
-        self._width: int | None = None
+        self._width = 0
         self._with_comments = self._in_sentence = False
         self.names_line, self.separator = 0, " "
 
@@ -94,7 +94,7 @@ class ColumnsReader(TaggedReader):
         sentences.add(word, label[0] or None if label else None, number)
         self._in_sentence = True
 
-    def _places(self, where, text):
+    def _places(self, where: str, text: str) -> list[int]:
         """[the column of the words] or [the column of the words, that of the labels]."""
         word = _place(where, self._word, self._columns, self._width)
         if self._label is None:
@@ -140,22 +140,23 @@ class ColumnsReader(TaggedReader):
         return tagged.changed(change)
 
 
-def _by_tabs(text):
+def _by_tabs(text: str) -> list[str]:
     return [cell.strip(" ") for cell in text.split("\t")]
 
 
-def _by_blanks(text):
+def _by_blanks(text: str) -> list[str]:
     return _BLANKS.split(text.strip(" \t"))
 
 
-def _place(where, column, columns, width):
+def _place(where: str, column: int | str, columns: Sequence[str] | None, width: int) -> int:
     if isinstance(column, str):
-        if column in (columns or ()):
-            return list(columns).index(column)
-        nearest = difflib.get_close_matches(column, columns or (), n=1)
+        names = list(columns or ())
+        if column in names:
+            return names.index(column)
+        nearest = difflib.get_close_matches(column, names, n=1)
         hint = f" The nearest is {nearest[0]!r}." if nearest else ""
         raise UserError(
-            f"{where}: needs a column {column!r}. Received: the columns {', '.join(map(repr, columns))}.{hint}"
+            f"{where}: needs a column {column!r}. Received: the columns {', '.join(map(repr, names))}.{hint}"
         )
     if not -width <= column < width:
         raise UserError(f"{where}: needs a column {column}, counted from 0. Received: {width} columns.")

@@ -83,7 +83,7 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: WordPieceT
     return WordRows(rows, places, row_sentences, vanished, cut)
 
 
-def _pieces(words, tokenizer):
+def _pieces(words: Sequence[str], tokenizer: WordPieceTokenizer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(int32 ids of the pieces of all distinct words; int64 [words], each word's first piece; how many it has)."""
     number = {word: index for index, word in enumerate(dict.fromkeys(words))}
     different = list(number)
@@ -97,7 +97,7 @@ def _pieces(words, tokenizer):
     return ids, (np.cumsum(counts) - counts)[of_words], counts[of_words]
 
 
-def _windows(starts, offsets, capacity):
+def _windows(starts: np.ndarray, offsets: np.ndarray, capacity: int) -> np.ndarray:
     """(first word, one past the last, sentence), each int64 [windows]."""
     is_long = offsets[starts[1:]] - offsets[starts[:-1]] > capacity
     short = np.flatnonzero(~is_long)
@@ -122,7 +122,7 @@ def _divided(first: int, end: int, offsets: np.ndarray, capacity: int) -> Iterat
         first = max(half, int(np.searchsorted(offsets, offsets[last + 1] - capacity)), first + 1)
 
 
-def _ranges(starts, lengths):
+def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The numbers starts[i], starts[i] + 1, … of each i, concatenated."""
     ends = np.cumsum(lengths)
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)

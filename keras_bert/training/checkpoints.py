@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -86,7 +86,7 @@ class Checkpoints:
         with failing_together(self._agree):
             self._write(step, score, unlogged)
 
-    def _write(self, step, score, unlogged):
+    def _write(self, step: int, score: float | None, unlogged: Mapping[str, Any] | None) -> None:
         if not self.is_writer:
             self._write_for_the_writer(step)
             return
@@ -113,7 +113,7 @@ class Checkpoints:
         self._known_scores[step] = score
         self._drop_old(step)
 
-    def _write_for_the_writer(self, step):
+    def _write_for_the_writer(self, step: int) -> None:
         try:
             with tempfile.TemporaryDirectory() as scratch, as_os_errors(scratch):
                 self._checkpoint.write(files.join(scratch, "checkpoint"), self._options)
@@ -136,28 +136,28 @@ class Checkpoints:
     def best(self) -> tuple[int, float] | None:
         """(step, score) of the checkpoint with the best score, the earliest in a tie; None if none has a score."""
         scores = self._scores()
-        best = min(scores, key=scores.get, default=None)
+        best = min(scores, key=scores.__getitem__, default=None)
         return None if best is None else (best, scores[best])
 
-    def _scores(self):
+    def _scores(self) -> dict[int, float]:
         """`{step: score}` of the checkpoints that have a score and are not known to be damaged."""
         steps = [step for step in self.steps() if step not in self._damaged]
         for step in steps:
             if step not in self._known_scores:
                 self._known_scores[step] = (_state(self._path(step)) or {}).get("score")
-        return {step: self._known_scores[step] for step in steps if self._known_scores[step] is not None}
+        return {step: score for step in steps if (score := self._known_scores[step]) is not None}
 
-    def _remove_cut_short(self):
+    def _remove_cut_short(self) -> None:
         """Removes what killed processes left behind; those steps may never be saved again."""
         for name in files.list_folder(self.folder):
             if name.startswith(_ASIDE) or name.endswith((".partial", ".replaced")):
                 files.remove_folder(files.join(self.folder, name))
 
-    def _drop_old(self, newest):
+    def _drop_old(self, newest: int) -> None:
         steps = self.steps()
         kept = [step for step in steps if step <= newest and step not in self._damaged]
         scores = {step: score for step, score in self._scores().items() if step in kept}
-        stay = {*kept[-self.keep :], min(scores, key=scores.get, default=None)}
+        stay = {*kept[-self.keep :], min(scores, key=scores.__getitem__, default=None)}
         for step in steps:
             # Steps after the newest are damaged: the run resumed from an earlier one.
             is_for_good = self.keep_every and step % self.keep_every == 0 and step in kept
@@ -165,7 +165,7 @@ class Checkpoints:
                 with contextlib.suppress(OSError):
                     files.remove_whole(self._path(step), last=_STATE)
 
-    def _path(self, step):
+    def _path(self, step: int) -> str:
         return files.join(self.folder, f"step-{step:09d}")
 
     def steps(self) -> list[int]:
@@ -204,7 +204,7 @@ class Checkpoints:
             raise UserError(f"{self.folder}: every checkpoint with a score is damaged. Start over with --fresh.")
         return None if best is None else self._restore(best)
 
-    def _best_whole(self, report, whole=()):
+    def _best_whole(self, report: Callable[[str], object], whole: Collection[int] = ()) -> int | None:
         """The step of the best intact checkpoint by score, or None; the steps in `whole` are known to be intact."""
         while best := self.best():
             damage = None if best[0] in whole else _damage(self._path(best[0]))
@@ -214,17 +214,19 @@ class Checkpoints:
             report(f"{damage} It was the best so far; its score no longer counts.")
         return None
 
-    def _restore(self, step):
+    def _restore(self, step: int) -> int:
         folder = self._path(step)
         with as_os_errors(folder):
             with readable_prefix(files.join(folder, "checkpoint")) as prefix:
                 status = self._checkpoint.read(prefix, self._options)
                 status.assert_existing_objects_matched()
-        self.unlogged = _state(folder).get("unlogged")
+        state = _state(folder)
+        assert state is not None, folder
+        self.unlogged = state.get("unlogged")
         return step
 
 
-def _state(folder):
+def _state(folder: str) -> dict[str, Any] | None:
     """The content of state.json, or None if it is missing or not valid."""
     try:
         with files.open_file(files.join(folder, _STATE)) as stream:
@@ -238,7 +240,7 @@ def _state(folder):
     return state if isinstance(state, dict) else None
 
 
-def _damage(folder):
+def _damage(folder: str) -> str | None:
     """What is wrong with a checkpoint folder, in one sentence; None if it is intact."""
     state = _state(folder)
     if state is None or not isinstance(state.get("sha256"), dict) or not state["sha256"]:

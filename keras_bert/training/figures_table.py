@@ -68,5 +68,5 @@ class FiguresTable:
             cells[-1] = "validation"
         yield self._line(cells)
 
-    def _line(self, cells):
+    def _line(self, cells: Iterable[str]) -> str:
         return _GAP.join(cell.rjust(len(heading)) for cell, heading in zip(cells, self._headings)).rstrip()

@@ -87,10 +87,10 @@ class Loop:
             evaluates = done % settings.evaluate_every == 0 or is_over
             logs = done % settings.log_every == 0 or evaluates
             saves = done % settings.checkpoint_every == 0 or is_over or stop_reason
-            # `is_due` is an all-reduce over all processes, so either all of them call it or none, or the run hangs.
-            # Whatever stands before it must therefore be true in all processes or in none: `done` is the same in all,
-            # and they have agreed on `is_over` and `stop_reason` above. It stands last so that most steps skip it. Keep
-            # this order, and let nothing that one process alone knows short-circuit it. So too `is_best`, below.
+            # The order matters: `is_due` is an all-reduce, and a run hangs unless all processes call it equally often.
+            # Only conditions that are the same in every process may short-circuit it: `done` is, and `is_over` and
+            # `stop_reason` were agreed on above. It comes last so that most steps skip it. The same holds for `is_best`
+            # below.
             saves = saves or logs and self.surroundings.clock.is_due()
             if logs or saves:
                 self._refuse_not_finite(sums, done, result)
@@ -120,7 +120,7 @@ class Loop:
                 )
         return evaluation or self.evaluate(done)
 
-    def _record(self, done, figures):
+    def _record(self, done: int, figures: dict[str, float]) -> None:
         self.surroundings.log.write(done, figures)
         self.surroundings.progress.figures(done, figures)
 

@@ -1,6 +1,7 @@
 """The machine's own matrix product rate, to compare a training step with."""
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -24,7 +25,7 @@ def matmul_peak(strategy: tf.distribute.Strategy, dtype: str = "float32") -> flo
     return 2.0 * size**3 / seconds * (1 if kind == "CPU" else len(devices))
 
 
-def _seconds(product):
+def _seconds(product: Callable[[], tf.Tensor]) -> float:
     began = time.perf_counter()
     product().numpy()
     return time.perf_counter() - began

@@ -30,7 +30,7 @@ class MetricSums:
         """How many steps were added since the last `take`."""
         return sum(result.get("steps", 1) for result in self._results)
 
-    def _steps(self):
+    def _steps(self) -> Iterator[Mapping[str, Any]]:
         for result in self._results:
             yield from each_step(result)
 
@@ -87,11 +87,11 @@ def each_step(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [_at(values, step) for step in range(result["steps"])]
 
 
-def _in_memory(values):
+def _in_memory(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _in_memory(value) if isinstance(value, dict) else np.asarray(value) for name, value in values.items()}
 
 
-def _at(values, index):
+def _at(values: Mapping[str, Any], index: int) -> dict[str, Any]:
     return {name: _at(value, index) if isinstance(value, dict) else value[index] for name, value in values.items()}
 
 
@@ -105,13 +105,14 @@ class Throughput:
 
     def __init__(self):
         self._watch = concurrent.futures.ThreadPoolExecutor(max_workers=1)
-        self._step_end = None
+        self._step_end: concurrent.futures.Future[float] | None = None
         self._reset()
 
-    def _reset(self):
+    def _reset(self) -> None:
         self._began, self._cpu_began = time.perf_counter(), time.process_time()
         self._paused = self._cpu_paused = 0.0
-        self._waits, self._seen = [], []
+        self._waits: list[tuple[float, float, concurrent.futures.Future[float] | None]] = []
+        self._seen: list[Mapping[str, Any]] = []
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
@@ -157,7 +158,7 @@ class Throughput:
         return figures
 
 
-def _time_when_known(value):
+def _time_when_known(value: Any) -> float:
     np.asarray(value)
     return time.perf_counter()
 

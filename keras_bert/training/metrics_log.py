@@ -15,7 +15,7 @@ from keras_bert.training.run_folder import RunFolder
 # Every flush uploads the whole file to an object store again, and some stores accept one write a second.
 _SECONDS_BETWEEN_UPLOADS = 30.0
 
-# TensorBoard groups names by what stands before the slash.
+# TensorBoard groups names by the part before the slash.
 _SECTIONS = {
     "learning_rate": "optimizer",
     "grad_norm": "optimizer",
@@ -90,7 +90,7 @@ class MetricsLog:
                 writer.close()
 
 
-def _tag(name):
+def _tag(name: str) -> str:
     """The figure's name in TensorBoard, with its section; the same for training and validation."""
     name = name.removeprefix("eval_")
     is_loss = name.endswith("loss") or name == "perplexity"

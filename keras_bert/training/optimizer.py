@@ -73,7 +73,7 @@ class AdamW(keras.optimizers.Adam):
             grad=gradient,
         )
 
-    def _all_reduce_sum_gradients(self, grads_and_vars):
+    def _all_reduce_sum_gradients(self, grads_and_vars: Any) -> Any:
         # Keras' hook for the reduction over replicas, which `Step` has already done.
         return grads_and_vars
 
@@ -81,7 +81,7 @@ class AdamW(keras.optimizers.Adam):
         return {**super().get_config(), "decay": self.decay}
 
 
-def _handle(variable):
+def _handle(variable: keras.Variable | tf.Variable) -> tf.Tensor:
     """The resource handle of a Keras variable, or of a strategy's copy of it on this device."""
     return (variable.value if isinstance(variable, keras.Variable) else variable).handle
 

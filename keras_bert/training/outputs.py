@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 
 import numpy as np
+import tensorflow as tf
 
 from keras_bert.training.metrics import MetricSums
 from keras_bert.training.step import Batch, Step
@@ -40,14 +41,15 @@ def all_outputs(
     return {name: _in_order(batches, order) for name, batches in found.items()}, sums.take()
 
 
-def _in_order(batches, order):
+def _in_order(batches: list[np.ndarray | list[np.ndarray]], order: np.ndarray) -> np.ndarray | list[np.ndarray]:
     """The rows of a list of arrays, or of lists of arrays, in the given order."""
-    if all(isinstance(batch, np.ndarray) and batch.shape[1:] == batches[0].shape[1:] for batch in batches):
-        return np.concatenate(batches)[order]
+    arrays = [batch for batch in batches if isinstance(batch, np.ndarray)]
+    if len(arrays) == len(batches) and all(array.shape[1:] == arrays[0].shape[1:] for array in arrays):
+        return np.concatenate(arrays)[order]
     rows = [row for batch in batches for row in batch]
     return [rows[number] for number in order]
 
 
-def _gathered(strategy, values):
+def _gathered(strategy: tf.distribute.Strategy, values: tf.Tensor) -> np.ndarray:
     """The parts of a global tensor on all replicas as one array."""
     return strategy.gather(values, axis=0).numpy()

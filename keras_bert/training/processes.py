@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from keras_bert import files, settings
 from keras_bert.errors import UserError
@@ -58,7 +59,7 @@ def gather(strategy: tf.distribute.Strategy, values: list[float]) -> np.ndarray:
     return _sum_over_processes(strategy, rows) if is_multiworker(strategy) else rows
 
 
-def _sum_over_processes(strategy, values):
+def _sum_over_processes(strategy: tf.distribute.Strategy, values: ArrayLike) -> np.ndarray:
     """Sums an array over the processes; each passes its own."""
     per_replica = strategy.run(lambda: tf.constant(values, tf.float32))
     replicas = strategy.num_replicas_in_sync / process_count(strategy)
@@ -115,7 +116,7 @@ def settle(
         require_same(strategy, run.path, folder=_content(run.config_file))
 
 
-def _content(path):
+def _content(path: str) -> bytes:
     """The bytes of a file that another machine has just written; b"" if it does not appear."""
     deadline = time.monotonic() + _SECONDS_UNTIL_SEEN
     while not files.exists(path):

@@ -42,12 +42,12 @@ def profiled(
 class _Counted:
     """Batches, and the number of the next step."""
 
-    def __init__(self, batches, first_step):
+    def __init__(self, batches: Iterable[Batch | LoopBatches], first_step: int):
         self._batches = iter(batches)
         self.step = first_step
         self.is_over = False
 
-    def until(self, end):
+    def until(self, end: float) -> Iterator[Batch | LoopBatches]:
         """Yields the batches before step `end`; a loop of steps that contains it is yielded whole."""
         while self.step < end:
             batch = next(self._batches, None)

@@ -50,7 +50,7 @@ class Progress:
             self.line(click.style(line, dim=True) if on_terminal else line)
         self.line(click.style(row, bold=True) if on_terminal and is_validation else row)
 
-    def _seconds_left(self):
+    def _seconds_left(self) -> float | None:
         here = self._share - self._first_share
         return (time.monotonic() - self._began) * (1.0 - self._share) / here if here > 0 else None
 

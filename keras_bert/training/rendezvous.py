@@ -5,7 +5,7 @@ import errno
 import re
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from keras_bert.errors import UserError
 
@@ -41,7 +41,7 @@ def wait_for_workers(addresses: Sequence[str], index: int, seconds: float) -> No
 
 
 @contextlib.contextmanager
-def _listening(address):
+def _listening(address: str) -> Iterator[None]:
     try:
         server = _server(_host_and_port(address)[1])
     except (OSError, OverflowError) as error:
@@ -53,7 +53,7 @@ def _listening(address):
         yield
 
 
-def _server(port):
+def _server(port: int) -> socket.socket:
     """Listens at a port for IPv6 and IPv4, because the others may use either; for IPv4 alone if there is no IPv6."""
     if socket.has_dualstack_ipv6():
         try:
@@ -64,7 +64,7 @@ def _server(port):
     return socket.create_server(("", port), backlog=128)
 
 
-def _answers(address):
+def _answers(address: str) -> bool:
     try:
         socket.create_connection(_host_and_port(address), timeout=5).close()
     except OSError:
@@ -72,7 +72,7 @@ def _answers(address):
     return True
 
 
-def _host_and_port(address):
+def _host_and_port(address: str) -> tuple[str, int]:
     """(host, port) of `host:port`, or of `[host]:port` for IPv6. Raises `UserError` for anything else."""
     found = _ADDRESS.fullmatch(address)
     if not found:

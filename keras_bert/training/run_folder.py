@@ -123,7 +123,7 @@ class RunFolder:
         names = files.list_folder(self.checkpoints)
         return any(name.startswith("step-") for name in names) or files.exists(self.results_file)
 
-    def _settle(self, config):
+    def _settle(self, config: PretrainConfig | FinetuneConfig) -> None:
         if not files.exists(self.config_file):
             # A process killed while writing the settings leaves them in a .partial file.
             others = set(files.list_folder(self.path)) - {locks.NAME}

@@ -1,6 +1,6 @@
 """One optimiser step and one evaluation step, over all replicas of a strategy."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import keras
@@ -13,6 +13,8 @@ SUM = tf.distribute.ReduceOp.SUM
 
 # A global batch: tensors [batch, …] by name, or each replica's part of them.
 Batch = dict[str, tf.Tensor]
+# {term: {metric: float32 scalar}}.
+Sums = dict[str, dict[str, tf.Tensor]]
 
 
 class Objective(Protocol):
@@ -29,7 +31,7 @@ class Objective(Protocol):
         """{term: float32 scalar that its sums are divided by}."""
         ...
 
-    def sums(self, outputs: dict[str, tf.Tensor], batch: Batch) -> dict[str, dict[str, tf.Tensor]]:
+    def sums(self, outputs: dict[str, tf.Tensor], batch: Batch) -> Sums:
         """{term: {metric: float32 scalar}} of the model's outputs; each term of the loss has a metric `loss`."""
         ...
 
@@ -96,7 +98,7 @@ class Step:
         """
         return self.update(batch, step)
 
-    def _update(self, batch, step):
+    def _update(self, batch: Batch, step: tf.Tensor) -> dict[str, Any]:
         return self._first_replica(self.strategy.run(self._compiled_replica, (batch, step)))
 
     @tf.function(autograph=False)
@@ -110,11 +112,11 @@ class Step:
         outputs, results = self.strategy.run(self._predict_replica, (batch,))
         return outputs, self._first_replica(results)
 
-    def _first_replica(self, results):
+    def _first_replica(self, results: dict[str, Any]) -> dict[str, Any]:
         # After the all-reduce every replica holds the same values.
         return tf.nest.map_structure(lambda value: self.strategy.experimental_local_results(value)[0], results)
 
-    def _train_replica(self, batch, step):
+    def _train_replica(self, batch: Batch, step: tf.Tensor) -> dict[str, Any]:
         assert self.optimizer is not None, "This Step was made for evaluation only."
         context = tf.distribute.get_replica_context()
         totals = _all_reduce(context, self.objective.counts(batch))
@@ -135,9 +137,7 @@ class Step:
             "learning_rate": learning_rate,
         }
 
-    def gradients(
-        self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor
-    ) -> tuple[list[tf.Tensor], dict[str, dict[str, tf.Tensor]]]:
+    def gradients(self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor) -> tuple[list[tf.Tensor], Sums]:
         """(gradients, sums) of a replica's batch, computed in `accumulation` slices; see `_slice_gradients`."""
         if self.accumulation == 1:
             return self._slice_gradients(batch, totals, key)
@@ -158,7 +158,9 @@ class Step:
             lambda index, so_far: index < self.accumulation, add_slice, state, maximum_iterations=self.accumulation - 1
         )[1]
 
-    def _slice_gradients(self, batch, totals, key):
+    def _slice_gradients(
+        self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor
+    ) -> tuple[list[tf.Tensor], Sums]:
         """(dense gradients of this slice's contribution to the loss of the global batch, the slice's sums)."""
         with tf.GradientTape() as tape, dropout_key(key, self._bits):
             sums = self.objective.sums(self.model(batch, training=True), batch)
@@ -167,10 +169,10 @@ class Step:
         # Keras' optimisers would square an embedding's sparse gradient before summing its repeated rows.
         return [tf.convert_to_tensor(gradient) for gradient in gradients], sums
 
-    def _evaluate_replica(self, batch):
+    def _evaluate_replica(self, batch: Batch) -> dict[str, Any]:
         return self._predict_replica(batch)[1]
 
-    def _predict_replica(self, batch):
+    def _predict_replica(self, batch: Batch) -> tuple[dict[str, tf.Tensor], dict[str, Any]]:
         context = tf.distribute.get_replica_context()
         outputs = self.model(batch, training=False)
         return outputs, {
@@ -179,7 +181,7 @@ class Step:
         }
 
 
-def _compiled(function, jit_compile):
+def _compiled(function: Callable, jit_compile: bool) -> Callable:
     return tf.function(function, autograph=False, jit_compile=True) if jit_compile else function
 
 
@@ -196,6 +198,6 @@ def stateless_bits(key: tf.Tensor, call: int, shape: Sequence[int | tf.Tensor]) 
     return tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32)
 
 
-def _all_reduce(context, values):
+def _all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
     flat = tf.nest.flatten(values)
     return tf.nest.pack_sequence_as(values, context.all_reduce(SUM, flat))

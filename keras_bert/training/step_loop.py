@@ -1,7 +1,7 @@
 """Many optimiser steps in one call of a compiled function, which fetches its batches itself."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -21,7 +21,7 @@ class LoopBatches(NamedTuple):
         shapes: the possible shapes of a global batch; see `batch_shapes`.
     """
 
-    iterator: Iterator[Batch]
+    iterator: tf.distribute.DistributedIterator
     count: int  # type: ignore[assignment]  # Hides the method of tuple, which nobody calls.
     shapes: BatchShapes
 
@@ -42,7 +42,10 @@ def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | 
 
 
 def taking(
-    iterator: Iterator[Batch], dataset: tf.data.Dataset, widths: Iterable[int | tuple[int, int]], steps_per_loop: int
+    iterator: tf.distribute.DistributedIterator,
+    dataset: tf.data.Dataset,
+    widths: Iterable[int | tuple[int, int]],
+    steps_per_loop: int,
 ) -> Callable[[int], Batch | LoopBatches]:
     """Function (count) -> the input of `count` steps: the iterator's next batch or, for longer loops, `LoopBatches`.
 
@@ -99,7 +102,9 @@ class StepLoop:
         loop = self._loops[batches.shapes]
         return {**loop(batches.iterator, step, tf.constant(batches.count)), "steps": batches.count}
 
-    def _loop(self, shapes, iterator, first_step, count):
+    def _loop(
+        self, shapes: BatchShapes, iterator: tf.distribute.DistributedIterator, first_step: tf.Tensor, count: tf.Tensor
+    ) -> dict[str, Any]:
         structure = {}
 
         def one_step(index, rows):
@@ -116,7 +121,9 @@ class StepLoop:
         _, rows = tf.while_loop(lambda index, rows: index < count, one_step, state, parallel_iterations=1)
         return tf.nest.pack_sequence_as(structure["result"], tf.unstack(rows.stack(), axis=1))
 
-    def _by_shape(self, batch, shapes, function, value):
+    def _by_shape(
+        self, batch: Batch, shapes: BatchShapes, function: Callable[..., tf.Tensor], value: tf.Tensor
+    ) -> tf.Tensor:
         """Calls `function(value, shape)` with the shape that the batch has."""
         *others, last = shapes
         if not others:
@@ -134,7 +141,7 @@ class StepLoop:
             )
         return value
 
-    def _shaped(self, batch, shapes):
+    def _shaped(self, batch: Batch, shapes: dict[str, tuple[int, ...]]) -> Batch:
         """The batch with the static shapes of each replica's part, which a distributed iterator may lose."""
         replicas = self._strategy.num_replicas_in_sync
 

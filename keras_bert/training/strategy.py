@@ -93,7 +93,7 @@ def tf_config_workers() -> list[str]:
     return workers
 
 
-def _found_here():
+def _found_here() -> str:
     if len(tf_config_workers()) > 1:
         return "multiworker"
     if os.environ.get("TPU_NAME") or tf.config.list_physical_devices("TPU"):
@@ -101,7 +101,7 @@ def _found_here():
     return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"
 
 
-def _devices(wanted):
+def _devices(wanted: Sequence[str]) -> list[str]:
     """The given devices, or else all GPUs, or else all CPUs, as `GPU:0`."""
     found = {
         kind: [f"{kind}:{index}" for index in range(len(tf.config.list_logical_devices(kind)))]
@@ -115,15 +115,15 @@ def _devices(wanted):
     return list(wanted) or found["GPU"] or found["CPU"]
 
 
-def _one(devices):
+def _one(devices: Sequence[str]) -> tf.distribute.Strategy:
     return tf.distribute.OneDeviceStrategy(_devices(devices)[0])
 
 
-def _mirrored(devices):
+def _mirrored(devices: Sequence[str]) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(_devices(devices))
 
 
-def _multiworker():
+def _multiworker() -> tf.distribute.Strategy:
     if not tf_config_workers():
         raise UserError(
             "training.strategy multiworker: needs TF_CONFIG in the environment. Received: none. On one machine: "
@@ -136,7 +136,7 @@ def _multiworker():
     return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
 
-def _tpu(name):
+def _tpu(name: str) -> tf.distribute.Strategy:
     def connect():
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
         if name != "local":
