@@ -157,7 +157,7 @@ def test_stopped_before_a_shard_is_finished_nothing_is_left(tmp_path):
 def test_a_folder_in_use_is_refused(tmp_path):
     (tmp_path / "file").touch()
     for path in (tmp_path, tmp_path / "file"):
-        with pytest.raises(UserError, match=f"{path}: needs a folder"):
+        with pytest.raises(UserError, match=f"{path}: needs a (new or empty )?folder"):
             prepare(make_documents(5), path, 0.1)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
