@@ -7,12 +7,20 @@ PYTEST ?=
 WORKERS ?= 3
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow parity
+.PHONY: demo lint check test test-slow parity
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python run.py pretrain
 
 RUN_TESTS = $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# Style and types.
+lint: $(VENV)/.installed-for-tests
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+check: lint test
 
 # The tests every change must pass; without PyTorch.
 test: $(VENV)/.installed-for-tests

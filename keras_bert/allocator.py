@@ -19,4 +19,5 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return False
-    return all([mallopt(name, value) for name, value in _SETTINGS.items()])
+    # All are set, whatever becomes of the first.
+    return all([mallopt(name, value) for name, value in _SETTINGS.items()])  # noqa: C419

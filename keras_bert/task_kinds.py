@@ -1,7 +1,7 @@
-"""The kinds of tasks, one record each, and the registry by which every room knows them.
+"""The kinds of tasks, one record each, and the registry through which every room finds them.
 
-A kind is registered in its own room (`tasks/KIND/kind.py`); `register` adds one from anywhere. The registry stands below
-all rooms that ask it, so the records import what they need of those rooms only when they are used.
+A kind is registered in its own room (`tasks/KIND/kind.py`); `register` adds one from anywhere. The registry is below
+all rooms that use it, so a record imports what it needs from them only when it is used.
 """
 
 from __future__ import annotations

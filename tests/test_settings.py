@@ -76,7 +76,7 @@ def test_another_model_by_name_and_changes_to_it():
         ({"phases": []}, "phases: needs at least one"),
         ({"phases": [{"sequence_length": 1024}]}, "phases.0.sequence_length: needs at most model.max_position"),
         ({"phases": [{"max_predictions_per_seq": 200}]}, "phases.0.max_predictions_per_seq"),
-        ({"masking": {"mask_token_share": 0.95}}, "masking.random_token_share: needs at most 1 together with mask_token_share"),
+        ({"masking": {"mask_token_share": 0.95}}, "random_token_share: needs at most 1 together with mask_token_share"),
         ({"data": {"validation_share": 1.0}}, "data.validation_share"),
         ({"optimizer": {"learning_rate": -1}}, "optimizer.learning_rate: needs a value above 0"),
     ],

@@ -4,7 +4,8 @@
     python tools/measure_loading.py [--folder DIR] [--rounds 5] [--format safetensors|bin|legacy-bin]
 
 Without --folder a folder of random weights of BERT-base's size is written: model.safetensors, or pytorch_model.bin in
-PyTorch's layout of today or of before 1.6. Every measurement is a process of its own, the two in turn. `load` is the call alone: transformers maps the file and has read almost nothing when it returns, so
+PyTorch's layout of today or of before 1.6. Every measurement is a process of its own, the two in turn. `load` is the
+call alone: transformers maps the file and has read almost nothing when it returns, so
 `load and first text` is measured too, after which every weight of the encoder has been read.
 """
 
@@ -144,7 +145,7 @@ def write_base(path):
 
 
 def save_as_torch(folder, is_zip):
-    """Puts pytorch_model.bin in the place of model.safetensors, in a process of its own: torch and TensorFlow fall out."""
+    """Replaces model.safetensors by pytorch_model.bin, in its own process: torch and TensorFlow do not share one."""
     program = (
         "import os, sys, torch, safetensors.torch as st; source, target = sys.argv[1:3]; "
         f"torch.save(st.load_file(source), target, _use_new_zipfile_serialization={is_zip}); os.unlink(source)"

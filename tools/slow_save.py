@@ -1,4 +1,4 @@
-"""`run.py` with checkpoints that take SECONDS_A_SAVE longer, for tools/torture.py: as on a slow disk or in a far store."""
+"""`run.py` with checkpoints that take SECONDS_A_SAVE longer, for tools/torture.py: as on a slow disk."""
 
 import os
 import sys

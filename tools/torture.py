@@ -102,7 +102,7 @@ class Run:
             )  # fmt: skip
 
     def end(self, number):
-        """Ends it by a signal; returns whether that is what it ended by. Raises where it did not stop as it promises."""
+        """Ends it by a signal; returns whether the signal ended it. Raises if it did not stop as promised."""
         if number == signal.SIGKILL:
             workers = psutil.Process(self.process.pid).children() if self._workers > 1 else []
             (random.choice(workers) if workers else self.process).kill()

@@ -2,11 +2,10 @@
 
     python tools/worth.py --data data --output runs/worth scratch=scratch:runs/five_minutes ours=runs/five_minutes
 
-A model is any that `finetune --init` takes; `scratch:MODEL` is its architecture and vocabulary with random weights. Every
-task of the plan (tools/worth.yaml) is trained with each of its rates and every seed, and the rate with the better median
-counts, for each model by itself. Writes worth.md and worth.png: the task's main metric on its dev examples, medians and
-ranges over the seeds. What is finished is not done again: the same command goes on where it was stopped, and models,
-tasks and seeds may be added.
+A model is any that `finetune --init` takes; `scratch:MODEL` is its architecture and vocabulary with random weights.
+Every task of the plan (tools/worth.yaml) is trained with each of its rates and every seed, and the rate with the better
+median counts, for each model separately. Writes worth.md and worth.png: the task's main metric on its dev examples,
+medians and ranges over the seeds. The same command resumes; models, tasks and seeds may be added.
 """
 
 import itertools

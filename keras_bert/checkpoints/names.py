@@ -2,8 +2,8 @@
 
 A dense kernel is [in, out] in Keras and in Google's files, [out, in] in Hugging Face's.
 
-A new kind of task brings the parts that this table lacks (`TaskKind.tensors`): the attribute of the models that have the
-part, and the three names of each tensor.
+A new kind of task brings the parts that this table lacks (`TaskKind.tensors`): the attribute of the models that have
+the part, and the three names of each tensor.
 """
 
 import dataclasses

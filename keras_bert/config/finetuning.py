@@ -148,4 +148,4 @@ class FinetuneConfig:
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], overrides: Mapping[str, Any] | None = None) -> "FinetuneConfig":
         """As `from_file`, with the recipe as a mapping."""
-        return settings.from_mapping(cls, settings.apply_overrides(cls, values, overrides or {}))
+        return settings.from_mapping(cls, settings.apply_overrides(cls, dict(values), overrides or {}))

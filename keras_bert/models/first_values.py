@@ -62,7 +62,7 @@ def set_new_words(model: BertForPreTraining, pieces: dict[int, list[int]]) -> No
 
 
 def _scaled(vectors, deviation, others):
-    """The vectors, centred and with a standard deviation like any other row's; where there is none, that of `others`."""
+    """[vocab, hidden]: the vectors, centred and scaled to a standard deviation; the row of `others` where one is 0."""
     is_known = vectors.any(axis=1)
     known = vectors[is_known] - vectors[is_known].mean(axis=0)
     table = np.array(others)

@@ -1,6 +1,7 @@
 """Fine-tuning runs: one, one for each seed, or one for each point of a grid; see `tasks.finetuning.Finetuning`."""
 
 import dataclasses
+import functools
 import itertools
 
 import numpy as np
@@ -112,7 +113,7 @@ class FinetuningRuns:
             name = "-".join(f"{key}-{value:g}" for key, value in point.items())
             self._report(f"{name}:")
             found.append((point, self.one(files.join(path, name), **point)))
-            by_chief(self.strategy, lambda: self._write_point(path, name, *found[-1]))
+            by_chief(self.strategy, functools.partial(self._write_point, path, name, *found[-1]))
         return sorted(found, key=lambda pair: -self._main_score(pair[1])) if self.is_chief else None
 
     def _main_score(self, results):

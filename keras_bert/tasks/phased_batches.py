@@ -7,12 +7,12 @@ from keras_bert.training.step_loop import taking
 
 
 class _Visit(NamedTuple):
-    """A stretch of one epoch: `count` batches from `first_batch` on."""
+    """A stretch of one epoch: so many batches from `first_batch` on."""
 
     phase: int
     epoch: int
     first_batch: int
-    count: int
+    batches: int
 
 
 class PhasedBatches:
@@ -42,10 +42,10 @@ class PhasedBatches:
             opened = ahead.submit(self._open, visit, finished)
             while visit:
                 take = opened.result()
-                expected = self._visit(step + visit.count)
+                expected = self._visit(step + visit.batches)
                 # Dropping a finished tf.data iterator takes seconds, so the other thread holds the last reference.
                 opened, finished = ahead.submit(self._open, expected, finished), [take]
-                end = step + visit.count
+                end = step + visit.batches
                 # By the clock a phase ends when its time is over.
                 while step < end and self._budget.phase(step) == visit.phase:
                     count = min(end - step, self._steps_per_loop - step % self._steps_per_loop)
@@ -71,7 +71,7 @@ class PhasedBatches:
         return _Visit(phase, epoch, first_batch, count if end is None else min(count, end - step))
 
     def _open(self, visit, finished):
-        """Function (count) -> what is yielded for so many steps of a visit, None for none; lets the finished ones go."""
+        """Function (count) -> what is yielded for that many steps of a visit, None without one; clears `finished`."""
         take = None
         if visit is not None:
             reader = self._readers[visit.phase]

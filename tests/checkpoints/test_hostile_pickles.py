@@ -176,7 +176,10 @@ def test_pickles_that_grow_are_refused_in_little_time_and_memory():
         "no_pickle": (archive(b"").replace(b"data.pkl", b"data.txt"), "not one from torch.save"),
         "two_pickles": (archive(tensor(), {"b/data.pkl": tensor()}), "not one from torch.save"),
         "big_endian": (archive(tensor(), {"archive/byteorder": b"big"}), "another byte order"),
-        "climbing": (archive(tensor(), {"archive/data/../0": bytes(16), "../../data/0": bytes(16)}), "lacks the storage"),
+        "climbing": (
+            archive(tensor(), {"archive/data/../0": bytes(16), "../../data/0": bytes(16)}),
+            "lacks the storage",
+        ),
         "small_storage": (archive(tensor(), {"archive/data/0": bytes(15)}), "ends early"),
     }
 )  # fmt: skip
@@ -212,7 +215,7 @@ def test_a_directory_too_large_for_the_tensors_of_any_model():
 
 @pytest.mark.parametrize("name", ["kinds.bin", "kinds_legacy.bin"])
 def test_damaged_files_are_read_or_refused_and_nothing_else(name):
-    """Whatever bytes are changed, cut off or repeated: the error is a UserError, and a value lies inside of the file."""
+    """Whatever bytes are changed, cut off or repeated: the error is a UserError, and a value lies inside the file."""
     with open(os.path.join(COMMITTED, "torch_save", name), "rb") as stream:
         whole = stream.read()
     chance = random.Random(0)

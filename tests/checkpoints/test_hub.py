@@ -31,10 +31,9 @@ SMALL = {
 }
 WEIGHTS = {"model.safetensors": safetensors.numpy.save(TENSORS)}
 # What else lies in such repositories, and nobody here needs.
-OTHERS = {
-    name: b"not to be fetched"
-    for name in ("tf_model.h5", "flax_model.msgpack", "README.md", "model.onnx", "onnx/m.onnx")
-}
+OTHERS = dict.fromkeys(
+    ("tf_model.h5", "flax_model.msgpack", "README.md", "model.onnx", "onnx/m.onnx"), b"not to be fetched"
+)
 PICKLED = {"pytorch_model.bin": b"not to be fetched either"}
 
 

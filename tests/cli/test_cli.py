@@ -16,7 +16,8 @@ from keras_bert.errors import UserError
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TINY_RUN = [
     "--set", "model.vocab_size=120", "--set", "model.hidden_size=16", "--set", "model.num_hidden_layers=1",
-    "--set", "phases.0.sequence_length=16", "--set", "phases.0.batch_size=4", "--set", "phases.0.max_predictions_per_seq=3",
+    "--set", "phases.0.sequence_length=16", "--set", "phases.0.batch_size=4",
+    "--set", "phases.0.max_predictions_per_seq=3",
     "--set", "training.jit_compile=false", "--set", "training.log_every=1", "--set", "data.validation_share=0.2",
 ]  # fmt: skip
 

@@ -96,7 +96,8 @@ def test_predict_writes_no_answers_of_a_broken_model(trained, place, tmp_path):
 def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(long, place, tmp_path):
     run, served = tmp_path / "run", tmp_path / "served"
     result = give(
-        "finetune", "--task", "sst2", "--init", place / "bert", "--data-dir", place / "sst2", "--output", run, *UNCOMPILED,
+        "finetune", "--task", "sst2", "--init", place / "bert", "--data-dir", place / "sst2", "--output", run,
+        *UNCOMPILED,
         "--set", "input.max_length=8", "--set", f"input.long={long}", "--epochs", "1",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -137,7 +138,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
     )  # fmt: skip
     assert answered.exit_code == 0, answered.output
     lines = (tmp_path / "ax" / "AX.tsv").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 3 and set(line.split("\t")[1] for line in lines[1:]) <= {
+    assert len(lines) == 3 and {line.split("\t")[1] for line in lines[1:]} <= {
         "entailment", "neutral", "contradiction",
     }  # fmt: skip
 

@@ -114,7 +114,7 @@ def stored_contents(folder):
 
 @pytest.mark.parametrize("counts", [[1], [60, 199]])
 def test_stopped_in_a_store_the_result_is_the_same(straight, counts):
-    """A store would copy every file to rename the folder, so the work is done in its place; it is not taken for done."""
+    """A store would copy every file to rename the folder, so the work is done in place; it is not taken for done."""
     folder = f"ram://prepare-again-{len(counts)}"
     for count in counts:
         stop_after(folder, count)

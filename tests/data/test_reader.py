@@ -81,7 +81,7 @@ def test_fewer_examples_than_a_batch(make_reader):
     reader = make_reader(batch_size=2048)
     assert reader.examples_per_epoch < 2048
     with pytest.raises(UserError, match=rf"batch_size \(2048\).*Received: {reader.examples_per_epoch}\."):
-        reader.batches_per_epoch
+        _ = reader.batches_per_epoch
     (batch,) = take(reader.all_batches())
     assert batch["example_weights"].sum() == reader.examples_per_epoch
     padding = batch["example_weights"] == 0

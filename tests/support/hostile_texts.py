@@ -24,7 +24,7 @@ OTHER_CASES = [
     "Ǆungla Ϊ",
 ]
 IDEOGRAPHS = [
-    "中文ab中", "a㐀b\U00020000c\U0002a700d\U0002b740e\U0002b820f豈g\U0002f800h", "カタカナ、ひらがな。", "一\U00030000二\u2f00",
+    "中文ab中", "a㐀b\U00020000c\U0002a700d\U0002b740e\U0002b820f豈g\U0002f800h", "カタカナ、ひらがな。", "一\U00030000二\u2f00",  # noqa: E501
 ]  # fmt: skip
 EMOJI = ["👩\u200d👩\u200d👧\u200d👦 👍🏽 ❤\ufe0f", "🇩🇪1\ufe0f\u20e3", "tag\U000e0061\U000e007f"]
 CONTROLS = [

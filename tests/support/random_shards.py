@@ -26,9 +26,8 @@ def write_shards(folder, vocabulary, documents, shard_megabytes=0.005):
     return ShardSet.open(folder, vocabulary)
 
 
-def open_reader(
-    shards, vocabulary, folder, batch_size=8, seed=3, shards_per_group=3, objective=ObjectiveConfig(), **masking
-):
+def open_reader(shards, vocabulary, folder, batch_size=8, seed=3, shards_per_group=3, objective=None, **masking):
+    objective = objective or ObjectiveConfig()
     phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=PREDICTIONS)
     return ShardReader(shards, vocabulary, phase, objective, MaskingConfig(**masking), seed, folder, shards_per_group)
 

@@ -164,7 +164,7 @@ def test_what_is_held_at_a_time_is_bounded(embedders, tmp_path, monkeypatch):
 
 
 def test_compressed_files_and_standard_input(embedders, tmp_path, monkeypatch):
-    content = "The cat\r\ncats\n\nmat".encode()  # No line end behind the last.
+    content = b"The cat\r\ncats\n\nmat"  # No line end behind the last.
     (tmp_path / "texts.gz").write_bytes(gzip.compress(content))
     expected = embedders["mean"](["The cat", "cats", "", "mat"]).vectors
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))

@@ -176,8 +176,6 @@ def test_no_number_stops_the_run_and_never_reaches_a_checkpoint(bad, first_step)
     """Step 7 is wrong; the next look is at 8, where a checkpoint is due too."""
     loop, checkpoints = make_loop([1.0] * 6 + [bad] * 4, StopRequest())
     checkpoints.saved = [4] if first_step else []
-    with pytest.raises(
-        UserError, match="Step 7: .*learning rate of about 0.25. The last good checkpoint is at step 4"
-    ):
+    with pytest.raises(UserError, match="Step 7: .*learning rate of about 0.25. The last good checkpoint is at step 4"):
         loop.run(first_step)
     assert checkpoints.saved == [4]

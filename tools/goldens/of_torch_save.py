@@ -2,9 +2,10 @@
 
 python tools/goldens/of_torch_save.py make FOLDER
 
-`*.bin` have today's layout, a zip archive; `*_legacy.bin` that of before PyTorch 1.6. `bert` is the state dict of a BERT
-as of 2019 (`LayerNorm.gamma`, the decoder tied to the embeddings); `kinds` has a tensor of each kind of number and each
-way to lie in a storage; tests/support/torch_files.py says what is in these. `module_*` are saved in other ways.
+`*.bin` have today's layout, a zip archive; `*_legacy.bin` that of before PyTorch 1.6. `bert` is the state dict of a
+BERT as of 2019 (`LayerNorm.gamma`, the decoder tied to the embeddings); `kinds` has a tensor of each kind of number
+and each way to lie in a storage; tests/support/torch_files.py says what is in these. `module_*` are saved in other
+ways.
 """
 
 import collections

@@ -87,7 +87,7 @@ def _check(texts, label, train, dev, kind, labels, separator, dev_share):
 
 
 def own_table(data, head):
-    """`text_task` of a `TaskDataConfig`, with the labels of a trained model's `ClassificationConfig`, if there is one."""
+    """`text_task` of a `TaskDataConfig`, with the labels of a trained model's `ClassificationConfig` or None."""
     return text_task(
         data.texts,
         data.label or "label",

@@ -48,8 +48,8 @@ def keep_first_values(config: PretrainConfig, readers: PretrainingReaders, folde
         report("Counting which pieces stand together, for the first values of the word embeddings.")
         counts, vectors = corpus_vectors(sample, vocab_size, width, settings.window)
         report(
-            f"{vectors.any(axis=1).sum():,} of {vocab_size:,} pieces begin as vectors of {counts.sum():,} tokens; those "
-            f"that occur fewer than {FEWEST_OCCURRENCES} times begin at random."
+            f"{vectors.any(axis=1).sum():,} of {vocab_size:,} pieces start from counts over {counts.sum():,} tokens; "
+            f"those that occur fewer than {FEWEST_OCCURRENCES} times start at random."
         )
     else:
         counts = count_tokens(sample, vocab_size)

@@ -127,7 +127,7 @@ def test_a_recipe_says_it_in_a_word_or_in_part():
     part = initialization({"initialization": "corpus"}, **{"initialization.attention": "random"})
     assert (part.word_embeddings, part.attention) == ("corpus", "random")
     assert initialization({"initialization": {"attention": "mimetic"}}).word_embeddings == "random"
-    with pytest.raises(UserError, match=r"initialization: needs paper or corpus, or a mapping of settings. Received: 'corpsu'"):
+    with pytest.raises(UserError, match=r"needs paper or corpus, or a mapping of settings. Received: 'corpsu'"):
         initialization({"initialization": "corpsu"})
     with pytest.raises(UserError, match="initialization.decoder_bias: needs one of zero, unigram"):
         initialization({"initialization": {"decoder_bias": "log"}})
