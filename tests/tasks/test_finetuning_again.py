@@ -69,7 +69,7 @@ def test_a_damaged_best_is_told_on_going_on_and_the_run_ends_with_the_next_best(
     next(best.glob("checkpoint.data*")).write_bytes(b"")
     said = []
     results = one(path, config, said.append)
-    assert [line for line in said if "step-000000010" in line and "does not count" in line] == [
+    assert [line for line in said if "step-000000010" in line and "no longer counts" in line] == [
         line for line in said if "step-000000010" in line
     ]
     assert results["best_step"] == 20 and results["steps"] == 30
