@@ -51,7 +51,7 @@ class TaskKind(abc.ABC):
         example_files: names for a file to answer and for the answers, in the command that a model card shows.
     """
 
-    head: ClassVar[type]
+    head: ClassVar[type[Any]]
     part: ClassVar[str]
     tensors: ClassVar[Mapping[str, tuple[TensorName, ...]]] = {}
     titles: ClassVar[Mapping[str, str]] = {}

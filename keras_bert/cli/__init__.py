@@ -98,9 +98,9 @@ def main(debug):
     """
 
 
-main.help = main.help.replace("python run.py", PROGRAM)
+main.help = (main.help or "").replace("python run.py", PROGRAM)
 for command in (
     pretrain, finetune, evaluate, predict, export, vocab, prepare, fill, embed, inspect, convert, launch,
 ):  # fmt: skip
-    command.help = command.help.replace("python run.py", PROGRAM)
+    command.help = (command.help or "").replace("python run.py", PROGRAM)
     main.add_command(command)

@@ -37,7 +37,8 @@ def set_first_values(
         table.assign(sinusoids(*table.shape) * (deviation / np.sqrt(0.5)))
     if settings.decoder_bias == UNIGRAM:
         # One more of each, so that none is impossible.
-        model.mlm_head.bias.assign(np.log((counts + 1.0) / (counts + 1.0).sum()))
+        known = np.asarray(counts, np.float64) + 1.0
+        model.mlm_head.bias.assign(np.log(known / known.sum()))
     if settings.attention == MIMETIC:
         for layer, block in enumerate(model.encoder.blocks):
             attention = block.attention

@@ -58,7 +58,7 @@ def text_windows(task, split, source, notes):
         rows = ExampleRows(task, split, source, labels=False)
     for window in windows(rows, _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row.texts))):
         yield TextWindow(
-            [list(column) for column in zip(*(row.texts for row in window))], [row.index for row in window]
+            [list(column) for column in zip(*(row.texts for row in window))], [row.number for row in window]
         )
     if isinstance(rows, ExampleRows):
         notes += rows.warnings()

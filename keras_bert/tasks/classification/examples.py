@@ -43,7 +43,7 @@ class ExampleRow(NamedTuple):
 
     texts: list[str]
     label: int | float | list[int] | None
-    index: int
+    number: int
 
 
 class ExampleRows:

@@ -59,7 +59,7 @@ def read_split(
         if block[0].label is not None:
             labels.extend(read.reader.array([row.label for row in block]).ravel())
     found, examples = rows.rows(), rows.examples()
-    shape = (-1, len(task.labels)) if task.kind == MULTI_LABEL else (-1,)
+    shape = (-1, len(task.labels or ())) if task.kind == MULTI_LABEL else (-1,)
     of_examples = labels.array().reshape(shape)
     hidden = not len(of_examples)
     found.extra["labels"] = np.zeros((len(found), *shape[1:]), dtype) if hidden else of_examples

@@ -17,7 +17,7 @@ from keras_bert.training.strategy import checkpoint_device
 try:
     import resource
 except ImportError:  # Windows.
-    resource = None
+    resource = None  # type: ignore[assignment]
 
 _WARM_UP_SECONDS, _TIMED_SECONDS = 3.0, 6.0
 _LEAST_STEPS = 3

@@ -1,5 +1,7 @@
 """A label for every word: by a fine-tuned BERT, or by a BiLSTM over the features of a frozen one."""
 
+from typing import Any, ClassVar
+
 from keras_bert.checkpoints.names import CLASSIFIER, FEATURE_TAGGER
 from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.config.features import TAGGING_TASKS
@@ -12,7 +14,9 @@ from keras_bert.task_kinds import TaskKind, register
 class Tagging(TaskKind):
     """A dense layer over the last states (paper, section 5.3)."""
 
-    head, part, tasks = TokenClassificationConfig, CLASSIFIER, TAGGING_TASKS
+    head: ClassVar[type[Any]] = TokenClassificationConfig
+    part = CLASSIFIER
+    tasks: ClassVar[tuple[str, ...]] = TAGGING_TASKS
     pipeline = "token-classification"
     noun, example_files = "words", ("words.txt", "tagged.txt")
 
