@@ -154,7 +154,7 @@ def test_a_tagger_over_frozen_features(bert, tmp_path):
     output = tmp_path / "answers"
     give("predict", "--model", run, "--input", dev, "--output", output)
     assert len(output.read_text(encoding="utf-8").splitlines()) == len(dev.read_text(encoding="utf-8").splitlines())
-    assert "tagger over frozen features, the weights of the features' layers" in give("inspect", run)
+    assert "tagger over frozen features, layer weights of the features" in give("inspect", run)
 
 
 def test_features_are_for_taggers_and_for_models_deep_enough(bert):
