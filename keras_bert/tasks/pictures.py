@@ -66,7 +66,7 @@ def scores_picture(scores, title=""):
         title: above the picture.
     """
     models = list(next(iter(scores.values())))
-    figure = _figure(2 + 1.2 * len(scores) + 0.2 * len(scores) * len(models), 4)
+    figure = _figure(max(6, 2 + 1.2 * len(scores) + 0.2 * len(scores) * len(models)), 4)
     axes = figure.subplots()
     width = 0.8 / len(models)
     for number, model in enumerate(models):
@@ -81,7 +81,8 @@ def scores_picture(scores, title=""):
     axes.set_xticks(range(len(scores)), [_plain(task) for task in scores])
     axes.grid(axis="y", alpha=0.3)
     axes.set_axisbelow(True)
-    axes.legend(ncols=len(models), loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
+    axes.margins(x=0.8 / (2 * len(scores) + 1))
+    figure.legend(loc="outside right upper", frameon=False)
     return _png(figure)
 
 
