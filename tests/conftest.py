@@ -8,6 +8,7 @@ import collections
 import importlib.abc
 import importlib.util
 import os
+import signal
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -31,6 +32,12 @@ def rewrite_graphs(on):
 
 # Commands that run in a process of their own have it on, as users do, and tests that ask for `rewritten_graphs`.
 rewrite_graphs(False)
+
+
+# A shell starts what runs in the background without SIGINT, and nohup without SIGHUP. Ignored signals are inherited, by
+# the processes that tests start too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class NeverBesideTensorFlow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
