@@ -10,10 +10,7 @@ validation and checkpoints: other work on the machine does not count, but it slo
 """
 
 import itertools
-import json
 import os
-import statistics
-import subprocess
 import sys
 
 import click
@@ -24,42 +21,28 @@ sys.path.insert(0, ROOT)
 from keras_bert import settings  # noqa: E402
 from keras_bert.config.pretraining import PretrainConfig  # noqa: E402
 from keras_bert.config.training import phase_ends  # noqa: E402
+from tools.studies import is_finished, median_and_range, rows_of_markdown, run_command  # noqa: E402
 
 GOALS = (0.5, 1.0, 2.0)  # Nats below the unigram.
 
 
-def train(recipe, data, folder, seed, changes):
-    """Runs `run.py pretrain` to its end in `folder`, where it is not there yet."""
-    if os.path.exists(os.path.join(folder, "results.json")):
-        return
-    sets = itertools.chain.from_iterable(("--set", f"{key}={json.dumps(value)}") for key, value in changes.items())
-    command = [
-        sys.executable, os.path.join(ROOT, "run.py"), "pretrain", "--config", recipe, "--data", data,
-        "--seed", str(seed), "--output", folder, *sets,
-    ]  # fmt: skip
-    with open(f"{folder}.log", "ab") as log:
-        status = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode
-    if status:
-        raise click.ClickException(f"{folder}: ended with status {status}; see {folder}.log.")
-
-
 def read(folder):
     """`(curve, last)` of a finished run: [(tokens, CPU seconds, nats below the unigram)], last validation's figures."""
-    config = settings.from_mapping(PretrainConfig, settings.read_yaml(os.path.join(folder, "config.yaml")))
+    from keras_bert.training.metrics_log import read_metrics
+
+    config = PretrainConfig.from_file(os.path.join(folder, "config.yaml"))
     ends = phase_ends(config.training.steps, [phase.share for phase in config.phases])
     curve, seconds, figures = [], 0.0, {}
-    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as stream:
-        for line in map(json.loads, stream):
-            seconds += line.get("cpu_seconds", 0.0)
-            if "eval_mask_token_loss" in line:
-                tokens = sum(
-                    (min(line["step"], end) - begin) * phase.batch_size * phase.sequence_length
-                    for begin, end, phase in zip([0, *ends], ends, config.phases)
-                    if line["step"] > begin
-                )
-                below = line["eval_mask_token_unigram_loss"] - line["eval_mask_token_loss"]
-                curve.append((tokens, seconds, below))
-                figures = line
+    for line in read_metrics(os.path.join(folder, "metrics.jsonl")):
+        seconds += line.get("cpu_seconds", 0.0)
+        if "eval_mask_token_loss" in line:
+            tokens = sum(
+                (min(line["step"], end) - begin) * phase.batch_size * phase.sequence_length
+                for begin, end, phase in zip([0, *ends], ends, config.phases)
+                if line["step"] > begin
+            )
+            curve.append((tokens, seconds, line["eval_mask_token_unigram_loss"] - line["eval_mask_token_loss"]))
+            figures = line
     return curve, figures
 
 
@@ -75,31 +58,29 @@ def crossing(curve, goal):
 
 
 def described(values, shown):
-    """Median and range of what several seeds gave; a dash where not all of them came so far."""
-    if None in values:
-        return "–"
-    median = shown(statistics.median(values))
-    return median if len(values) == 1 else f"{median} ({shown(min(values))}–{shown(max(values))})"
+    """What several seeds gave; a dash where not all of them came so far."""
+    return "–" if None in values else median_and_range(values, shown)
 
 
 def table(folder, names, seeds):
     """Lines of Markdown."""
-    headings = [f"{goal:g} nats: million tokens | CPU s" for goal in GOALS]
-    headings += ["CPU s in all", "nats below at the end", "perplexity"]
-    yield f"| pilot | {' | '.join(headings)} |"
-    yield "|" + " --- |" * (len(headings) + len(GOALS) + 1)
-    for name in names:
-        runs = [read(os.path.join(folder, name, f"seed-{seed}")) for seed in seeds]
-        cells = []
-        for goal in GOALS:
-            crossings = [crossing(curve, goal) or (None, None) for curve, _ in runs]
-            tokens, seconds = zip(*crossings)
-            cells.append(described(tokens, lambda value: f"{value / 1e6:.2f}"))
-            cells.append(described(seconds, "{:.0f}".format))
-        cells.append(described([curve[-1][1] for curve, _ in runs], "{:.0f}".format))
-        cells.append(described([curve[-1][2] for curve, _ in runs], "{:.3f}".format))
-        cells.append(described([figures["eval_perplexity"] for _, figures in runs], "{:.1f}".format))
-        yield f"| {name.replace('_', ' ')} | {' | '.join(cells)} |"
+    header = ["pilot"]
+    for goal in GOALS:
+        header += [f"{goal:g} nats: million tokens", "CPU s"]
+    rows = (_row(name, [read(os.path.join(folder, name, f"seed-{seed}")) for seed in seeds]) for name in names)
+    return rows_of_markdown([*header, "CPU s in all", "nats below at the end", "perplexity"], rows)
+
+
+def _row(name, runs):
+    cells = [name.replace("_", " ")]
+    for goal in GOALS:
+        tokens, seconds = zip(*(crossing(curve, goal) or (None, None) for curve, _ in runs))
+        cells.append(described(tokens, lambda value: f"{value / 1e6:.2f}"))
+        cells.append(described(seconds, "{:.0f}".format))
+    cells.append(described([curve[-1][1] for curve, _ in runs], "{:.0f}".format))
+    cells.append(described([curve[-1][2] for curve, _ in runs], "{:.3f}".format))
+    cells.append(described([figures["eval_perplexity"] for _, figures in runs], "{:.1f}".format))
+    return cells
 
 
 @click.command()
@@ -116,9 +97,10 @@ def main(pilots, data, output, seeds, only):
         raise click.UsageError(f"{', '.join(unknown)}: no such pilot in {pilots}.")
     for seed, name in itertools.product(range(1, seeds + 1), names):
         folder = os.path.join(output, name, f"seed-{seed}")
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
         click.echo(f"{name}, seed {seed}")
-        train(plan["recipe"], data, folder, seed, {**plan["set"], **plan["pilots"][name]})
+        if not is_finished(folder):
+            given = ("--config", plan["recipe"], "--data", data, "--seed", str(seed))
+            run_command(folder, {**plan["set"], **plan["pilots"][name]}, "pretrain", *given)
     lines = "\n".join(table(output, names, range(1, seeds + 1))) + "\n"
     with open(os.path.join(output, "table.md"), "w", encoding="utf-8") as stream:
         stream.write(lines)

@@ -8,11 +8,8 @@ median counts, for each model separately. Writes worth.md and worth.png: the tas
 medians and ranges over the seeds. The same command resumes; models, tasks and seeds may be added.
 """
 
-import itertools
 import json
 import os
-import statistics
-import subprocess
 import sys
 
 import click
@@ -21,25 +18,20 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
 from keras_bert import settings  # noqa: E402
+from tools.studies import is_finished, median_and_range, rows_of_markdown, run_command  # noqa: E402
 
 SCRATCH = "scratch:"
 
 
 def finetune(task, plan, data, init, rate, seeds, folder):
     """Results of one model on one task at one rate, over all seeds; trains where they are not there yet."""
-    if not os.path.exists(os.path.join(folder, "results.json")) or _read(folder)["seeds"] != seeds:
+    if not is_finished(folder) or _read(folder)["seeds"] != seeds:
         changes = {**plan.get("set", {}), "optimizer.learning_rate": rate, "training.keep_checkpoints": 1}
-        command = [
-            sys.executable, os.path.join(ROOT, "run.py"), "finetune", "--task", task, "--output", folder,
-            "--init", init.removeprefix(SCRATCH), *(["--from-scratch"] if init.startswith(SCRATCH) else []),
+        run_command(
+            folder, changes, "finetune", "--task", task, "--init", init.removeprefix(SCRATCH),
+            *(["--from-scratch"] if init.startswith(SCRATCH) else []),
             "--data-dir", os.path.join(data, plan["folder"]), "--seeds", ",".join(map(str, seeds)),
-            *itertools.chain.from_iterable(("--set", f"{key}={json.dumps(value)}") for key, value in changes.items()),
-        ]  # fmt: skip
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        with open(f"{folder}.log", "ab") as log:
-            status = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode
-        if status:
-            raise click.ClickException(f"{folder}: ended with status {status}; see {folder}.log.")
+        )  # fmt: skip
     return _read(folder)
 
 
@@ -50,43 +42,53 @@ def _read(folder):
 
 def main_scores(results):
     """The main metric on the main split, of every seed, in per cent."""
-    split = next(iter(results["splits"]))
-    scale = 1.0 if results["per_cent"] else 100.0
-    return [scale * value for value in results["over_seeds"][split][results["main_metric"]]["values"]]
+    return [_scale(results) * value for value in results["over_seeds"][_split(results)][_metric(results)]["values"]]
 
 
 def majority(results):
     """What the most frequent answer scores there, in per cent; None where that is no number."""
-    split = next(iter(results["splits"]))
-    value = results["baseline"][split].get(results["main_metric"])
-    return None if not isinstance(value, (int, float)) else (1.0 if results["per_cent"] else 100.0) * value
+    value = results["baseline"][_split(results)].get(_metric(results))
+    return _scale(results) * value if isinstance(value, (int, float)) else None
 
 
 def better(found):
     """(rate, results) of the rate with the best median, of `{rate: results}`."""
-    return max(found.items(), key=lambda item: _median(item[1]))
+    return max(found.items(), key=lambda item: item[1]["splits"][_split(item[1])][_metric(item[1])])
 
 
-def _median(results):
-    return results["splits"][next(iter(results["splits"]))][results["main_metric"]]
+def _split(results):
+    return next(iter(results["splits"]))
+
+
+def _metric(results):
+    return results["main_metric"]
+
+
+def _scale(results):
+    return 1.0 if results["per_cent"] else 100.0
 
 
 def table(found, models):
     """Lines of Markdown. `found` is `{task: {model: (rate, results)}}`."""
-    yield "| task | metric | most frequent answer | " + " | ".join(models) + " |"
-    yield "|" + " --- |" * (3 + len(models))
+    rows = (_row(task, [by_model[model] for model in models]) for task, by_model in found.items())
+    return rows_of_markdown(["task", "metric", "most frequent answer", *models], rows)
+
+
+def _row(task, found):
+    (_, first), *_ = found
+    base = majority(first)
+    scores = (f"{median_and_range(main_scores(results), '{:.1f}'.format)} at {rate:g}" for rate, results in found)
+    return [task, _metric(first), "–" if base is None else f"{base:.1f}", *scores]
+
+
+def drawn(found):
+    """`found` as `scores_picture` takes it."""
+    scores = {}
     for task, by_model in found.items():
-        first = next(iter(by_model.values()))[1]
-        base = majority(first)
-        cells = [_cell(*by_model[model]) for model in models]
-        baseline = "–" if base is None else f"{base:.1f}"
-        yield f"| {task} | {first['main_metric']} | {baseline} | {' | '.join(cells)} |"
-
-
-def _cell(rate, results):
-    scores = main_scores(results)
-    spread = "" if len(scores) == 1 else f" ({min(scores):.1f}–{max(scores):.1f})"
-    return f"{statistics.median(scores):.1f}{spread} at {rate:g}"
+        (_, first), *_ = by_model.values()
+        models = {name: main_scores(results) for name, (_, results) in by_model.items()}
+        scores[f"{task}\n{_metric(first)}"] = {"most frequent": [majority(first)], **models}
+    return scores
 
 
 @click.command()
@@ -119,15 +121,8 @@ def main(models, plan, data, output, seeds, only, title):
     lines = "\n".join(table(found, list(inits))) + "\n"
     with open(os.path.join(output, "worth.md"), "w", encoding="utf-8") as stream:
         stream.write(lines)
-    scores = {
-        f"{task}\n{next(iter(by_model.values()))[1]['main_metric']}": {
-            "most frequent": [majority(next(iter(by_model.values()))[1])],
-            **{name: main_scores(results) for name, (_, results) in by_model.items()},
-        }
-        for task, by_model in found.items()
-    }
     with open(os.path.join(output, "worth.png"), "wb") as stream:
-        stream.write(scores_picture(scores, title))
+        stream.write(scores_picture(drawn(found), title))
     click.echo(lines)
 
 
