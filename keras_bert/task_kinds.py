@@ -1,15 +1,18 @@
 """The kinds of tasks, one record each, and the registry through which every room finds them.
 
-A kind is registered in its own room (`tasks/KIND/kind.py`); `register` adds one from anywhere. The registry is below
-all rooms that use it, so a record imports what it needs from them only when it is used.
+The package's own kinds are in their rooms (`KINDS` in `tasks/KIND/kind.py`); `register` adds one from anywhere. The
+registry is below all rooms that use it, so a record imports what it needs from them only when it is used.
 """
 
 from __future__ import annotations
 
 import abc
+import functools
 import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from keras_bert.config.reading import FIELD
 
 if TYPE_CHECKING:
     import keras
@@ -24,11 +27,8 @@ if TYPE_CHECKING:
     from keras_bert.tasks.problem import Problem
     from keras_bert.text.tokenizer import WordPieceTokenizer
 
-# Imported when the registry is first asked; each module registers its kind.
+# In this order: of several kinds whose heads look alike in a file, the first counts where nothing names one.
 _OWN = ("classification", "tagging", "question_answering", "multiple_choice")
-
-_by_architecture: dict[str, TaskKind] = {}
-_state = {"loaded": False}
 
 
 class TaskKind(abc.ABC):
@@ -67,7 +67,7 @@ class TaskKind(abc.ABC):
         """Whether a config.json names a model of this kind."""
         if self.in_transformers:
             return self.head.architecture in (fields.get("architectures") or ())
-        return (fields.get("keras_bert") or {}).get("architecture") == self.head.architecture
+        return (fields.get(FIELD) or {}).get("architecture") == self.head.architecture
 
     @abc.abstractmethod
     def make_model(self, config: BertConfig, head: Any, **settings: Any) -> keras.Model:
@@ -113,34 +113,36 @@ class TaskKind(abc.ABC):
         return None
 
 
+@functools.cache
+def _by_architecture() -> dict[str, TaskKind]:
+    """Every kind by the name of its head, the package's own from the first question on."""
+    own = [kind for room in _OWN for kind in importlib.import_module(f"keras_bert.tasks.{room}.kind").KINDS]
+    return {kind.head.architecture: kind for kind in own}
+
+
 def register(kind: TaskKind) -> TaskKind:
     """Makes a kind known. Raises `ValueError` where its head's or one of its tasks' names is taken."""
-    taken = [name for other in _by_architecture.values() for name in (other.head.architecture, *other.tasks)]
+    taken = {*_by_architecture(), *task_names()}
     for name in (kind.head.architecture, *kind.tasks):
         if name in taken:
             raise ValueError(f"{name}: is registered already.")
-    _by_architecture[kind.head.architecture] = kind
+    _by_architecture()[kind.head.architecture] = kind
     return kind
 
 
 def unregister(kind: TaskKind) -> None:
     """Forgets a kind."""
-    del _by_architecture[kind.head.architecture]
+    del _by_architecture()[kind.head.architecture]
 
 
 def task_kinds() -> list[TaskKind]:
     """Every kind, in the order of registration."""
-    if not _state["loaded"]:
-        _state["loaded"] = True
-        for room in _OWN:
-            importlib.import_module(f"keras_bert.tasks.{room}.kind")
-    return list(_by_architecture.values())
+    return list(_by_architecture().values())
 
 
 def kind_of_head(head: Any) -> TaskKind:
     """The kind of a head's config."""
-    task_kinds()
-    return _by_architecture[head.architecture]
+    return _by_architecture()[head.architecture]
 
 
 def kind_of_task(task: str) -> TaskKind | None:

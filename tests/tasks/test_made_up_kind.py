@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from typing import ClassVar
 
 import keras
@@ -126,3 +129,18 @@ def test_it_trains_evaluates_predicts_exports_and_reloads(kind, tmp_path):
 def test_names_are_taken_once(kind):
     with pytest.raises(ValueError, match="BertForMeanClassification: is registered already"):
         register(MeanClassification())
+
+
+def test_a_name_of_the_packages_own_is_taken_even_before_anything_asked_for_one():
+    """In a fresh process: it failed later, in whatever asked first."""
+    program = (
+        "from keras_bert.task_kinds import TaskKind, register\n"
+        "from keras_bert.tasks.tagging.kind import Tagging\n"
+        "try: register(Tagging())\n"
+        "except ValueError as error: print(error)\n"
+        "from keras_bert.task_kinds import task_kinds\n"
+        "print(task_kinds()[0].head.architecture)\n"
+    )
+    root = os.path.dirname(os.path.dirname(keras_bert.__file__))
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root).stdout
+    assert told.splitlines() == ["BertForTokenClassification: is registered already.", "BertForSequenceClassification"]

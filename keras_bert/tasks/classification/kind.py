@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_bert.checkpoints.names import CLASSIFIER
 from keras_bert.config.classification import ClassificationConfig
-from keras_bert.task_kinds import TaskKind, register
+from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.classification.glue import GLUE
 
 TEXT = "text"  # The user's own table.
@@ -50,4 +50,4 @@ class Classification(TaskKind):
         return classify(bert.model, bert.tokenizer, bert.head, texts)
 
 
-register(Classification())
+KINDS = (Classification(),)

@@ -2,7 +2,7 @@
 
 from keras_bert.checkpoints.names import CLASSIFIER
 from keras_bert.config.multiple_choice import MultipleChoiceConfig
-from keras_bert.task_kinds import TaskKind, register
+from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.multiple_choice.tasks import MULTIPLE_CHOICE
 
 
@@ -33,4 +33,4 @@ class MultipleChoice(TaskKind):
         return MultipleChoiceProblem(task, files_of or found_files(task, folder), tokenizer, config.input)
 
 
-register(MultipleChoice())
+KINDS = (MultipleChoice(),)

@@ -3,7 +3,7 @@
 from keras_bert.checkpoints.names import SPAN_HEAD
 from keras_bert.config.answering import AnsweringConfig
 from keras_bert.config.span_extraction import SpanExtractionConfig
-from keras_bert.task_kinds import TaskKind, register
+from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.question_answering.squad import QUESTION_ANSWERING, qa_task
 
 OWN = "qa"  # The user's own files, in SQuAD's format.
@@ -56,4 +56,4 @@ class QuestionAnswering(TaskKind):
         )
 
 
-register(QuestionAnswering())
+KINDS = (QuestionAnswering(),)

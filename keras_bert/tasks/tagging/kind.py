@@ -8,7 +8,7 @@ from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.reading import FIELD
 from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.errors import UserError
-from keras_bert.task_kinds import TaskKind, register
+from keras_bert.task_kinds import TaskKind
 
 
 class Tagging(TaskKind):
@@ -68,5 +68,4 @@ def _column(value):
     return int(value) if value is not None and str(value).lstrip("-").isdigit() else value
 
 
-register(Tagging())
-register(FeatureTagging())
+KINDS = (Tagging(), FeatureTagging())
