@@ -15,7 +15,7 @@ _LONGEST_WAVE = 10_000.0
 def set_first_values(
     model: BertForPreTraining,
     settings: InitializationConfig,
-    counts: np.ndarray | None,
+    unigram_nats: np.ndarray | None,
     vectors: np.ndarray | None,
     seed: int,
 ) -> None:
@@ -24,7 +24,7 @@ def set_first_values(
     Args:
         model: newly made.
         settings: an `InitializationConfig`.
-        counts: [vocab], how often each piece occurs in the training text; where its decoder bias begins as the unigram.
+        unigram_nats: [vocab], -log p of each piece in the training text; where its decoder bias begins as the unigram.
         vectors: [vocab, hidden] of `data.corpus_vectors`; where its word embeddings begin as those.
         seed: int, of the noise in mimetic attention.
     """
@@ -36,9 +36,8 @@ def set_first_values(
         table = embeddings.position_embeddings
         table.assign(sinusoids(*table.shape) * (deviation / np.sqrt(0.5)))
     if settings.decoder_bias == UNIGRAM:
-        # One more of each, so that none is impossible.
-        known = np.asarray(counts, np.float64) + 1.0
-        model.mlm_head.bias.assign(np.log(known / known.sum()))
+        assert unigram_nats is not None
+        model.mlm_head.bias.assign(-unigram_nats)
     if settings.attention == MIMETIC:
         for layer, block in enumerate(model.encoder.blocks):
             attention = block.attention

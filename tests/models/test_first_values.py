@@ -10,8 +10,10 @@ from keras_bert.checkpoints.names import model_variables
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.models.first_values import mimetic_kernels, set_first_values, set_new_words, sinusoids
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.tasks.pretraining.readers import unigram_nats
 
 COUNTS = np.arange(60)
+NATS = unigram_nats(COUNTS)
 VECTORS = np.random.default_rng(0).normal(1.0, 3.0, (60, 16)).astype("float32")
 VECTORS[:7] = 0.0
 
@@ -33,7 +35,7 @@ def model():
 )
 def test_each_setting_changes_its_own_weights_alone(model, settings, changed):
     before = [(name.huggingface.name, variable, variable.numpy()) for name, variable in model_variables(model)]
-    set_first_values(model, InitializationConfig(**settings), COUNTS, VECTORS, seed=1)
+    set_first_values(model, InitializationConfig(**settings), NATS, VECTORS, seed=1)
     for name, variable, value in before:
         assert (not np.array_equal(value, variable.numpy())) == name.endswith(changed or ("none",)), name
         variable.assign(value)
@@ -51,7 +53,7 @@ def test_word_vectors_have_the_spread_of_the_other_rows(model):
 
 
 def test_the_bias_is_the_unigram(model):
-    set_first_values(model, InitializationConfig(decoder_bias="unigram"), COUNTS, None, seed=1)
+    set_first_values(model, InitializationConfig(decoder_bias="unigram"), NATS, None, seed=1)
     shares = np.exp(model.mlm_head.bias.numpy())
     np.testing.assert_allclose(shares, (COUNTS + 1) / (COUNTS + 1).sum(), rtol=1e-5)
 

@@ -4,6 +4,7 @@ import io
 import json
 import zipfile
 import zlib
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,15 +17,22 @@ from keras_bert.errors import UserError
 from keras_bert.models.first_values import set_first_values, set_new_words
 from keras_bert.models.loading import model_tokenizer
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.pretraining.readers import PretrainingReaders
+from keras_bert.tasks.pretraining.readers import PretrainingReaders, unigram_nats
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_extension import cut_before
 
 FILE = "first_values.npz"
 
 
-def keep_first_values(config: PretrainConfig, readers: PretrainingReaders, folder: str, report) -> None:
-    """Counts the training text, where the model's first values need that and it was not done; writes `FILE`.
+class TextValues(NamedTuple):
+    """What the text says: counts int64 [vocab]; vectors float32 [vocab, hidden], [0, hidden] where none are wanted."""
+
+    counts: np.ndarray
+    vectors: np.ndarray
+
+
+def text_values(config: PretrainConfig, readers: PretrainingReaders, folder: str, report) -> TextValues:
+    """What the model's first values need of the training text: read from `FILE`, or counted and written there.
 
     Args:
         config: of the run.
@@ -36,8 +44,8 @@ def keep_first_values(config: PretrainConfig, readers: PretrainingReaders, folde
         UserError: the vocabulary is too small for the model's width.
     """
     settings, vocab_size, width = config.initialization, len(readers.tokenizer.vocabulary), config.model.hidden_size
-    if not settings.needs_text or _read(config, folder) is not None:
-        return
+    if (found := _read(config, folder)) is not None:
+        return found
     sample, vectors = readers.sample(settings.sample_tokens), np.zeros((0, width), np.float32)
     if settings.word_embeddings == CORPUS:
         if width > vocab_size:
@@ -58,12 +66,13 @@ def keep_first_values(config: PretrainConfig, readers: PretrainingReaders, folde
     np.savez(content, counts=counts, vectors=vectors, made_of=_made_of(config))
     with files.atomic_write(files.join(folder, FILE), "wb") as stream:
         stream.write(content.getvalue())
+    return TextValues(counts, vectors)
 
 
-def begin(model: BertForPreTraining, config: PretrainConfig, folder: str) -> None:
-    """Gives a new model its first values, for which `keep_first_values` has written what is needed."""
-    counts, vectors = _read(config, folder) if config.initialization.needs_text else (None, None)
-    set_first_values(model, config.initialization, counts, vectors, config.training.seed)
+def begin(model: BertForPreTraining, config: PretrainConfig, values: TextValues | None) -> None:
+    """Gives a new model its first values; `values` where they need the text."""
+    nats, vectors = (unigram_nats(values.counts), values.vectors) if values else (None, None)
+    set_first_values(model, config.initialization, nats, vectors, config.training.seed)
 
 
 def go_on_from(model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocabulary, report) -> None:
@@ -92,7 +101,7 @@ def _made_of(config):
 
 
 def _read(config, folder):
-    """(counts, vectors); None where they are not there, are damaged or were made of other settings."""
+    """The `TextValues`; None where they are not there, are damaged or were made of other settings."""
     path = files.join(folder, FILE)
     if not files.exists(path):
         return None
@@ -100,7 +109,7 @@ def _read(config, folder):
         try:
             with np.load(io.BytesIO(stream.read())) as arrays:
                 if str(arrays["made_of"]) == _made_of(config):
-                    return arrays["counts"], arrays["vectors"]
+                    return TextValues(arrays["counts"], arrays["vectors"])
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
             pass
     return None

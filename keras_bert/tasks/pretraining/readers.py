@@ -71,7 +71,7 @@ def _shard_readers(config, folder, report, worker):
         tokenizer,
         [reader(training, phase, config.training.seed, _of_phase(config.masking, phase)) for phase in config.phases],
         [reader(validation, phase, VALIDATION_SEED, _of_validation(config.masking)) for phase in config.phases],
-        _unigram_nats(training),
+        unigram_nats(training.token_counts()),
         functools.partial(sample_of_shards, training),
     )
 
@@ -110,7 +110,7 @@ def _describe(reader, phase):
     return ", ".join(parts)
 
 
-def _unigram_nats(shards):
-    """[vocab] float32: every count is one higher so that none is infinite."""
-    counts = shards.token_counts().astype("float64") + 1.0
-    return np.float32(np.log(counts.sum()) - np.log(counts))
+def unigram_nats(counts: np.ndarray) -> np.ndarray:
+    """-log p of each token, float32 [vocab], from how often each occurs; one is added so that none is infinite."""
+    counts = counts.astype("float64") + 1.0
+    return (np.log(counts.sum()) - np.log(counts)).astype("float32")

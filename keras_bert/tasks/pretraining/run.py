@@ -11,7 +11,7 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
-from keras_bert.tasks.pretraining.first_values import begin, go_on_from, keep_first_values
+from keras_bert.tasks.pretraining.first_values import begin, go_on_from, text_values
 from keras_bert.tasks.pretraining.readers import open_readers
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.tasks.run_data import require_same_text
@@ -161,14 +161,17 @@ class Pretraining:
 
     def begin(self):
         """Gives the model the weights of `init`, or else its first values by the settings of `initialization`."""
-        config, folder = self.config, self.run.data
-        if not config.init:
-            by_chief(self.strategy, lambda: keep_first_values(config, self.readers, folder, self.report))
+        config, needs_text = self.config, not self.config.init and self.config.initialization.needs_text
+
+        def values():
+            return text_values(config, self.readers, self.run.data, self.report)
+
+        made = by_chief(self.strategy, values) if needs_text else None  # The others then find what was not there yet.
         with failing_together(agreement(self.strategy)):
             if config.init:
                 go_on_from(self.engine.model, self._init, self.tokenizer.vocabulary, self.report)
             else:
-                begin(self.engine.model, config, folder)
+                begin(self.engine.model, config, (made or values()) if needs_text else None)
 
     def evaluate(self, phase):
         """`{name: figure}` of the held-out documents, in rows of the phase numbered `phase`."""
