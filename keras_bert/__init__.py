@@ -24,6 +24,6 @@ __getattr__, __dir__ = lazy_names(
         "BertForQuestionAnswering": "keras_bert.models.span_extraction",
         "BertForSequenceClassification": "keras_bert.models.sequence_classification",
         "BertForTokenClassification": "keras_bert.models.token_classification",
-        "load": "keras_bert.models.loading",
+        "load": "keras_bert.inference.loading",
     },
 )

@@ -165,9 +165,21 @@ def apply_overrides(
     return values
 
 
+def flattened(values: Any, where: str = "") -> dict[str, Any]:
+    """Nested mappings and lists as `{"section.key": value}`."""
+    flat: dict[str, Any] = {}
+    items = values.items() if isinstance(values, dict) else enumerate(values)
+    for key, value in items:
+        if isinstance(value, (dict, list)) and value:
+            flat.update(flattened(value, _dotted(where, str(key))))
+        else:
+            flat[_dotted(where, str(key))] = value
+    return flat
+
+
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     """`[(key, old value, new value)]` where two mappings differ, nested keys dotted."""
-    old, new = _flatten(old), _flatten(new)
+    old, new = flattened(old), flattened(new)
     return [(key, old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)]
 
 
@@ -252,14 +264,3 @@ def _wrong_type(where: str, needed: str, value: object) -> UserError:
 
 def _dotted(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
-
-
-def _flatten(values: Any, where: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    items = values.items() if isinstance(values, dict) else enumerate(values)
-    for key, value in items:
-        if isinstance(value, (dict, list)) and value:
-            flat.update(_flatten(value, _dotted(where, str(key))))
-        else:
-            flat[_dotted(where, str(key))] = value
-    return flat

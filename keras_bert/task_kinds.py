@@ -1,31 +1,19 @@
 """The kinds of tasks, one record each, and the registry through which every room finds them.
 
 The package's own kinds are in their rooms (`KINDS` in `tasks/KIND/kind.py`); `register` adds one from anywhere. The
-registry is below all rooms that use it, so a record imports what it needs from them only when it is used.
+registry is below all rooms that use it. So a record imports what it needs from them only when it is used, and their
+classes are named in the docstrings; the annotations say `Any`.
 """
-
-from __future__ import annotations
 
 import abc
 import functools
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import FIELD
-
-if TYPE_CHECKING:
-    import keras
-
-    from keras_bert.checkpoints.names import TensorName
-    from keras_bert.config.bert import BertConfig
-    from keras_bert.config.finetuning import FinetuneConfig
-    from keras_bert.export.network import Network
-    from keras_bert.export.reader import Reader
-    from keras_bert.export.signature import Signature
-    from keras_bert.models.loading import LoadedModel
-    from keras_bert.tasks.problem import Problem
-    from keras_bert.text.tokenizer import WordPieceTokenizer
 
 # In this order: of several kinds whose heads look alike in a file, the first counts where nothing names one.
 _OWN = ("classification", "tagging", "question_answering", "multiple_choice")
@@ -38,8 +26,8 @@ class TaskKind(abc.ABC):
         head: the class of the head's config, a dataclass with `architecture` (the name of the model's class),
             `to_fields()` (what config.json stores) and `from_fields(fields, num_outputs, path)`.
         part: the part of the model that holds the head's tensors, a key of `checkpoints.names.parts()`.
-        tensors: the names of the tensors of parts that are not in `checkpoints.names.PARTS`, by part. The last of
-            `part` is the bias of the output layer, whose length is the number of outputs.
+        tensors: by part, the `TensorName`s of parts that are not in `checkpoints.names.PARTS`. The last of `part` is
+            the bias of the output layer, whose length is the number of outputs.
         titles: what `inspect` calls those parts.
         tasks: the names that `--task` takes.
         in_transformers: whether transformers has a class of the head's name. If not, config.json calls the model a
@@ -53,7 +41,7 @@ class TaskKind(abc.ABC):
 
     head: ClassVar[type[Any]]
     part: ClassVar[str]
-    tensors: ClassVar[Mapping[str, tuple[TensorName, ...]]] = {}
+    tensors: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     titles: ClassVar[Mapping[str, str]] = {}
     tasks: ClassVar[tuple[str, ...]] = ()
     in_transformers: ClassVar[bool] = True
@@ -70,8 +58,8 @@ class TaskKind(abc.ABC):
         return (fields.get(FIELD) or {}).get("architecture") == self.head.architecture
 
     @abc.abstractmethod
-    def make_model(self, config: BertConfig, head: Any, **settings: Any) -> keras.Model:
-        """A new model.
+    def make_model(self, config: BertConfig, head: Any, **settings: Any) -> Any:
+        """A new `keras.Model`.
 
         Args:
             config: the architecture of the encoder.
@@ -80,26 +68,25 @@ class TaskKind(abc.ABC):
         """
 
     @abc.abstractmethod
-    def signatures(self, bert: LoadedModel, reader: Reader, network: Network, n_best: int) -> dict[str, Signature]:
-        """The signatures of the exported model, by name.
+    def signatures(self, bert: Any, reader: Any, network: Any, n_best: int) -> dict[str, Any]:
+        """The `Signature`s of the exported model, by name.
 
         Args:
-            bert: the model, with its head's config and its folder.
-            reader: turns strings into the network's inputs.
-            network: the model's network.
+            bert: the `LoadedModel`, with its head's config and its folder.
+            reader: a `Reader`, which turns strings into the network's inputs.
+            network: the model's `Network`.
             n_best: how many answers to give where there is a choice.
         """
 
     @abc.abstractmethod
     def open_problem(
-        self, config: FinetuneConfig, tokenizer: WordPieceTokenizer, head: Any, described: Mapping[str, Any],
-        own: Mapping[str, str],
-    ) -> Problem:  # fmt: skip
-        """The problem of one of `tasks`.
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, described: Mapping[str, Any], own: Mapping[str, str]
+    ) -> Any:
+        """The `Problem` of one of `tasks`.
 
         Args:
             config: the recipe; `config.task` is the task's name.
-            tokenizer: of the model.
+            tokenizer: the model's `WordPieceTokenizer`.
             head: the head's config of a trained model, whose labels the task then has; else None.
             described: what that model's folder says about its task; see `Problem.described`.
             own: the files that the user named, `{split: path}`.
@@ -108,8 +95,8 @@ class TaskKind(abc.ABC):
             UserError: the task's data cannot be used.
         """
 
-    def answer_texts(self, bert: LoadedModel, texts: list) -> list | None:
-        """The model's answers to whole texts, for `LoadedModel.predict`; None where it has none."""
+    def answer_texts(self, bert: Any, texts: list) -> list | None:
+        """A `LoadedModel`'s answers to whole texts, for its `predict`; None where it has none."""
         return None
 
 

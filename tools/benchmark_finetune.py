@@ -33,10 +33,10 @@ def build_ours(jit_compile):
         start_tensorflow(threads)
         from keras_bert.checkpoints.model_folder import open_model_folder
         from keras_bert.config.finetuning import InputConfig
+        from keras_bert.inference.loading import model_tokenizer
         from keras_bert.models.classification_objective import ClassificationObjective
-        from keras_bert.models.loading import model_tokenizer
         from keras_bert.models.sequence_classification import BertForSequenceClassification
-        from keras_bert.tasks.sequence_rows import sequence_rows
+        from keras_bert.tasks.examples.sequence_rows import sequence_rows
 
         texts, labels = sentences(data_dir, examples)
         folder = open_model_folder(init)

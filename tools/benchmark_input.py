@@ -39,9 +39,9 @@ class Corpus:
     """Shards, plain text files and plans of one text, in a folder."""
 
     def __init__(self, folder, files, vocab, lower_case, megabytes):
-        from keras_bert.data.corpus import read_documents
-        from keras_bert.data.prepare import prepare
-        from keras_bert.data.shards import ShardSet
+        from keras_bert.data.corpus.documents import read_documents
+        from keras_bert.data.shards.prepare import prepare
+        from keras_bert.data.shards.shard_files import ShardSet
         from keras_bert.globs import expand
         from keras_bert.text.tokenizer import WordPieceTokenizer
 
@@ -74,7 +74,7 @@ class Corpus:
 
 def from_shards(corpus, length, batch_size, whole_word, pair):
     from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig
-    from keras_bert.data.reader import ShardReader
+    from keras_bert.data.batches.shard_batches import ShardReader
 
     plans = os.path.join(corpus.folder, "plans")
     masking, vocabulary = MaskingConfig(whole_word=whole_word), corpus.tokenizer.vocabulary
@@ -85,8 +85,8 @@ def from_shards(corpus, length, batch_size, whole_word, pair):
 
 def from_text(corpus, length, batch_size, whole_word):
     from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig
-    from keras_bert.data.raw_lines import RawLines
-    from keras_bert.data.text_reader import TextReader
+    from keras_bert.data.batches.raw_lines import RawLines
+    from keras_bert.data.batches.text_batches import TextReader
 
     lines = RawLines([os.path.join(corpus.folder, "text")], 0.01)
     masking, objective = MaskingConfig(whole_word=whole_word), ObjectiveConfig(pair="none")

@@ -65,7 +65,7 @@ def write_classifier(folder, size, vocab):
         "import json, sys\n"
         "from keras_bert.checkpoints.model_folder import write_model_folder\n"
         "from keras_bert.config.bert import BertConfig\n"
-        "from keras_bert.config.classification import ClassificationConfig\n"
+        "from keras_bert.config.heads import ClassificationConfig\n"
         "from keras_bert.models.sequence_classification import BertForSequenceClassification\n"
         "from keras_bert.text.vocabulary import Vocabulary\n"
         "folder, size, vocab = sys.argv[1:]\n"

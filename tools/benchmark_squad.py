@@ -57,7 +57,7 @@ def build_ours(jit_compile):
     def build(init, train, questions, threads, scratch):
         start_tensorflow(threads)
         from keras_bert.checkpoints.model_folder import open_model_folder
-        from keras_bert.models.loading import model_tokenizer
+        from keras_bert.inference.loading import model_tokenizer
         from keras_bert.models.span_extraction import BertForQuestionAnswering
         from keras_bert.models.span_objective import SpanObjective
         from keras_bert.tasks.question_answering.windows import question_windows

@@ -104,7 +104,7 @@ def ours():
     from keras_bert.quiet import import_tensorflow
 
     import_tensorflow()
-    from keras_bert.models.loading import load
+    from keras_bert.inference.loading import load
 
     return load, lambda model: model.encode([TEXT])
 

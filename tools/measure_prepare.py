@@ -22,7 +22,7 @@ import psutil
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
-from keras_bert.data.corpus import Corpus  # noqa: E402
+from keras_bert.data.corpus.documents import Corpus  # noqa: E402
 
 CHANGED_SHARE = 0.1
 SECONDS_BETWEEN_LOOKS = 0.1

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 @click.option("--smoothed", default=1, show_default=True, help="Logged figures that the drawn one is the mean of.")
 def main(runs, output, title, smoothed):
     """Draw the losses of runs of any kind over their steps."""
-    from keras_bert.tasks.pictures import loss_picture
+    from keras_bert.tasks.finetuning.pictures import loss_picture
     from keras_bert.training.metrics_log import read_metrics
     from keras_bert.training.run_folder import RunFolder
 

@@ -101,7 +101,7 @@ def drawn(found):
 @click.option("--title", default="", help="Of the picture.")
 def main(models, plan, data, output, seeds, only, title):
     """Fine-tune models on tasks and compare what they are worth."""
-    from keras_bert.tasks.pictures import scores_picture
+    from keras_bert.tasks.finetuning.pictures import scores_picture
 
     inits = dict(text.partition("=")[::2] for text in models)
     if not all(inits.values()):

@@ -55,7 +55,7 @@ def embed(context, model, source, output, pooling, max_length, batch_tokens, low
     if source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give one with a text on each line, or - for stdin.")
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.models.loading import load_folder
+    from keras_bert.inference.loading import load_folder
     from keras_bert.tasks.embedding import embed_file
 
     embedder = load_folder(folder).embedder(pooling, max_length, batch_tokens)

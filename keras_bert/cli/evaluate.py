@@ -7,10 +7,10 @@ import click
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import file_to_write, model_option, table_options, table_settings
-from keras_bert.data.noise import noise as noise_of
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
+from keras_bert.tasks.examples.noise import noise as noise_of
 
 
 @click.command()
@@ -42,7 +42,7 @@ def evaluate(context, model, split, noises, output, **data):
     folder = open_model_folder(model)
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
-    from keras_bert.tasks.results_table import evaluation_lines
+    from keras_bert.tasks.finetuning.results_table import evaluation_lines
 
     finetuned = FinetunedModel(folder, table_settings(**data))
     problem, found = finetuned.problem, {}

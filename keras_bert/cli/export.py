@@ -64,7 +64,7 @@ def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lowe
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.export.saved_model import write_version
     from keras_bert.export.serving_function import serving_function
-    from keras_bert.models.loading import load_folder
+    from keras_bert.inference.loading import load_folder
 
     function = serving_function(load_folder(folder), dtype, jit, top_k, n_best, encoder_only)
     version = write_version(output, function)

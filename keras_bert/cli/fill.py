@@ -28,7 +28,7 @@ def fill(context, model, top_k, lower_case, texts):
             raise UserError(f"TEXT: needs UTF-8. Received: {text!r}. Is the terminal set to another encoding?")
     folder = open_model_folder(model, lower_case)  # Reports missing files before TensorFlow is imported.
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.models.loading import load_folder
+    from keras_bert.inference.loading import load_folder
 
     for filling in load_folder(folder).fill(list(texts), top_k):
         click.echo(filling.text)

@@ -5,7 +5,7 @@ import shlex
 
 import click
 
-from keras_bert import files, settings
+from keras_bert import settings
 from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
 from keras_bert.cli.options import (
     casing_option,
@@ -17,9 +17,9 @@ from keras_bert.cli.options import (
     table_options,
     table_settings,
 )
-from keras_bert.config.classification import PROBLEM_TYPES
-from keras_bert.config.features import FEATURE_TRAINING, FEATURES, feature_layers
+from keras_bert.config.features import FEATURES, feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import PROBLEM_TYPES
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM, command_line
@@ -101,7 +101,7 @@ def finetune(
         **{f"data.{key}": value for key, value in data.items()},
         **run_settings(**run),
     }
-    of_features = {"name": f"{task}-{features}", **FEATURE_TRAINING} if features and not config else {}
+    of_features = {"name": f"{task}-{features}", **_features_recipe()} if features and not config else {}
     chosen = {**of_features, **overrides, **flags}
     seeds = _seeds(seeds)
     recipes = {name: _recipe(name, chosen) for name in names}
@@ -124,8 +124,8 @@ def finetune(
 
 
 def _one(recipe, output, seeds, sweep):
-    from keras_bert.tasks.finetuning_runs import FinetuningRuns
-    from keras_bert.tasks.results_table import results_lines, sweep_lines
+    from keras_bert.tasks.finetuning.results_table import results_lines, sweep_lines
+    from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
     click.echo(f"{recipe.task} from {recipe.init} → {output}")
     runs = FinetuningRuns(recipe, click.echo, command=command_line())
@@ -149,31 +149,12 @@ def _one(recipe, output, seeds, sweep):
 
 
 def _glue(recipes, output, seeds):
-    from keras_bert.tasks.finetuning_runs import FinetuningRuns
-    from keras_bert.tasks.results_table import glue_lines
-    from keras_bert.training.processes import process_number
-    from keras_bert.training.strategy import make_strategy
+    from keras_bert.tasks.finetuning.glue_runs import finetune_glue
+    from keras_bert.tasks.finetuning.results_table import glue_lines
 
-    training = next(iter(recipes.values())).training
-    strategy = make_strategy(training.strategy, training.devices, training.tpu)
-    is_chief, results, missing = process_number(strategy) == 0, {}, {}
-    for task, recipe in recipes.items():
-        path = files.join(output, task)
-        try:
-            runs = FinetuningRuns(recipe, click.echo, strategy, command_line())
-        except UserError as error:
-            missing[task] = str(error)
-            continue
-        if is_chief:
-            click.echo(f"{task} from {recipe.init} → {path}")
-        results[task] = runs.seeds(path, seeds) if seeds else runs.one(path)
-    if results and not is_chief:
+    results = finetune_glue(recipes, output, seeds, click.echo, command_line())
+    if results is None:
         return
-    for task, reason in missing.items():
-        click.echo(f"Skipped {task}: {reason}")
-    if not results:
-        raise UserError("glue: needs the data of at least one task. Received: none. Give --data-dir.")
-    files.write_json(files.join(output, "results.json"), {"tasks": results, "left_out": missing})
     for line in glue_lines(results):
         click.echo(line)
     click.echo(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}")
@@ -181,6 +162,10 @@ def _glue(recipes, output, seeds):
 
 def _recipe(name, chosen):
     return FinetuneConfig.from_file(find_config("finetune", name), chosen)
+
+
+def _features_recipe():
+    return settings.flattened(settings.read_yaml(find_config("features", "lstm")))
 
 
 def _newest():

@@ -56,8 +56,8 @@ def prepare(inputs, vocab, output, cased, workers, validation_share, shard_megab
     Example:
       python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
     """
-    from keras_bert.data.corpus import Corpus
-    from keras_bert.data.prepare import prepare as prepare_documents
+    from keras_bert.data.corpus.documents import Corpus
+    from keras_bert.data.shards.prepare import prepare as prepare_documents
     from keras_bert.text.vocabulary import Vocabulary
 
     if whole_words:

@@ -43,7 +43,7 @@ def vocab(context, inputs, size, extend, unused, cased, output):
         raise click.UsageError("--unused goes with --size: --extend fills the existing [unused] rows.")
     if exists(output):
         raise UserError(f"{output}: exists already. Remove it, or give another --output.")
-    from keras_bert.data.corpus import Corpus
+    from keras_bert.data.corpus.documents import Corpus
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
     corpus = Corpus(inputs)

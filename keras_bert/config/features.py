@@ -11,14 +11,6 @@ FEATURES = (EMBEDDINGS, SECOND_TO_LAST, LAST, WEIGHTED_LAST4, CONCAT_LAST4, WEIG
 WEIGHTED = (WEIGHTED_LAST4, WEIGHTED_ALL)
 TAGGING_TASKS = ("ner", "pos", "tokens")
 
-# Replaces settings of a task's recipe, which are meant for a pretrained BERT: this tagger starts from random weights.
-# Compiling makes its word-by-word LSTM steps four times as fast.
-FEATURE_TRAINING: dict[str, float | bool] = {
-    "optimizer.learning_rate": 1e-3,
-    "training.epochs": 10.0,
-    "training.jit_compile": True,
-}
-
 
 @dataclass
 class FeaturesConfig:

@@ -7,8 +7,8 @@ from typing import Any
 
 from keras_bert import settings
 from keras_bert.config.checks import require, require_multiple, require_positive
-from keras_bert.config.classification import PROBLEM_TYPES, SINGLE_LABEL
 from keras_bert.config.features import TAGGING_TASKS, FeaturesConfig
+from keras_bert.config.heads import PROBLEM_TYPES, SINGLE_LABEL
 from keras_bert.config.reading import LONG, TRUNCATE
 from keras_bert.config.training import OptimizerConfig, RunConfig
 

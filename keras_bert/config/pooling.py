@@ -1,4 +1,4 @@
-"""The ways to pool an encoder's states into vectors (see `models/pooling.py`), and what they require of a model."""
+"""The ways to pool an encoder's states into vectors (see `inference/pooling.py`), and what they require of a model."""
 
 from keras_bert.config.bert import BertConfig
 from keras_bert.errors import UserError

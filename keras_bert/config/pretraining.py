@@ -35,7 +35,7 @@ class DataConfig:
     """Where the text comes from: `files`, or `python_documentation`, which comes with every Python installation.
 
     Both are prepared, that is, tokenised once into shards. `text` is for text that cannot be prepared: plain lines of
-    `files` (or the corpus `tfds:NAME`) are tokenised during the run; see `data.text_reader`.
+    `files` (or the corpus `tfds:NAME`) are tokenised during the run; see `data.batches.text_batches`.
     """
 
     source: str = "files"

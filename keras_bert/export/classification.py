@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_bert.config.classification import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
 from keras_bert.export.network import Network
 from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature

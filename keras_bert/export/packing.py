@@ -49,7 +49,7 @@ def cut(rows: Rows, longest: int | tf.Tensor) -> Rows:
 
 
 def cut_pairs(firsts: Rows, seconds: Rows, longest: int) -> tuple[Rows, Rows]:
-    """Truncates pairs to `longest` pieces together, by the rule of `models.encoder_inputs.pair_lengths`."""
+    """Truncates pairs to `longest` pieces together, by the rule of `inference.encoder_inputs.pair_lengths`."""
     kept = tf.minimum(firsts.lengths, tf.maximum(longest - seconds.lengths, longest - longest // 2))
     return firsts._replace(lengths=kept), cut(seconds, longest - kept)
 

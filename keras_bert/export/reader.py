@@ -51,7 +51,7 @@ class Reader:
         return self.pieces(Rows.of(self.tokenizer.tokenize(texts)))
 
     def rows(self, *columns: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor | None]:
-        """The encoder's inputs for texts, or pairs of texts, `[batch]`, cut as in training (`tasks.sequence_rows`).
+        """The encoder's inputs for texts, or pairs of texts, `[batch]`, cut as in training (`sequence_rows`).
 
         Returns: `(the encoder's inputs, int32 [rows] the text of each row)`, with None for the latter if every text is
             one row.

@@ -12,8 +12,8 @@ from keras_bert.export.masked_lm import masked_lm_signatures
 from keras_bert.export.network import FLOAT32, Network
 from keras_bert.export.reader import Reader
 from keras_bert.export.signature import Signature
-from keras_bert.models.finite_outputs import require_numbers
-from keras_bert.models.loading import LoadedModel
+from keras_bert.inference.finite_outputs import require_numbers
+from keras_bert.inference.loading import LoadedModel
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.task_kinds import kind_of_head
 

@@ -2,8 +2,7 @@
 
 import tensorflow as tf
 
-from keras_bert.config.feature_tagging import FeatureTaggingConfig
-from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.config.heads import FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.export.network import Network
 from keras_bert.export.packing import pack
 from keras_bert.export.reader import Reader, token_signature

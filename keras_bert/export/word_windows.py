@@ -1,4 +1,4 @@
-"""Lays out the words of texts in rows for the encoder, in the graph, as in training (`data.word_rows`)."""
+"""Lays out the words of texts in rows for the encoder, in the graph, as in training (`tasks.tagging.word_rows`)."""
 
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ class WordPlaces(NamedTuple):
 
 
 def lay_out_words(words: TextWords, capacity: int) -> WordPlaces:
-    """Lays words out in rows, as `data.word_rows.lay_out_words` does.
+    """Lays words out in rows, as `tasks.tagging.word_rows.lay_out_words` does.
 
     A text too long for a row is split into windows of whole words, each starting in the middle of the one before; each
     word is labeled in the window that gives it the most context.
@@ -119,7 +119,7 @@ def _cut_words(words: TextWords, capacity: int) -> TextWords:
 
 
 def _windows(words: TextWords, capacity: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """(first word, one past the last), int32 [windows] each; see `data.word_rows.lay_out_words`."""
+    """(first word, one past the last), int32 [windows] each; see `tasks.tagging.word_rows.lay_out_words`."""
     splits, ends = words.piece_splits, words.row_splits[1:]
 
     def next_windows(firsts, lasts, first, end):

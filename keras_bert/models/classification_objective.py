@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from keras_bert.config.classification import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
+from keras_bert.config.heads import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
 from keras_bert.models.cross_entropy import cross_entropy
 
 
@@ -16,7 +16,7 @@ class ClassificationObjective:
     regression. An example of weight 0 needs a label that exists, too.
 
     Args:
-        problem_type: one of `config.classification.PROBLEM_TYPES`.
+        problem_type: one of `config.heads.PROBLEM_TYPES`.
         class_weights: for classes, [labels] numbers: how much an example of each counts in the loss. The loss is then
             the weighted mean, as of `torch.nn.CrossEntropyLoss(weight)`; the accuracy counts all examples alike.
 

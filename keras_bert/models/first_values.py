@@ -25,7 +25,7 @@ def set_first_values(
         model: newly made.
         settings: an `InitializationConfig`.
         unigram_nats: [vocab], -log p of each piece in the training text; where its decoder bias begins as the unigram.
-        vectors: [vocab, hidden] of `data.corpus_vectors`; where its word embeddings begin as those.
+        vectors: [vocab, hidden] of `data.statistics.corpus_vectors`; where its word embeddings begin as those.
         seed: int, of the noise in mimetic attention.
     """
     deviation, embeddings = model.config.initializer_range, model.encoder.embeddings

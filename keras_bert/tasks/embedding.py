@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 
-from keras_bert.data.npz_writing import NpzWriter
-from keras_bert.data.text_lines import Unreadable, read_lines, read_standard_input
+from keras_bert.data.corpus.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
-from keras_bert.tasks.windows import windows
+from keras_bert.tasks.examples.windows import windows
+from keras_bert.tasks.npz_writing import NpzWriter
 from keras_bert.terminal_bar import terminal_bar
 
 STANDARD_INPUT = "-"

@@ -5,13 +5,13 @@ import functools
 
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
-from keras_bert.data.length_batches import every_row_once
-from keras_bert.data.tables import known_format
+from keras_bert.data.batches.length_batches import every_row_once
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.files import exists, join
-from keras_bert.models.loading import load_folder
+from keras_bert.inference.loading import load_folder
 from keras_bert.program import PROGRAM
+from keras_bert.tasks.examples.tables import known_format
 from keras_bert.tasks.problems import open_problem
 from keras_bert.tasks.question_answering.problem import N_BEST
 from keras_bert.terminal_bar import terminal_bar

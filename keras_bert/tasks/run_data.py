@@ -3,8 +3,8 @@
 import functools
 
 from keras_bert import files, settings
-from keras_bert.data.corpus import Corpus
-from keras_bert.data.unfinished import difference
+from keras_bert.data.corpus.documents import Corpus
+from keras_bert.data.shards.unfinished import difference
 from keras_bert.errors import UserError
 
 FILE = "data.json"

@@ -4,8 +4,8 @@ import dataclasses
 from dataclasses import dataclass, field
 
 from keras_bert.config.checks import require
-from keras_bert.config.classification import METRIC_NAMES, PROBLEM_TYPES, REGRESSION
-from keras_bert.data.tables import FORMATS
+from keras_bert.config.heads import METRIC_NAMES, PROBLEM_TYPES, REGRESSION
+from keras_bert.tasks.examples.tables import FORMATS
 
 # The split that a user's own file is which is to be answered, in place of all the task's.
 INPUT = "input"
@@ -75,7 +75,7 @@ class Task(NamedSplits):
 
     Attributes:
         name: as in `--task NAME`.
-        kind: one of `config.classification.PROBLEM_TYPES`.
+        kind: one of `config.heads.PROBLEM_TYPES`.
         texts: the columns with the text, or with the two texts of a pair.
         label: the column with the label; None where no split has one.
         splits: name to `Split`. Names begin with "train", "dev" or "test".
@@ -85,7 +85,7 @@ class Task(NamedSplits):
             found in the training split (see `examples.with_labels`).
         written: the labels as files and submissions have them, in the order of `labels`; None if by their names.
         folders: names of the task's folder inside its benchmark's.
-        format: the files' format, of `data.tables.FORMATS`; judged by their names if None.
+        format: the files' format, of `tasks.examples.tables.FORMATS`; judged by their names if None.
         skip_ragged: whether rows with too few or too many cells are left out, and counted, rather than refused.
         tfds: the same examples in TFDS.
         separator: what stands between the labels in a cell, for multi-label tasks; a JSON list serves too.

@@ -11,9 +11,9 @@ from keras_bert.config.training import TrainingConfig
 from keras_bert.errors import RunStopped, UserError
 from keras_bert.training.engine import Engine
 from keras_bert.training.metrics import MetricSums, Throughput, each_step
+from keras_bert.training.run_context import Surroundings
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches
-from keras_bert.training.surroundings import Surroundings
 
 
 class Loop:

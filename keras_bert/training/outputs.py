@@ -16,7 +16,7 @@ def all_outputs(
 
     Args:
         step: computes the outputs.
-        batches: global batches with `row_numbers` [batch] (see `data.length_batches.LengthBatches`), each row once.
+        batches: global batches with `row_numbers` [batch] (see `length_batches.LengthBatches`), each row once.
         by_token: names of the outputs [batch, seq, …]; these are cut to each row's length.
 
     Returns: ({name: outputs [rows, …]}, {name: figure}). Outputs whose shape differs between rows are a list with one

@@ -14,7 +14,7 @@ from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.checkpoints.names import model_variables
 from keras_bert.errors import UserError
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 

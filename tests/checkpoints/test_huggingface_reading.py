@@ -14,8 +14,8 @@ from keras_bert.checkpoints.model_folder import open_model_folder, write_model_f
 from keras_bert.checkpoints.names import model_variables
 from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
 from keras_bert.errors import UserError
+from keras_bert.inference.loading import load
 from keras_bert.models.encoder import BertEncoder
-from keras_bert.models.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
 
 

@@ -10,7 +10,7 @@ from tiny import pretraining_batch, random_model
 
 from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder, write_model_folder
 from keras_bert.errors import UserError
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 from keras_bert.text.vocabulary import Vocabulary
 
 

@@ -11,7 +11,7 @@ from tiny import VOCABULARY, random_model, without_dropout
 
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.errors import UserError
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 
 
 @pytest.fixture

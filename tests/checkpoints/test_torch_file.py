@@ -14,7 +14,7 @@ from keras_bert.checkpoints.huggingface import HuggingFaceTensors
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.torch_file import TorchFile
 from keras_bert.errors import UserError
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 
 LAYOUTS = ("{}.bin", "{}_legacy.bin")
 

@@ -12,7 +12,7 @@ from served import write_served
 from squad_file import paragraph, write_squad
 
 from keras_bert.cli import main
-from keras_bert.config.classification import ClassificationConfig
+from keras_bert.config.heads import ClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.tasks.answer_files import json_objects, text_output
 from keras_bert.tasks.evaluation import FinetunedModel, splits_like
@@ -173,8 +173,8 @@ def endless(kind):
 )
 def test_of_a_file_of_any_size_a_window_is_read_at_a_time(model, monkeypatch, kind, task):
     """This one has no end, so that it was never answered."""
-    monkeypatch.setattr("keras_bert.data.text_lines._chunks", lambda path: endless(kind))
-    monkeypatch.setattr("keras_bert.tasks.windows._MOST", 50)
+    monkeypatch.setattr("keras_bert.data.corpus.text_lines._chunks", lambda path: endless(kind))
+    monkeypatch.setattr("keras_bert.tasks.examples.windows._MOST", 50)
     problem = FinetunedModel(model(kind, **{"max_length": 20, **task}), asked="a.jsonl").problem
     windows = problem.windows("input")
     assert len(next(windows)) and len(next(windows))

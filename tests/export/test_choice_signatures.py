@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import softmax
 
-from keras_bert.models.encoder_inputs import pair_inputs
+from keras_bert.inference.encoder_inputs import pair_inputs
 
 CONTEXTS = ["The cat sat.", "cat " * 50, ""]
 BEGINNINGS = ["", "the cat", "a"]

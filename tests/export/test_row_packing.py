@@ -6,7 +6,7 @@ import tensorflow as tf
 from served import VOCABULARY
 
 from keras_bert.export.packing import Rows, cut, cut_pairs, pack, padded_length, padded_lengths
-from keras_bert.models.encoder_inputs import encoder_inputs, pair_inputs, pair_lengths
+from keras_bert.inference.encoder_inputs import encoder_inputs, pair_inputs, pair_lengths
 
 ROWS = [[7, 8, 9], [], [6], [9] * 12]
 OTHERS = [[10], [11, 12], [], [13] * 9]

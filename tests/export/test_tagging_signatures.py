@@ -6,7 +6,7 @@ from hostile_texts import HOSTILE, random_hostile
 from scipy.special import softmax
 from served import HEADS
 
-from keras_bert.data.word_rows import lay_out_words
+from keras_bert.tasks.tagging.word_rows import lay_out_words
 from keras_bert.text.basic_tokenizer import BasicTokenizer
 
 KINDS = ("tagging", "features")

@@ -9,7 +9,7 @@ import tensorflow as tf
 from goldens import load_arrays, under
 from tiny import pretraining_batch, without_dropout
 
-from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.models.sequence_classification import BertForSequenceClassification

@@ -6,7 +6,7 @@ import tensorflow as tf
 from goldens import Golden, under
 
 from keras_bert.checkpoints.names import model_variables
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.training.step import Step
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from goldens import Golden, load_arrays, outputs_in, run_peer, write_again
 
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 
 
 @pytest.fixture(scope="module")

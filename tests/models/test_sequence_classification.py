@@ -13,8 +13,8 @@ from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.checkpoints.names import CLASSIFIER, model_variables
-from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
-from keras_bert.models.loading import load
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.sequence_classification import BertForSequenceClassification
 

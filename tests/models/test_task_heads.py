@@ -13,12 +13,14 @@ from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.checkpoints.names import model_variables
-from keras_bert.config.feature_tagging import FeatureTaggingConfig
-from keras_bert.config.multiple_choice import MultipleChoiceConfig
-from keras_bert.config.span_extraction import SpanExtractionConfig
-from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.config.heads import (
+    FeatureTaggingConfig,
+    MultipleChoiceConfig,
+    SpanExtractionConfig,
+    TokenClassificationConfig,
+)
 from keras_bert.errors import UserError
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 from keras_bert.task_kinds import kind_of_head
 
 TAGS = TokenClassificationConfig(("O", "B-PER", "I-PER"))

@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 from goldens import Golden, read_tensors, write_again
 
-from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
-from keras_bert.config.multiple_choice import MultipleChoiceConfig
-from keras_bert.config.span_extraction import SpanExtractionConfig
-from keras_bert.config.token_classification import TokenClassificationConfig
-from keras_bert.models.loading import load
+from keras_bert.config.heads import (
+    MULTI_LABEL,
+    REGRESSION,
+    SINGLE_LABEL,
+    ClassificationConfig,
+    MultipleChoiceConfig,
+    SpanExtractionConfig,
+    TokenClassificationConfig,
+)
+from keras_bert.inference.loading import load
 
 pytestmark = pytest.mark.parity
 

@@ -13,8 +13,8 @@ from goldens import Golden, load_arrays, outputs_in, read_tensors, run_peer, wri
 
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
 from keras_bert.checkpoints.names import model_variables
-from keras_bert.config.feature_tagging import FeatureTaggingConfig
-from keras_bert.models.loading import load
+from keras_bert.config.heads import FeatureTaggingConfig
+from keras_bert.inference.loading import load
 from keras_bert.task_kinds import kind_of_head, task_kinds
 
 HEAD = FeatureTaggingConfig(("O", "B-X"), "weighted_all", 8)

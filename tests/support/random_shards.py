@@ -4,9 +4,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
-from keras_bert.data.plans import Plans
-from keras_bert.data.reader import ShardReader
-from keras_bert.data.shards import ShardSet, ShardWriter
+from keras_bert.data.batches.plans import Plans
+from keras_bert.data.batches.shard_batches import ShardReader
+from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 LENGTH, PREDICTIONS = 32, 5

@@ -8,11 +8,15 @@ import tensorflow as tf
 from tiny import random_weights, without_dropout
 
 from keras_bert.checkpoints.model_folder import write_model_folder
-from keras_bert.config.classification import MULTI_LABEL, REGRESSION, ClassificationConfig
-from keras_bert.config.feature_tagging import FeatureTaggingConfig
-from keras_bert.config.multiple_choice import MultipleChoiceConfig
-from keras_bert.config.span_extraction import SpanExtractionConfig
-from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.config.heads import (
+    MULTI_LABEL,
+    REGRESSION,
+    ClassificationConfig,
+    FeatureTaggingConfig,
+    MultipleChoiceConfig,
+    SpanExtractionConfig,
+    TokenClassificationConfig,
+)
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.models.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining

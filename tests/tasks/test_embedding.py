@@ -10,8 +10,8 @@ from tiny import random_weights, without_dropout
 import keras_bert
 from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.errors import UserError
+from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.models.encoder import BertEncoder
-from keras_bert.models.text_embedding import TextEmbedder
 from keras_bert.tasks import embedding
 from keras_bert.tasks.embedding import embed_file
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -121,7 +121,7 @@ def test_a_file_over_many_windows_is_as_in_one(embedders, pooling, tmp_path, mon
     texts = TEXTS * 3
     source = write_lines(tmp_path / "texts.txt", texts)
     expected = embedders[pooling](texts)
-    monkeypatch.setattr("keras_bert.tasks.windows._MOST", 5)
+    monkeypatch.setattr("keras_bert.tasks.examples.windows._MOST", 5)
     done = embed_file(embedders[pooling], source, tmp_path / "out.npz")
     assert (done.texts, done.cut, done.first_cut) == (24, 3, 4)
     with np.load(tmp_path / "out.npz", allow_pickle=False) as written:

@@ -16,8 +16,8 @@ from keras import ops
 
 import keras_bert
 from keras_bert.checkpoints.names import StoredName, TensorName
-from keras_bert.config.classification import ClassificationConfig
 from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import ClassificationConfig
 from keras_bert.export.classification import classification_signatures
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
@@ -26,7 +26,7 @@ from keras_bert.task_kinds import TaskKind, register, unregister
 from keras_bert.tasks.classification.problem import SequenceProblem
 from keras_bert.tasks.classification.tabular import own_table
 from keras_bert.tasks.evaluation import FinetunedModel
-from keras_bert.tasks.finetuning_runs import FinetuningRuns
+from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.prediction import predict
 
 PART = "mean_classifier"

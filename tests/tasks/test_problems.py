@@ -5,8 +5,8 @@ import pytest
 from served import write_served
 from tiny import VOCABULARY
 
-from keras_bert.config.classification import MULTI_LABEL, ClassificationConfig
 from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import MULTI_LABEL, ClassificationConfig
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.problems import open_problem
 from keras_bert.text.tokenizer import WordPieceTokenizer
@@ -76,7 +76,7 @@ def test_ones_own_files_win_over_a_folder_of_the_tasks_name(tmp_path, monkeypatc
     (tmp_path / name).write_text(content)
     heads = {"sst2": ClassificationConfig(("negative", "positive"))}
     if task == "ner":
-        from keras_bert.config.token_classification import TokenClassificationConfig
+        from keras_bert.config.heads import TokenClassificationConfig
 
         heads["ner"] = TokenClassificationConfig(("O", "B-X", "I-X"))
     problem = open_problem(config_of(task, dev=name), TOKENIZER, heads.get(task))

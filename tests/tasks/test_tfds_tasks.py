@@ -8,7 +8,7 @@ from tfds_folder import prepare
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.examples import load_examples
 from keras_bert.tasks.classification.glue import GLUE
-from keras_bert.tasks.sources import TfdsSource
+from keras_bert.tasks.examples.sources import TfdsSource
 
 
 @pytest.fixture(scope="module")

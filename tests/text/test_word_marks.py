@@ -1,6 +1,6 @@
 import pytest
 
-from keras_bert.data.document_tokenizer import DocumentTokenizer
+from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.text.word_marks import require_jieba

@@ -9,8 +9,8 @@ from keras_bert.training import metrics
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.loop import Loop
+from keras_bert.training.run_context import Surroundings
 from keras_bert.training.stop_request import StopRequest
-from keras_bert.training.surroundings import Surroundings
 
 STEPS = 12
 

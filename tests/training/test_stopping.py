@@ -14,8 +14,8 @@ from keras_bert.errors import RunStopped, UserError
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.loop import Loop
+from keras_bert.training.run_context import Surroundings
 from keras_bert.training.stop_request import StopRequest
-from keras_bert.training.surroundings import Surroundings
 
 
 class FakeStep:

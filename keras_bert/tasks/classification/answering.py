@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keras_bert.config.classification import MULTI_LABEL, REGRESSION
-from keras_bert.data.tables import known_format, plain_ending, read_table
-from keras_bert.data.text_lines import Unreadable, read_lines, read_standard_input
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION
+from keras_bert.data.corpus.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
 from keras_bert.tasks.classification.examples import ExampleRow, ExampleRows
 from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.classification.submission import submission_lines, submission_path
-from keras_bert.tasks.labels import BadCell, check_text
+from keras_bert.tasks.examples.labels import BadCell, check_text
+from keras_bert.tasks.examples.tables import known_format, plain_ending, read_table
+from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.task import INPUT
-from keras_bert.tasks.windows import windows
 
 _CHARACTERS_AT_ONCE = 1 << 20
 

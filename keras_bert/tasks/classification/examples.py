@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.config.classification import REGRESSION, SINGLE_LABEL
-from keras_bert.data.held_out import is_validation
+from keras_bert.config.heads import REGRESSION, SINGLE_LABEL
+from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.errors import UserError
-from keras_bert.tasks.labels import BadCell, LabelReader, check_text, label_words, sorted_labels
-from keras_bert.tasks.sources import open_split
+from keras_bert.tasks.examples.labels import BadCell, LabelReader, check_text, label_words, sorted_labels
+from keras_bert.tasks.examples.sources import open_split
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ A label's id is its place in TFDS's `ClassLabel` names. Published scores, all of
 from the BERT paper, table 1 (F1 for MRPC and QQP, Spearman for STS-B); humans from Nangia and Bowman 2019, table 2.
 """
 
-from keras_bert.config.classification import REGRESSION, SINGLE_LABEL
+from keras_bert.config.heads import REGRESSION, SINGLE_LABEL
 from keras_bert.tasks.task import PublishedScore, Split, Task, TfdsFields
 
 _ENTAILMENT = ("entailment", "not_entailment")

@@ -3,7 +3,7 @@
 import dataclasses
 
 from keras_bert.checkpoints.names import CLASSIFIER
-from keras_bert.config.classification import ClassificationConfig
+from keras_bert.config.heads import ClassificationConfig
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.classification.glue import GLUE
 
@@ -30,7 +30,7 @@ class Classification(TaskKind):
     def open_problem(self, config, tokenizer, head, described, own):
         from keras_bert.tasks.classification.problem import SequenceProblem
         from keras_bert.tasks.classification.tabular import own_table
-        from keras_bert.tasks.sources import data_source
+        from keras_bert.tasks.examples.sources import data_source
         from keras_bert.tasks.task import INPUT, with_own_files
 
         if config.task == TEXT:
@@ -45,7 +45,7 @@ class Classification(TaskKind):
         return SequenceProblem(task, source, tokenizer, config, head)
 
     def answer_texts(self, bert, texts):
-        from keras_bert.models.classify import classify
+        from keras_bert.inference.classify import classify
 
         return classify(bert.model, bert.tokenizer, bert.head, texts)
 

@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.config.classification import MULTI_LABEL, SINGLE_LABEL
 from keras_bert.config.finetuning import InputConfig
+from keras_bert.config.heads import MULTI_LABEL, SINGLE_LABEL
+from keras_bert.data.batches.length_batches import TokenRows
 from keras_bert.data.growing_array import GrowingArray
-from keras_bert.data.length_batches import TokenRows
 from keras_bert.tasks.classification.examples import ExampleRows
-from keras_bert.tasks.sequence_rows import SequenceRows
-from keras_bert.tasks.sources import TfdsSource
+from keras_bert.tasks.examples.sequence_rows import SequenceRows
+from keras_bert.tasks.examples.sources import TfdsSource
+from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.task import Task
-from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
 _CHARACTERS_AT_ONCE = 1 << 22

@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from keras_bert.config.classification import REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.config.heads import REGRESSION, SINGLE_LABEL, ClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.tasks.answer_files import FOLDER

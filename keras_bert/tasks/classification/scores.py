@@ -16,8 +16,8 @@ import numpy as np
 import scipy.stats
 import sklearn.metrics
 
-from keras_bert.config.classification import MULTI_LABEL, REGRESSION, SINGLE_LABEL
-from keras_bert.models.finite_outputs import require_numbers
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from keras_bert.inference.finite_outputs import require_numbers
 
 
 def predictions(classification, outputs, threshold=0.0):

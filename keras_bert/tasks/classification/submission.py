@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_bert.config.classification import REGRESSION, SINGLE_LABEL
+from keras_bert.config.heads import REGRESSION, SINGLE_LABEL
 from keras_bert.files import join, make_folder
 
 

@@ -1,6 +1,6 @@
 """The task `text`: the user's own table of one or two texts a row."""
 
-from keras_bert.config.classification import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
+from keras_bert.config.heads import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.examples import with_labels
 from keras_bert.tasks.task import Split, Task
@@ -35,10 +35,10 @@ def text_task(
         texts: names of one or two columns.
         label: name of the label's column; None where there are no labels to read.
         train, dev, test: CSV, TSV or JSON-lines files, None for those that there are not.
-        kind: one of `config.classification.PROBLEM_TYPES`.
+        kind: one of `config.heads.PROBLEM_TYPES`.
         labels: the labels in their order (those of a trained model); found in the training file, sorted, if None.
         separator: what stands between the labels of a cell, for multi-label tasks.
-        format: of `data.tables.FORMATS`; judged by each file's name if None.
+        format: of `tasks.examples.tables.FORMATS`; judged by each file's name if None.
         columns: the columns' names, for files without a header.
         dev_share: the share held out.
 

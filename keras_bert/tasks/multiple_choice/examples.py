@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from keras_bert.data.tables import read_table
 from keras_bert.errors import UserError
-from keras_bert.tasks.labels import BadCell, check_text
+from keras_bert.tasks.examples.labels import BadCell, check_text
+from keras_bert.tasks.examples.tables import read_table
 
 _SWAG_ENDINGS = tuple(f"ending{number}" for number in range(4))
 _SWAG_TEXTS = ("sent1", "sent2", *_SWAG_ENDINGS)
@@ -78,7 +78,7 @@ def swag_tfds_rows(split, source):
         split: TFDS's name of the split.
         source: a `sources.TfdsSource`.
     """
-    from keras_bert.data.tfds_table import TfdsTable  # Imports TensorFlow.
+    from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
     table = TfdsTable("swag", source.data_dir, source.download)
     return f"{table.name} {split}", map(_swag, table.rows(split, [*_SWAG_TEXTS, "label"]))

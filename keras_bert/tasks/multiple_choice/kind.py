@@ -1,7 +1,7 @@
 """One of several choices."""
 
 from keras_bert.checkpoints.names import CLASSIFIER
-from keras_bert.config.multiple_choice import MultipleChoiceConfig
+from keras_bert.config.heads import MultipleChoiceConfig
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.multiple_choice.tasks import MULTIPLE_CHOICE
 
@@ -24,9 +24,9 @@ class MultipleChoice(TaskKind):
         return multiple_choice_signatures(reader, network)
 
     def open_problem(self, config, tokenizer, head, described, own):
+        from keras_bert.tasks.examples.sources import TfdsSource
+        from keras_bert.tasks.examples.split_files import found_files
         from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
-        from keras_bert.tasks.sources import TfdsSource
-        from keras_bert.tasks.split_files import found_files
 
         task, folder = MULTIPLE_CHOICE[config.task], config.data.folder
         files_of = own or (TfdsSource(download=True) if not folder and task.tfds else None)

@@ -8,17 +8,16 @@ from collections import Counter
 import numpy as np
 import scipy.special
 
-from keras_bert.config.classification import SINGLE_LABEL
-from keras_bert.config.multiple_choice import MultipleChoiceConfig
+from keras_bert.config.heads import SINGLE_LABEL, MultipleChoiceConfig
 from keras_bert.errors import UserError
+from keras_bert.inference.finite_outputs import require_numbers
 from keras_bert.models.classification_objective import ClassificationObjective
-from keras_bert.models.finite_outputs import require_numbers
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
+from keras_bert.tasks.examples.sequence_rows import sequence_rows
+from keras_bert.tasks.examples.sources import TfdsSource
+from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.multiple_choice.examples import choice_examples, own_rows, swag_rows, swag_tfds_rows
 from keras_bert.tasks.problem import Problem
-from keras_bert.tasks.sequence_rows import sequence_rows
-from keras_bert.tasks.sources import TfdsSource
-from keras_bert.tasks.windows import windows
 
 _CHARACTERS_AT_ONCE = 1 << 20
 

@@ -4,12 +4,12 @@ import platform
 
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import vocabulary_path
-from keras_bert.data.corpus import Corpus
-from keras_bert.data.held_out import TRAIN, training_documents
-from keras_bert.data.prepare import VOCABULARY_FILE, is_prepared, prepare
-from keras_bert.data.python_documentation import python_documentation
-from keras_bert.data.shards import ShardSet
-from keras_bert.data.unfinished import UnfinishedWork
+from keras_bert.data.corpus.documents import Corpus
+from keras_bert.data.corpus.held_out import TRAIN, training_documents
+from keras_bert.data.corpus.python_documentation import python_documentation
+from keras_bert.data.shards.prepare import VOCABULARY_FILE, is_prepared, prepare
+from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.data.shards.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizer import WordPieceTokenizer
@@ -61,7 +61,7 @@ def prepare_run_data(config, folder, report):
 
 
 def shards_folder(config, folder, side):
-    """Where a run with the data folder `folder` finds the shards of `side` (`data.held_out.TRAIN` or `VALIDATION`)."""
+    """Where a run with the data folder `folder` finds the shards of a side, `held_out.TRAIN` or `VALIDATION`."""
     return files.join(_prepared_folder(config) or files.join(folder, "shards"), side)
 
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from keras_bert.models.fill_mask import best_pieces
+from keras_bert.inference.fill_mask import best_pieces
 
 _BEFORE = _AFTER = 8  # Pieces of context on either side.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|<>~-])")

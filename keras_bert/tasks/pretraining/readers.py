@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from keras_bert import files
-from keras_bert.data.held_out import TRAIN, VALIDATION
-from keras_bert.data.raw_lines import RawLines
-from keras_bert.data.reader import ShardReader
-from keras_bert.data.shards import ShardSet
-from keras_bert.data.text_reader import TextReader
-from keras_bert.data.token_sample import sample_of_lines, sample_of_shards
+from keras_bert.data.batches.raw_lines import RawLines
+from keras_bert.data.batches.shard_batches import ShardReader
+from keras_bert.data.batches.text_batches import TextReader
+from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
+from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.data.statistics.token_sample import sample_of_lines, sample_of_shards
 from keras_bert.tasks.pretraining.data import prepare_run_data, shards_folder
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizer import WordPieceTokenizer

@@ -6,7 +6,7 @@ import time
 
 from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
-from keras_bert.models.fill_mask import fill_masks
+from keras_bert.inference.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
@@ -30,9 +30,9 @@ from keras_bert.training.processes import (
     process_number,
     settle,
 )
+from keras_bert.training.run_context import surroundings
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import check_divisible, describe, make_strategy
-from keras_bert.training.surroundings import surroundings
 
 _COLUMNS = (
     Column("perplexity", "perplexity", "{:,.1f}".format),

@@ -4,8 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from keras_bert.data.held_out import HashSet, is_validation, text_hash
-from keras_bert.data.squad_json import (
+from keras_bert.data.corpus.held_out import HashSet, is_validation, text_hash
+from keras_bert.errors import UserError
+from keras_bert.tasks.examples.sources import TfdsSource
+from keras_bert.tasks.examples.split_files import split_file
+from keras_bert.tasks.question_answering.squad import CHARACTERS
+from keras_bert.tasks.question_answering.squad_json import (
     Answer,
     BadField,
     Question,
@@ -16,10 +20,6 @@ from keras_bert.data.squad_json import (
     second_of_id,
     squad_passages,
 )
-from keras_bert.errors import UserError
-from keras_bert.tasks.question_answering.squad import CHARACTERS
-from keras_bert.tasks.sources import TfdsSource
-from keras_bert.tasks.split_files import split_file
 from keras_bert.tasks.task import INPUT
 
 NONE, LOST = -1, -2
@@ -167,7 +167,7 @@ def _read(task, name, source):
 def _read_tfds(task, split, source):
     if task.tfds is None or split.tfds is None:
         raise UserError(f"{task.name}: needs files. Received: TensorFlow Datasets, which does not have it.")
-    from keras_bert.data.tfds_table import TfdsTable  # Imports TensorFlow.
+    from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
     table = TfdsTable(task.tfds, source.data_dir, source.download)
     origin = f"{table.name} {split.tfds}"

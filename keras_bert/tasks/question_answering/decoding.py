@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
-from keras_bert.models.finite_outputs import require_numbers
+from keras_bert.inference.finite_outputs import require_numbers
 from keras_bert.tasks.question_answering.windows import window_owners
 
 _ENOUGH = 4  # Times as many spans as answers are sorted at first: some have the same text.

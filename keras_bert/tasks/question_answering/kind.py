@@ -2,7 +2,7 @@
 
 from keras_bert.checkpoints.names import SPAN_HEAD
 from keras_bert.config.answering import AnsweringConfig
-from keras_bert.config.span_extraction import SpanExtractionConfig
+from keras_bert.config.heads import SpanExtractionConfig
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.question_answering.squad import QUESTION_ANSWERING, qa_task
 
@@ -31,8 +31,8 @@ class QuestionAnswering(TaskKind):
         return question_answering_signatures(answering, reader, network, n_best)
 
     def open_problem(self, config, tokenizer, head, described, own):
+        from keras_bert.tasks.examples.sources import data_source
         from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
-        from keras_bert.tasks.sources import data_source
         from keras_bert.tasks.task import INPUT, with_own_files
 
         data, settings = config.data, config.input

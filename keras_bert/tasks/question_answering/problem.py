@@ -3,10 +3,11 @@
 import contextlib
 
 from keras_bert import extras
-from keras_bert.config.span_extraction import SpanExtractionConfig
+from keras_bert.config.heads import SpanExtractionConfig
 from keras_bert.errors import UserError
 from keras_bert.models.span_objective import SpanObjective
 from keras_bert.tasks.answer_files import FOLDER, json_objects
+from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.question_answering.answer_spans import (
     load_questions,
@@ -18,7 +19,6 @@ from keras_bert.tasks.question_answering.decoding import decode, decoded, n_best
 from keras_bert.tasks.question_answering.squad import CHARACTERS
 from keras_bert.tasks.question_answering.squad_scores import squad_v1_scores, squad_v2_scores
 from keras_bert.tasks.question_answering.windows import question_windows
-from keras_bert.tasks.windows import windows
 
 N_BEST = 20  # run_squad.py's n_best_size.
 _CHARACTERS_AT_ONCE = 1 << 20

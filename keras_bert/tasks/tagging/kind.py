@@ -3,10 +3,9 @@
 from typing import Any, ClassVar
 
 from keras_bert.checkpoints.names import CLASSIFIER, FEATURE_TAGGER
-from keras_bert.config.feature_tagging import FeatureTaggingConfig
 from keras_bert.config.features import TAGGING_TASKS
+from keras_bert.config.heads import FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.config.reading import FIELD
-from keras_bert.config.token_classification import TokenClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.task_kinds import TaskKind
 
@@ -31,7 +30,7 @@ class Tagging(TaskKind):
         return tagging_signatures(bert.head, reader, network)
 
     def open_problem(self, config, tokenizer, head, described, own):
-        from keras_bert.tasks.split_files import found_files
+        from keras_bert.tasks.examples.split_files import found_files
         from keras_bert.tasks.tagging.problem import TaggingProblem
         from keras_bert.tasks.tagging.tasks import TAGGING
 

@@ -9,19 +9,18 @@ import itertools
 import numpy as np
 import sklearn.metrics
 
-from keras_bert.config.feature_tagging import FeatureTaggingConfig
-from keras_bert.config.token_classification import TokenClassificationConfig
-from keras_bert.data.label_schemes import UnknownLabel, bio_labels, read_entities
-from keras_bert.data.tagged_words import TaggedWords
-from keras_bert.data.word_rows import lay_out_words
+from keras_bert.config.heads import FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.export.tagging import WORDS
-from keras_bert.models.finite_outputs import require_numbers
+from keras_bert.inference.finite_outputs import require_numbers
 from keras_bert.models.tagging_objective import TaggingObjective
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.problem import Problem
+from keras_bert.tasks.tagging.label_schemes import UnknownLabel, bio_labels, read_entities
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_files import TaggedFiles
+from keras_bert.tasks.tagging.tagged_words import TaggedWords
+from keras_bert.tasks.tagging.word_rows import lay_out_words
 from keras_bert.tasks.task import MOST_CONFUSED
 
 _SHOWN = 10  # Labels, in a message.
@@ -57,7 +56,7 @@ class TaggingProblem(Problem):
         max_length: the most tokens of a row, special tokens included.
         head: the `TokenClassificationConfig` or `FeatureTaggingConfig` of a model that is trained; where None, the
             labels are those of the split "train".
-        scheme: of `data.label_schemes.SCHEMES`, the files' own; each file's labels tell it where None.
+        scheme: of `tasks.tagging.label_schemes.SCHEMES`, the files' own; each file's labels tell it where None.
         features: a `FeaturesConfig` with a kind for a tagger over frozen features.
         options: what `task.reader` takes beside the path: which columns.
 

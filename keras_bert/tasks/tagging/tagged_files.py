@@ -8,8 +8,8 @@ import shutil
 import sys
 import tempfile
 
-from keras_bert.data.label_schemes import SCHEMES, UnknownLabel, read_entities, told_scheme
 from keras_bert.errors import UserError
+from keras_bert.tasks.tagging.label_schemes import SCHEMES, UnknownLabel, read_entities, told_scheme
 
 
 class TaggedFiles:
@@ -18,7 +18,7 @@ class TaggedFiles:
     Args:
         task: a `TaggingTask`.
         paths: `{split: path}`.
-        scheme: of `data.label_schemes.SCHEMES`, the files' own; each file's labels tell it where None.
+        scheme: of `tasks.tagging.label_schemes.SCHEMES`, the files' own; each file's labels tell it where None.
         options: `{name: value}` that `task.reader` takes beside the path.
 
     Attributes:

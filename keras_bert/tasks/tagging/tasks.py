@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from keras_bert.data.conllu import ConlluReader
-from keras_bert.data.word_columns import ColumnsReader
+from keras_bert.tasks.tagging.conllu import ConlluReader
+from keras_bert.tasks.tagging.word_columns import ColumnsReader
 
 
 @dataclass(frozen=True)

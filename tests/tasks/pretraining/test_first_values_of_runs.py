@@ -9,7 +9,7 @@ from pretraining import MODEL, metrics, recipe, stopped_at
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.errors import UserError
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.first_values import FILE
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.text.tokenizer import WordPieceTokenizer

@@ -10,7 +10,7 @@ from corpus import write_corpus
 from pretraining import metrics, recipe, stopped_at
 
 from keras_bert.errors import UserError
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.run_folder import RunFolder

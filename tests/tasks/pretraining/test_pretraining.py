@@ -14,7 +14,7 @@ from pretraining import CLOCKED, MODEL, metrics, recipe, stopped_at
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
@@ -134,7 +134,7 @@ def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
 
 
 def test_no_document_is_on_both_sides(straight):
-    from keras_bert.data.shards import ShardSet
+    from keras_bert.data.shards.shard_files import ShardSet
 
     def documents(side):
         shards = ShardSet.open(os.path.join(straight[0].data, "shards", side))

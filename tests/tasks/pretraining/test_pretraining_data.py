@@ -6,9 +6,9 @@ import pytest
 from corpus import documents, write_corpus
 
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.data.prepare import prepare
+from keras_bert.data.shards.prepare import prepare
 from keras_bert.errors import UserError
-from keras_bert.models.loading import load
+from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.data import prepare_run_data
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.text.vocabulary_learning import learn_vocabulary

@@ -7,8 +7,8 @@ import pytest
 from hostile_texts import HOSTILE, random_hostile
 from squad_file import CAFE, GAME, VOCABULARY, squad_tokenizer
 
-from keras_bert.data.squad_json import Answer, Question
 from keras_bert.tasks.question_answering.answer_spans import LOST, NONE, AnsweredQuestions
+from keras_bert.tasks.question_answering.squad_json import Answer, Question
 from keras_bert.tasks.question_answering.windows import piece_spans, question_windows, tokenize, window_owners
 
 WORDS = "the cafe Café was founded “Paris” 1921 naïve ﬁn 光荣 ?! İzmir".split()

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from squad_file import CAFE, GAME, squad_tokenizer
 
-from keras_bert.data.squad_json import Question
 from keras_bert.errors import UserError
 from keras_bert.tasks.question_answering.answer_spans import AnsweredQuestions
 from keras_bert.tasks.question_answering.decoding import decode, n_best_list
+from keras_bert.tasks.question_answering.squad_json import Question
 from keras_bert.tasks.question_answering.windows import question_windows, window_owners
 
 PASSAGES = [CAFE, "", GAME, f"{CAFE} {CAFE} Café."]

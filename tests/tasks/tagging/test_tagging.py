@@ -5,11 +5,11 @@ import pytest
 import tensorflow as tf
 from tiny import random_weights, tiny_config, without_dropout
 
-from keras_bert.config.token_classification import TokenClassificationConfig
+from keras_bert.config.heads import TokenClassificationConfig
 from keras_bert.config.training import OptimizerConfig
-from keras_bert.data.length_batches import LengthBatches
+from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.errors import UserError
-from keras_bert.tasks.split_files import find_split_files
+from keras_bert.tasks.examples.split_files import find_split_files
 from keras_bert.tasks.tagging.problem import TaggingProblem
 from keras_bert.tasks.tagging.tasks import NER, POS, TOKENS
 from keras_bert.text.tokenizer import WordPieceTokenizer

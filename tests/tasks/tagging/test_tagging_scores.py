@@ -4,7 +4,7 @@ import conlleval
 import numpy as np
 import pytest
 
-from keras_bert.data.label_schemes import read_entities
+from keras_bert.tasks.tagging.label_schemes import read_entities
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 
 

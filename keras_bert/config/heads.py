@@ -1,0 +1,211 @@
+"""The heads of the package's own kinds of tasks, as Hugging Face's config.json describes them.
+
+All are made by `from_fields(fields, num_outputs, path)` from the content of a config.json, the number of outputs of the
+head in the weights file and the config's path, for messages; that raises `UserError` where the fields contradict each
+other or the weights.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+from keras_bert.config.checks import require
+from keras_bert.config.features import FEATURES
+from keras_bert.config.reading import FIELD
+from keras_bert.errors import UserError
+
+SINGLE_LABEL, MULTI_LABEL, REGRESSION = PROBLEM_TYPES = (
+    "single_label_classification",
+    "multi_label_classification",
+    "regression",
+)
+
+METRIC_NAMES = {
+    SINGLE_LABEL: ("accuracy", "f1", "macro_f1", "matthews"),
+    MULTI_LABEL: ("micro_f1", "macro_f1", "exact_match"),
+    REGRESSION: ("pearson", "spearman"),
+}
+
+Labelled = TypeVar("Labelled", bound="_LabelledHead")
+
+
+@dataclasses.dataclass(frozen=True)
+class MultipleChoiceConfig:
+    """The head of a `BertForMultipleChoice`, which has no settings."""
+
+    architecture: ClassVar[str] = "BertForMultipleChoice"
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
+        return {"architectures": [self.architecture]}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "MultipleChoiceConfig":
+        """Reads config.json's fields. Raises `UserError` unless the head has one output."""
+        if num_outputs != 1:
+            raise UserError(f"{path}: needs a head with 1 output for {cls.architecture}. Received: {num_outputs}.")
+        return cls()
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanExtractionConfig:
+    """The head of a `BertForQuestionAnswering`, which has no settings."""
+
+    architecture: ClassVar[str] = "BertForQuestionAnswering"
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
+        return {"architectures": [self.architecture]}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "SpanExtractionConfig":
+        """Reads config.json's fields. Raises `UserError` unless the head has two outputs, start and end."""
+        if num_outputs != 2:
+            raise UserError(
+                f"{path}: needs a head with 2 outputs, start and end, for {cls.architecture}. Received: {num_outputs}."
+            )
+        return cls()
+
+
+@dataclasses.dataclass(frozen=True)
+class _LabelledHead:
+    """A head with one output per label.
+
+    Attributes:
+        labels: the labels' names in the order of the logits.
+
+    Raises:
+        ValueError: an invalid value, such as a duplicate name.
+    """
+
+    architecture: ClassVar[str]
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(self.labels))
+        require(all(isinstance(label, str) for label in self.labels), "labels", "names as text", self.labels)
+        require(len(set(self.labels)) == len(self.labels), "labels", "names that differ", self.labels)
+
+    @property
+    def num_labels(self) -> int:
+        return len(self.labels)
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
+        return {
+            "architectures": [self.architecture],
+            "id2label": {str(index): label for index, label in enumerate(self.labels)},
+            "label2id": {label: index for index, label in enumerate(self.labels)},
+            "num_labels": len(self.labels),
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationConfig(_LabelledHead):
+    """The head of a `BertForSequenceClassification`.
+
+    Attributes:
+        labels: the labels' names in the order of the logits; for regression, a single name for the number.
+        problem_type: one of `PROBLEM_TYPES`.
+
+    Raises:
+        ValueError: too few labels, a duplicate name, or an unknown problem type.
+    """
+
+    architecture: ClassVar[str] = "BertForSequenceClassification"
+    problem_type: str = SINGLE_LABEL
+
+    def __post_init__(self) -> None:
+        require(
+            self.problem_type in PROBLEM_TYPES, "problem_type", f"one of {', '.join(PROBLEM_TYPES)}", self.problem_type
+        )
+        super().__post_init__()
+        count = len(self.labels)
+        fits = {SINGLE_LABEL: count > 1, MULTI_LABEL: count > 0, REGRESSION: count == 1}[self.problem_type]
+        needed = {SINGLE_LABEL: "at least two labels", MULTI_LABEL: "at least one label", REGRESSION: "one label"}
+        require(fits, "labels", f"{needed[self.problem_type]} for {self.problem_type}", self.labels)
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
+        return {**super().to_fields(), "problem_type": self.problem_type}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "ClassificationConfig":
+        """Reads config.json's fields. The defaults are transformers': LABEL_0 and so on; one label means regression."""
+        problem_type = fields.get("problem_type") or (REGRESSION if num_outputs == 1 else SINGLE_LABEL)
+        return _made(cls, f"{path}: ", _label_names(fields, num_outputs, path), problem_type)
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenClassificationConfig(_LabelledHead):
+    """The head of a `BertForTokenClassification`."""
+
+    architecture: ClassVar[str] = "BertForTokenClassification"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.labels, "labels", "at least one label", self.labels)
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "TokenClassificationConfig":
+        """Reads config.json's fields."""
+        return _made(cls, f"{path}: ", _label_names(fields, num_outputs, path))
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureTaggingConfig(TokenClassificationConfig):
+    """The head of a `BertFeatureTagger`, for which transformers has no class.
+
+    config.json therefore calls the model a BertModel, which its encoder is, and describes the tagger in the field
+    `keras_bert`.
+
+    Attributes:
+        labels: the labels' names in the order of the logits.
+        features: one of `config.features.FEATURES`.
+        lstm_size: units per direction of each LSTM.
+    """
+
+    architecture: ClassVar[str] = "BertFeatureTagger"
+    features: str
+    lstm_size: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.features in FEATURES, "features", f"one of {', '.join(FEATURES)}", self.features)
+        is_size = isinstance(self.lstm_size, int) and self.lstm_size > 0
+        require(is_size, "lstm_size", "a whole number above 0", self.lstm_size)
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
+        own = {"features": self.features, "lstm_size": self.lstm_size}
+        return {**super().to_fields(), "architectures": ["BertModel"], FIELD: own}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "FeatureTaggingConfig":
+        """Reads config.json's fields."""
+        labels, own = _label_names(fields, num_outputs, path), fields[FIELD]
+        return _made(cls, f"{path}: {FIELD}.", labels, own.get("features"), own.get("lstm_size"))
+
+
+def _made(head: type[Labelled], origin: str, labels: tuple[str, ...], *values: Any) -> Labelled:
+    """A head made from config.json's values; errors begin with `origin`."""
+    try:
+        return head(labels, *values)
+    except ValueError as error:
+        raise UserError(f"{origin}{error}") from None
+
+
+def _label_names(fields: Mapping[str, Any], num_labels: int, path: str) -> tuple[str, ...]:
+    """The labels in config.json's fields; LABEL_0 and so on, as in transformers, if it has none.
+
+    Raises:
+        UserError: the names are not one for each of `num_labels` labels.
+    """
+    names = fields.get("id2label") or {str(index): f"LABEL_{index}" for index in range(num_labels)}
+    numbers = [str(index) for index in range(num_labels)]
+    if not isinstance(names, dict) or set(names) != set(numbers):
+        raise UserError(
+            f"{path}: id2label needs a name for each of 0 to {num_labels - 1}, because the classifier's tensors have "
+            f"{num_labels} rows. Received: {names!r}."
+        )
+    return tuple(str(names[number]) for number in numbers)

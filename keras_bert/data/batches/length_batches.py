@@ -1,0 +1,299 @@
+"""Batches of examples of similar length, in a few static shapes, for fine-tuning."""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.data.batches.feature_files import FeatureFile
+
+# For a single pass over the rows: more shapes would take longer to trace than they save.
+FEW_SHAPES = 4
+
+
+@dataclasses.dataclass
+class TokenRows:
+    """Rows of ids, special tokens included, as flat arrays.
+
+    Attributes:
+        ids: int32 or uint16 [tokens], all rows one after the other.
+        starts: int64 [rows + 1], where each row starts in `ids`.
+        second_starts: int32 [rows], the position in the row where the second segment starts; the row's length if none.
+        extra: {name: array [examples, ...]} to add to the batches: labels, weights, numbers of examples.
+        token_extra: {name: int32 [tokens]} to add to the batches as [batch, width], -1 at padding: labels of tokens.
+        token_files: {name: file} of features to add to the batches as [batch, width, ...], 0 at padding.
+        group_starts: int64 [examples + 1], the first row of each example, for examples with several rows (choices);
+            None if every row is an example.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    second_starts: np.ndarray
+    extra: dict[str, np.ndarray]
+    token_extra: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    token_files: dict[str, FeatureFile] = dataclasses.field(default_factory=dict)
+    group_starts: np.ndarray | None = None
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64 [examples]: the tokens of each example's longest row."""
+        lengths = np.diff(self.starts)
+        return lengths if self.group_starts is None else np.maximum.reduceat(lengths, self.group_starts[:-1])
+
+    @property
+    def group_sizes(self) -> np.ndarray:
+        """int64 [examples]: how many rows each example has."""
+        one = np.broadcast_to(np.int64(1), len(self))  # Takes no memory, even for ten million rows.
+        return one if self.group_starts is None else np.diff(self.group_starts)
+
+    def __len__(self) -> int:
+        """How many examples there are."""
+        return len(self.second_starts if self.group_starts is None else self.group_starts[1:])
+
+
+def choose_widths(lengths: np.ndarray, most: int = 8, multiple: int = 2) -> list[int]:
+    """The static sequence lengths, ascending, with the least padding when each row is padded to the next width.
+
+    Args:
+        lengths: int [rows], tokens of each row.
+        most: the most widths to choose; each is compiled once.
+        multiple: every width is a multiple of this.
+    """
+    counts = np.bincount(-(-np.asarray(lengths) // multiple))
+    rounded, counts = np.flatnonzero(counts) * multiple, counts[counts > 0]
+    # cost[k, j]: tokens, with padding, of all rows up to the j-th length, in k widths the last of which is the j-th.
+    below = np.concatenate([[0], np.cumsum(counts)])
+    most = min(most, len(rounded))
+    cost = np.full((most + 1, len(rounded) + 1), np.inf)
+    before = np.zeros(cost.shape, int)
+    cost[:, 0] = 0.0
+    for widths in range(1, most + 1):
+        for last in range(1, len(rounded) + 1):
+            candidates = cost[widths - 1, :last] + (below[last] - below[:last]) * rounded[last - 1]
+            before[widths, last] = np.argmin(candidates)
+            cost[widths, last] = candidates[before[widths, last]]
+    chosen, last = [], len(rounded)
+    for widths in range(most, 0, -1):
+        if last == 0:
+            break
+        chosen.append(int(rounded[last - 1]))
+        last = before[widths, last]
+    return chosen[::-1]
+
+
+def choose_shapes(rows: TokenRows, most: int = 8) -> tuple[list[int], list[int]]:
+    """(widths, group sizes), both ascending: the static shapes with the least padding.
+
+    Args:
+        rows: the rows to batch.
+        most: the most pairs of a width and a group size; each is compiled once.
+    """
+    lengths, sizes = rows.lengths, rows.group_sizes
+    choices = []
+    for most_sizes in range(1, min(most, len(np.unique(sizes))) + 1):
+        group_sizes = choose_widths(sizes, most_sizes, multiple=1)
+        widths = choose_widths(lengths, most // most_sizes)
+        tokens = np.dot(
+            np.take(widths, np.searchsorted(widths, lengths)),
+            np.take(group_sizes, np.searchsorted(group_sizes, sizes)),
+        )
+        choices.append((tokens, widths, group_sizes))
+    _, widths, group_sizes = min(choices, key=lambda choice: choice[0])
+    return widths, group_sizes
+
+
+class LengthBatches:
+    """`batch = f(epoch, number)` over `TokenRows`, each batch with rows of similar length.
+
+    Examples with several rows are batched with examples of a similar number of rows, so that a single one with fifty
+    choices does not make all others as costly. Every epoch has its own order, a function of seed and epoch. Rows left
+    over at the end of a width move to the next width, and those of a group size to the next size, so that an epoch has
+    only one incomplete batch, which is filled up with rows of weight 0.
+
+    Args:
+        rows: the rows to batch.
+        batch_size: examples per batch.
+        seed: seed of the order.
+        pad_id: the id of [PAD].
+        widths: sequence lengths, as from `choose_widths`; a single one pads every row to it.
+        shuffle: False keeps the order of the rows within a width, for evaluation.
+        group_sizes: for examples with several rows, how many rows an example may be padded to; see `choose_shapes`.
+            None pads all examples to the size of the largest.
+
+    Attributes:
+        batches_per_epoch: how many batches an epoch has.
+        examples_per_epoch: how many examples an epoch has.
+        padding_share: share of padding in the positions of an epoch.
+        widths: the sequence lengths of the batches; with several group sizes, pairs (group size, length).
+    """
+
+    widths: tuple[int, ...] | tuple[tuple[int, int], ...]
+
+    def __init__(
+        self,
+        rows: TokenRows,
+        batch_size: int,
+        seed: int,
+        pad_id: int,
+        widths: Sequence[int],
+        shuffle: bool = True,
+        group_sizes: Sequence[int] | None = None,
+    ):
+        self._rows = rows
+        self._batch_size = batch_size
+        self._seed = seed
+        self._pad_id = pad_id
+        self._widths = np.asarray(widths)
+        self._group_sizes = np.asarray([rows.group_sizes.max()] if group_sizes is None else group_sizes)
+        for name, needed, given in (
+            ("widths", rows.lengths.max(), self._widths),
+            ("group_sizes", rows.group_sizes.max(), self._group_sizes),
+        ):
+            if needed > given[-1]:
+                raise ValueError(f"{name}: need one of at least {needed}. Received: {given.tolist()}.")
+        self._shuffle = shuffle
+        self.widths = tuple(self._widths.tolist())
+        if len(self._group_sizes) > 1:
+            self.widths = tuple(itertools.product(self._group_sizes.tolist(), self._widths.tolist()))
+        plan, batch_widths, batch_sizes = self._plan(0)
+        self.batches_per_epoch = len(plan)
+        self.examples_per_epoch = len(rows)
+        self.padding_share = 1.0 - len(rows.ids) / (np.dot(batch_widths, batch_sizes) * batch_size)
+
+    def remove_epoch(self, epoch: int) -> None:
+        """Does nothing: an epoch leaves no files behind."""
+
+    @tf.autograph.experimental.do_not_convert  # AutoGraph would search for control flow for seconds; there is none.
+    def epoch(self, epoch: int, first_batch: int = 0) -> tf.data.Dataset:
+        """The batches `first_batch`, `first_batch + 1`, … of an epoch.
+
+        A batch has the encoder's three inputs, int32 [batch, width], the rows' extras, `example_weights` float32
+        [batch], and `row_numbers` int32 [batch], the numbers of the examples, -1 for one that only fills the batch.
+        For examples with several rows the inputs are [batch, group size, width], and the mask of a row that an example
+        does not have is all 0.
+        """
+        plan, widths, sizes = self._plan(epoch)
+        ids, starts, seconds, extra, token_extra = self._constants
+        token_files = self._rows.token_files
+        rows_of = self._rows_of_examples()
+
+        def assemble(numbers, width, size):
+            # Examples that fill the batch copy its first one, so that their label is one of their choices.
+            example = tf.where(numbers >= 0, numbers, numbers[0])
+            weights = tf.cast(numbers >= 0, tf.float32)
+            row, is_there, is_real = rows_of(example, numbers >= 0, size)
+            begins = tf.gather(starts, row)
+            lengths = tf.cast(tf.gather(starts, row + 1) - begins, tf.int32)
+            column = tf.range(width)
+            # A row that fills the batch keeps its [CLS], because attention over nothing is NaN.
+            mask = is_there[..., None] & (column < tf.where(is_real, lengths, 1)[..., None])
+            place = tf.where(mask, begins[..., None] + tf.cast(column, tf.int64), 0)
+            second = mask & (column >= tf.gather(seconds, row)[..., None])
+            from_tokens = {
+                name: tf.where(mask & is_real[..., None], tf.gather(values, place), -1)
+                for name, values in token_extra.items()
+            }
+            from_files = {name: _zero_outside(file.read(place), mask) for name, file in token_files.items()}
+            batch = {name: tf.gather(values, example) for name, values in extra.items()}
+            return {
+                **batch,
+                **from_tokens,
+                **from_files,
+                "input_word_ids": tf.where(mask, tf.cast(tf.gather(ids, place), tf.int32), self._pad_id),
+                "input_mask": tf.cast(mask, tf.int32),
+                "input_type_ids": tf.cast(second, tf.int32),
+                "example_weights": weights * batch.get("example_weights", 1.0),
+                "row_numbers": tf.cast(numbers, tf.int32),
+            }
+
+        batches = tf.data.Dataset.from_tensor_slices(
+            (plan[first_batch:], widths[first_batch:].astype("int32"), sizes[first_batch:])
+        )
+        return batches.map(assemble, num_parallel_calls=2, deterministic=True).prefetch(4)
+
+    @functools.cached_property
+    def _constants(self) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, dict[str, tf.Tensor], dict[str, tf.Tensor]]:
+        """The rows as TensorFlow constants, shared by all epochs: the next is prepared while one trains."""
+        rows = self._rows
+        return tf.nest.map_structure(
+            tf.constant, (rows.ids, rows.starts, rows.second_starts, dict(rows.extra), dict(rows.token_extra))
+        )
+
+    def _rows_of_examples(self) -> Callable[..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
+        """Function (example [batch], is_real [batch], size) -> (its rows, whether they exist, whether they are real).
+
+        Each result is [batch], or [batch, size] for examples with several rows.
+        """
+        if self._rows.group_starts is None:
+            return lambda example, is_real, size: (example, tf.ones_like(is_real), is_real)
+        group_starts = tf.constant(self._rows.group_starts)
+        one_size = int(self._group_sizes[0]) if len(self._group_sizes) == 1 else None
+
+        def rows_of(example, is_real, size):
+            first = tf.gather(group_starts, example)[:, None]
+            row = first + tf.range(one_size or size, dtype=tf.int64)  # A Python number keeps the shape static.
+            is_there = row < tf.gather(group_starts, example + 1)[:, None]
+            return tf.where(is_there, row, first), is_there, tf.broadcast_to(is_real[:, None], tf.shape(row))
+
+        return rows_of
+
+    def all_batches(self) -> tf.data.Dataset:
+        """The batches of epoch 0, which has every row once."""
+        return self.epoch(0)
+
+    def _plan(self, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(numbers of examples [batches, batch_size], -1 for none; width, group size of each batch), all int64."""
+        random = np.random.default_rng(np.random.SeedSequence([self._seed, epoch]))
+        order = random.permutation(len(self._rows)) if self._shuffle else np.arange(len(self._rows))
+        lengths, sizes = self._rows.lengths, self._rows.group_sizes
+        bucket = np.searchsorted(self._widths, lengths).astype(np.int16)
+        if len(self._group_sizes) > 1:
+            bucket += np.searchsorted(self._group_sizes, sizes).astype(np.int16) * np.int16(len(self._widths))
+        bucket = bucket[order]
+        parts: list[np.ndarray] = []  # Of the plan, one for each shape.
+        part_shapes: list[tuple[int, int]] = []
+        left = smaller = order[:0]
+        for number, (size, width) in enumerate(itertools.product(self._group_sizes, self._widths)):
+            members = np.concatenate([left, order[bucket == number]])
+            if width == self._widths[-1]:  # Rows left over from the previous group size fit here too.
+                members = np.concatenate([smaller, members])
+            full = len(members) // self._batch_size * self._batch_size
+            left = members[full:]
+            parts.append(members[:full].reshape(-1, self._batch_size))
+            part_shapes += [(width, size)] * len(parts[-1])
+            if width == self._widths[-1]:
+                left, smaller = order[:0], left
+        if len(smaller):
+            parts.append(np.pad(smaller, (0, self._batch_size - len(smaller)), constant_values=-1)[None])
+            width = self._widths[np.searchsorted(self._widths, lengths[smaller].max())]
+            part_shapes.append((width, self._group_sizes[np.searchsorted(self._group_sizes, sizes[smaller].max())]))
+        plan, shapes = np.concatenate(parts).astype("int64"), np.array(part_shapes, np.int64)
+        if self._shuffle:
+            batches = random.permutation(len(plan))
+            plan, shapes = plan[batches], shapes[batches]
+        return plan, *shapes.T
+
+
+def every_row_once(
+    rows: TokenRows, batch_size: int, pad_id: int, widths: Sequence[int] | None = None
+) -> tf.data.Dataset:
+    """The batches of `LengthBatches` with every row once, unshuffled.
+
+    Args:
+        rows: the rows to batch.
+        batch_size: examples per batch.
+        pad_id: the id of [PAD].
+        widths: see `choose_widths`; None chooses up to `FEW_SHAPES` shapes.
+    """
+    widths, group_sizes = choose_shapes(rows, FEW_SHAPES) if widths is None else (widths, None)
+    return LengthBatches(rows, batch_size, 0, pad_id, widths, shuffle=False, group_sizes=group_sizes).all_batches()
+
+
+def _zero_outside(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+    """`values` [..., any further axes] where `mask` [...] is true, else 0."""
+    for _ in range(values.shape.rank - mask.shape.rank):
+        mask = mask[..., None]
+    return tf.where(mask, values, tf.zeros((), values.dtype))

@@ -1,0 +1,147 @@
+"""Lines of raw text in the graph, with their documents, split into training and validation."""
+
+import gzip
+import os
+from collections.abc import Iterator, Sequence
+
+import tensorflow as tf
+
+from keras_bert.config.pretraining import TFDS_PREFIX
+from keras_bert.errors import UserError
+from keras_bert.files import open_file
+from keras_bert.globs import expand
+
+_LINES_AT_ONCE = 512
+_FILES_AT_ONCE = 4
+_COMPRESSED_OTHERWISE = (".bz2", ".xz", ".zip", ".zst")
+_LOOKED_AT = 4096  # Bytes at the start of each file.
+_SIDE_KEY = (20181011, 4805)
+_SIDES = 2**30
+
+
+class RawLines:
+    """Plain text in files, or a corpus of TensorFlow Datasets, as a `tf.data` pipeline without Python in it.
+
+    A document ends at a blank line or the end of the file. In a TFDS corpus every example is a document. A hash of its
+    first line decides which side a document is on, so a document that continues in the next chunk stays on its side,
+    and documents with the same first line are on the same side.
+
+    Args:
+        names: the recipe's `data.files`: files, folders or globs (plain or .gz), or one `tfds:NAME[/CONFIG][:SPLIT]`.
+        validation_share: share of documents held out, from 0 to 1.
+
+    Attributes:
+        names: as given, separated by commas, for messages.
+        sources: how many files there are; 1 for a TFDS corpus.
+
+    Raises:
+        UserError: there are no files, a file has another format, or there is no such corpus.
+    """
+
+    names: str
+    sources: int
+
+    def __init__(self, names: Sequence[str], validation_share: float):
+        self.names = ", ".join(names)
+        self._share = validation_share
+        self._corpus = None
+        if any(name.startswith(TFDS_PREFIX) for name in names):
+            self._corpus = _open_corpus(names)
+            self.sources = 1
+        else:
+            paths = [os.fspath(path) for path in expand(names)]
+            for path in paths:
+                _check_is_plain_text(path)
+            self._paths = tf.constant([os.fsencode(path) for path in paths])  # File names need not be UTF-8.
+            self._compressions = tf.constant(["GZIP" if path.endswith(".gz") else "" for path in paths])
+            self.sources = len(paths)
+
+    @tf.autograph.experimental.do_not_convert  # AutoGraph would search for control flow for seconds; there is none.
+    def chunks(self, validation: bool, order: tf.Tensor | None = None) -> tf.data.Dataset:
+        """One pass over the text, in chunks of at most 512 lines of one source.
+
+        Args:
+            validation: which side's lines to read.
+            order: int64 [sources], the order in which to visit the files, four at a time; by default as given.
+
+        The elements are (chunk number int64, less than 2**43 and the same in every order; lines string [n]; documents
+        int32 [n], equal for lines of the same document). Blank lines and lines of the other side are left out.
+        """
+        order = tf.range(self.sources, dtype=tf.int64) if order is None else order
+
+        def chunks_of(source):
+            chunks = self._lines(source).batch(_LINES_AT_ONCE)
+            # Whether a document continues into the chunk, and whether it is held out.
+            state = (tf.constant(False), tf.constant(False))
+            chunks = chunks.scan(state, lambda state, lines: self._part(state, lines, validation))
+            return chunks.enumerate().map(lambda number, chunk: (source * 2**24 + number, *chunk))
+
+        sources = tf.data.Dataset.from_tensor_slices(order)
+        return sources.interleave(chunks_of, _FILES_AT_ONCE, 1, num_parallel_calls=_FILES_AT_ONCE, deterministic=True)
+
+    def training_texts(self) -> Iterator[str]:
+        """Iterates over the lines of the training side as strings, to learn a vocabulary from."""
+        for _, lines, _ in self.chunks(validation=False).as_numpy_iterator():
+            yield from (line.decode("utf-8", "ignore") for line in lines)
+
+    def _lines(self, source: tf.Tensor) -> tf.data.Dataset:
+        if self._corpus is None:
+            return tf.data.TextLineDataset(self._paths[source], compression_type=self._compressions[source])
+        return self._corpus.flat_map(lambda text: tf.data.Dataset.from_tensor_slices(_document(text)))
+
+    def _part(
+        self, state: tuple[tf.Tensor, tf.Tensor], lines: tf.Tensor, validation: bool
+    ) -> tuple[tuple[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+        is_open, open_is_held_out = state
+        is_blank = tf.strings.regex_full_match(lines, r"\s*")
+        begins = ~is_blank & tf.concat([[~is_open], is_blank[:-1]], axis=0)
+        document = tf.cumsum(tf.cast(begins, tf.int32))  # 0 for the document that continues into the chunk.
+        hashes = tf.strings.to_hash_bucket_strong(tf.boolean_mask(lines, begins), _SIDES, _SIDE_KEY)
+        held_out = tf.concat([[open_is_held_out], hashes < round(self._share * _SIDES)], axis=0)
+        held_out = tf.gather(held_out, document)
+        is_wanted = ~is_blank & (held_out if validation else ~held_out)
+        return (~is_blank[-1], held_out[-1]), (tf.boolean_mask(lines, is_wanted), tf.boolean_mask(document, is_wanted))
+
+
+def _document(text: tf.Tensor) -> tf.Tensor:
+    """The lines of one text without its blank lines, and a blank line at the end."""
+    text = tf.strings.regex_replace(tf.strings.strip(text), r"\n\s*\n", "\n")
+    return tf.concat([tf.strings.split(text, "\n"), [""]], axis=0)
+
+
+def _check_is_plain_text(path: str) -> None:
+    """Checks only the start of a file: the lines themselves are read in the graph."""
+    if path.endswith(_COMPRESSED_OTHERWISE):
+        raise UserError(
+            f"{path}: needs plain text or .gz if data.source is text. Received: {os.path.splitext(path)[1]}. "
+            "Set data.source=files, or decompress it."
+        )
+    try:
+        with open_file(path) as stream:
+            beginning = (gzip.open(stream) if path.endswith(".gz") else stream).read(_LOOKED_AT)
+    except (OSError, EOFError) as error:
+        raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from None
+    start = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.startswith((b"<doc ", b"{")):
+        found = "JSON lines" if start.startswith(b"{") else "WikiExtractor's format"
+        raise UserError(f"{path}: needs plain text if data.source is text. Received: {found}. Set data.source=files.")
+    try:
+        beginning.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # The last character read may be incomplete, which is not an error of the file.
+        if b"\0" in beginning or error.start < len(beginning) - 3:
+            raise UserError(
+                f"{path}: needs UTF-8. Received: byte {beginning[error.start]:#04x} at {error.start}. Convert the file."
+            ) from None
+
+
+def _open_corpus(names: Sequence[str]) -> tf.data.Dataset:
+    if len(names) > 1:
+        raise UserError(
+            f"data.files: needs either files or a single TFDS corpus if data.source is text. "
+            f"Received: {', '.join(names)}. Give one of them."
+        )
+    # Takes seconds to import.
+    from keras_bert.data.corpus.tfds_text import TfdsText
+
+    return TfdsText(names[0]).dataset()

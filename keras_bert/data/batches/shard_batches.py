@@ -1,0 +1,275 @@
+"""Batches of masked examples from shards, starting at any batch of any epoch by arithmetic."""
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.data.batches.assembly import assemble_rows
+from keras_bert.data.batches.masking import DynamicMasking
+from keras_bert.data.batches.plans import Plans
+from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.errors import UserError
+from keras_bert.text.vocabulary import Vocabulary
+
+_ROWS_AT_ONCE = 512
+_SHARDS_STREAM, _GROUPS_STREAM, _ROWS_STREAM = 11, 12, 13
+
+
+class ShardReader:
+    """Reads a shard set as batches for pretraining.
+
+    The seed decides how shards are grouped. An epoch visits the groups, and the examples of a group, in an order that
+    is a function of (seed, epoch); each group is read once and held in memory. An epoch has every planned example at
+    most once; the examples left over in a group, less than a batch, are different ones in every epoch.
+
+    With `masking.refresh` "never", every epoch has the pairs and masks of epoch 0, in another order.
+
+    A batch is a dict of tensors with static shapes:
+        input_word_ids, input_mask, input_type_ids: int32 [batch, seq]; [CLS] A [SEP] in segment 0 and B [SEP] in
+            segment 1, or [CLS] and the packed sentences of each document with its [SEP], all in segment 0.
+        masked_lm_positions, masked_lm_ids: int32 [batch, max_predictions_per_seq].
+        masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for padding.
+        next_sentence_labels: int32 [batch], 0 if B follows A, 1 if it is from another document; pairs only.
+        example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
+
+    Attributes:
+        examples_per_epoch: how many examples are planned.
+        widths: the only sequence length of the batches, in a tuple.
+        padding_share: share of padding in their positions, in epoch 0.
+        next_share: share of pairs in which B follows A, in epoch 0; None without pairs.
+
+    Args:
+        shards: the shards to read.
+        vocabulary: the vocabulary of the shards.
+        phase: its sequence length, batch size and predictions are used.
+        objective: pairs or packed rows.
+        masking: what to mask.
+        seed: at least 0.
+        plans_folder: folder for the plan files (see `Plans`); missing ones of epoch 0 are created here.
+        shards_per_group: the most shards in a group; it has more only if it would be smaller than a batch.
+
+    Raises:
+        UserError: the shards have another vocabulary or no examples, or random next sentences are wanted and
+            no shard has two documents.
+    """
+
+    examples_per_epoch: int
+    widths: tuple[int, ...]
+    padding_share: float
+    next_share: float | None
+
+    def __init__(
+        self,
+        shards: ShardSet,
+        vocabulary: Vocabulary,
+        phase: PhaseConfig,
+        objective: ObjectiveConfig,
+        masking: MaskingConfig,
+        seed: int,
+        plans_folder: str,
+        shards_per_group: int = 4,
+    ):
+        self._shards = shards
+        self._vocabulary = vocabulary
+        self._phase = phase
+        self._seed = seed
+        self.widths = (phase.sequence_length,)
+        self._has_pairs = objective.pair == "nsp"
+        self._refreshes = masking.refresh == "epoch"
+        self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, vocabulary, seed)
+        self._uses_word_marks = masking.whole_word and shards.has_word_marks
+        if shards.meta["vocabulary"] != vocabulary.fingerprint:
+            raise UserError(
+                f"{shards.folder}: needs the vocabulary with the fingerprint {shards.meta['vocabulary']}. "
+                f"Received: {vocabulary.fingerprint}. Give the vocabulary of the shards, or run `prepare` again."
+            )
+        documents = [shard["documents"] for shard in shards.meta["shards"]]
+        if self._has_pairs and objective.random_next_share > 0 and max(documents, default=0) < 2:
+            raise UserError(
+                f"{shards.folder}: needs a shard with two documents for random next sentences. Received: "
+                f"{sum(documents)} in {len(documents)} shards. Put blank lines between documents, raise "
+                "data.shard_megabytes, or set objective.random_next_share=0."
+            )
+        self._plans = Plans(plans_folder, shards, phase.sequence_length, objective, seed)
+        self._plans_lock = threading.Lock()
+        # Traced once for all epochs.
+        self._batches_traced = tf.function(self._batches, autograph=False)
+        self._counts = np.array(self._plans.counts, np.int64)
+        self.examples_per_epoch = int(self._counts.sum())
+        self.padding_share = self._plans.padding_share
+        self.next_share = self._plans.next_share if self._has_pairs else None
+        if self.examples_per_epoch == 0:
+            raise UserError(
+                f"{shards.folder}: needs a document with at least two tokens. Received: none. Give more text."
+            )
+        self._groups = _group_shards(self._counts, shards_per_group, phase.batch_size, seed)
+        self._group_sizes = np.array([self._counts[group].sum() for group in self._groups])
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """The full batches of an epoch. Raises `UserError` if there are too few examples for one."""
+        batches = int((self._group_sizes // self._phase.batch_size).sum())
+        if batches == 0:
+            raise UserError(
+                f"{self._shards.folder}: needs at least batch_size ({self._phase.batch_size}) examples. "
+                f"Received: {self.examples_per_epoch}. Lower phases.batch_size or give more text."
+            )
+        return batches
+
+    def prepare_epoch(self, epoch: int) -> None:
+        """Writes the missing plan files of an epoch; can be called from another thread."""
+        with self._plans_lock:
+            self._plans.prepare(self._content_epoch(epoch))
+
+    def remove_epoch(self, epoch: int) -> None:
+        """Deletes the plan files of a finished epoch, unless other epochs need them."""
+        self._plans.remove(self._content_epoch(epoch))
+
+    def epoch(self, epoch: int, first_batch: int = 0) -> tf.data.Dataset:
+        """The batches `first_batch`, `first_batch + 1`, ... of an epoch."""
+        if not 0 <= first_batch <= self.batches_per_epoch:
+            raise ValueError(f"first_batch: needs 0 to {self.batches_per_epoch}. Received: {first_batch}.")
+        return self._dataset(epoch, first_batch, lambda size: size // self._phase.batch_size)
+
+    def all_batches(self) -> tf.data.Dataset:
+        """Batches with every example of epoch 0; the last batch of a group is filled up with empty rows."""
+        return self._dataset(0, 0, lambda size: -(-size // self._phase.batch_size))
+
+    def _content_epoch(self, epoch: int) -> int:
+        return epoch if self._refreshes else 0
+
+    @tf.autograph.experimental.do_not_convert  # AutoGraph would search for control flow for seconds; there is none.
+    def _dataset(self, epoch: int, first_batch: int, batches_of: Callable[[np.ndarray], np.ndarray]) -> tf.data.Dataset:
+        self.prepare_epoch(epoch)
+        order = self._rng(_GROUPS_STREAM, epoch).permutation(len(self._groups))
+        batches = batches_of(self._group_sizes[order])
+        ends = np.cumsum(batches)
+        # The remaining batches of each group; a group without any is never read.
+        starts = np.clip(first_batch - (ends - batches), 0, batches)
+        rows = [
+            (group, *self._rng(_ROWS_STREAM, epoch, group).integers(2**31, size=2), start, stop)
+            for group, start, stop in zip(order, starts, batches)
+            if start < stop
+        ]
+        visits = np.array(rows, np.int64).reshape(-1, 5)
+        content_epoch = self._content_epoch(epoch)
+
+        def load(visit):
+            return self._load(visit, content_epoch)
+
+        def batches_of_group(group, start, stop):
+            def batches_at(numbers):
+                return self._batches_traced(numbers, group, tf.constant(content_epoch, tf.int64))
+
+            # Makes several batches at once: for the rows of a single one, launching the operations costs more than they
+            # do.
+            numbers = tf.data.Dataset.range(start, stop).batch(-(-_ROWS_AT_ONCE // self._phase.batch_size))
+            return numbers.map(batches_at, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).unbatch()
+
+        dataset = tf.data.Dataset.from_tensor_slices(visits).map(load).prefetch(1).flat_map(batches_of_group)
+        options = tf.data.Options()
+        options.deterministic = True
+        # Makes the first batches as soon as an iterator is created, not at its first `next`.
+        options.experimental_warm_start = True
+        dataset = dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+        return dataset.apply(tf.data.experimental.assert_cardinality(int(ends[-1]) - first_batch))
+
+    def _rng(self, *stream: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence((self._seed, *stream)))
+
+    def _load(self, visit: tf.Tensor, epoch: int) -> tuple["_Group", tf.Tensor, tf.Tensor]:
+        """Reads a group and shuffles its examples: (`_Group`, first batch to read, one past the last)."""
+        group, row_seed, start, stop = visit[0], visit[1:3], visit[3], visit[4]
+        shards = tf.ragged.constant([group.tolist() for group in self._groups], dtype=tf.int32)[group]
+        counts = tf.gather(self._counts, shards)
+        # An example's id is its index among the examples of all shards, in the order of the shards.
+        all_first_ids = np.cumsum(self._counts) - self._counts
+        first_ids = tf.gather(all_first_ids, shards) - tf.cumsum(counts, exclusive=True)
+        places = tf.range(tf.reduce_sum(counts))
+        example_ids = tf.repeat(first_ids, counts) + places
+        order = tf.random.experimental.stateless_shuffle(places, row_seed, alg="philox")
+        plan = tf.gather(self._read_plan(shards, counts, epoch), order)
+        tokens, word_marks = self._read_tokens(shards), self._read_word_marks(shards)
+        return _Group(tokens, word_marks, plan, tf.gather(example_ids, order)), start, stop
+
+    def _read_tokens(self, shards: tf.Tensor) -> tf.Tensor:
+        paths = [self._shards.path(name, "tokens") for name in self._shards.names]
+        # decode_raw does not support uint32, and ids are far smaller than 2**31.
+        dtype = {"uint16": tf.uint16, "uint32": tf.int32}[self._shards.meta["token_dtype"]]
+        tokens = tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), dtype)
+        vocab_size = len(self._vocabulary)
+        message = f"{self._shards.folder}: needs ids below vocab_size ({vocab_size}). Run `prepare` again."
+        largest = tf.cast(tf.reduce_max(tokens), tf.int32)
+        with tf.control_dependencies([tf.debugging.assert_less(largest, vocab_size, message)]):
+            return tf.identity(tokens)
+
+    def _read_word_marks(self, shards: tf.Tensor) -> tf.Tensor:
+        """bool [tokens], true for a token that continues a word; empty if word marks are not used."""
+        if not self._uses_word_marks:
+            return tf.zeros([0], tf.bool)
+        paths = [self._shards.path(name, "continuations") for name in self._shards.names]
+        return tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), tf.uint8) > 0
+
+    def _read_plan(self, shards: tf.Tensor, counts: tf.Tensor, epoch: int) -> tf.Tensor:
+        """The plans of a group's shards, with spans in the tokens of the whole group: int64 [examples, columns].
+
+        Columns that no example uses are dropped, because they would only slow down the assembly of rows.
+        """
+        paths = [self._plans.path(shard, epoch) for shard in range(len(self._counts))]
+        # A .npy file is a header followed by the rows.
+        row_bytes = tf.cast(counts * self._plans.columns * 4, tf.int32)
+        rows = tf.strings.substr(_read_files(tf.gather(paths, shards)), -row_bytes, row_bytes)
+        plan = tf.reshape(tf.io.decode_raw(tf.strings.reduce_join(rows), tf.int32), [-1, self._plans.columns])
+        plan = tf.cast(tf.concat([plan[:, : 2 * self._plans.spans_used], plan[:, -1:]], axis=1), tf.int64)
+        token_counts = np.array([shard["tokens"] for shard in self._shards.meta["shards"]], np.int64)
+        first_tokens = tf.cumsum(tf.gather(token_counts, shards), exclusive=True)
+        return tf.concat([plan[:, :-1] + tf.repeat(first_tokens, counts)[:, None], plan[:, -1:]], axis=1)
+
+    def _batches(self, numbers: tf.Tensor, group: "_Group", epoch: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The batches with the numbers [n]: tensors [n, batch, ...]."""
+        batch_size, sequence_length = self._phase.batch_size, self._phase.sequence_length
+        places = numbers[:, None] * batch_size + tf.range(batch_size, dtype=tf.int64)
+        places = tf.reshape(places, [-1])
+        is_example = places < tf.shape(group.plan, tf.int64)[0]
+        places = tf.where(is_example, places, 0)
+        # A row that fills the batch is [CLS] alone: nothing to predict, but attention has a token to attend to.
+        plan = tf.where(is_example[:, None], tf.gather(group.plan, places), 0)
+        rows = assemble_rows(group.tokens, plan[:, :-1], sequence_length, self._vocabulary)
+        continuation = tf.gather(group.word_marks, rows.sources) if self._uses_word_marks else None
+        example_ids = tf.gather(group.example_ids, places)
+        batches = {
+            **self._masking(rows.word_ids, rows.lengths, example_ids, epoch, continuation),
+            "input_mask": tf.sequence_mask(rows.lengths, sequence_length, tf.int32),
+            "input_type_ids": rows.span_numbers if self._has_pairs else tf.zeros_like(rows.span_numbers),
+            "example_weights": tf.cast(is_example, tf.float32),
+        }
+        if self._has_pairs:
+            batches["next_sentence_labels"] = tf.cast(plan[:, -1], tf.int32)
+        return {name: tf.reshape(value, [-1, batch_size, *value.shape[1:]]) for name, value in batches.items()}
+
+
+class _Group(NamedTuple):
+    """Shards in memory: tokens [tokens], word_marks bool [tokens or 0], plan [examples, columns], ids [examples]."""
+
+    tokens: tf.Tensor
+    word_marks: tf.Tensor
+    plan: tf.Tensor
+    example_ids: tf.Tensor
+
+
+def _group_shards(counts: np.ndarray, shards_per_group: int, batch_size: int, seed: int) -> list[np.ndarray]:
+    """Arrays of shard numbers: groups of equal size, give or take one; fewer groups if one would not fill a batch."""
+    order = np.random.default_rng(np.random.SeedSequence((seed, _SHARDS_STREAM))).permutation(len(counts))
+    for number in range(-(-len(counts) // shards_per_group), 0, -1):
+        groups = np.array_split(order, number)
+        if min(counts[group].sum() for group in groups) >= batch_size:
+            break
+    return groups
+
+
+def _read_files(paths: tf.Tensor) -> tf.Tensor:
+    return tf.map_fn(tf.io.read_file, paths, fn_output_signature=tf.string)

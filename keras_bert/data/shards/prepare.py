@@ -1,0 +1,295 @@
+"""From documents to shards: drops duplicates, holds out a validation share, splits sentences and tokenises."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import Any
+
+from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, split_documents
+from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
+from keras_bert.data.shards.shard_files import ShardWriter
+from keras_bert.data.shards.tokenized_documents import TokenizedDocuments
+from keras_bert.data.shards.tokenizer_processes import all_cores, map_in_processes
+from keras_bert.data.shards.unfinished import UnfinishedWork
+from keras_bert.errors import UserError
+from keras_bert.files import (
+    exists,
+    is_file,
+    is_folder,
+    is_remote,
+    join,
+    list_folder,
+    make_folder,
+    move_folder,
+    remove_file,
+    remove_folder,
+)
+from keras_bert.locks import NAME, require_own, take_folder
+from keras_bert.terminal_bar import terminal_bar
+from keras_bert.text.vocabulary import Vocabulary
+
+VOCABULARY_FILE = "vocab.txt"
+_BATCH_CHARACTERS = 250_000
+_BATCHES_WORTH_PROCESSES = 32  # Starting a process costs as much as tokenising some 8 MB.
+_NO_TOKEN = "no token in it"
+
+
+@dataclass
+class PrepareReport:
+    """What was written, by side (`"train"`, `"validation"`), and what was left out.
+
+    Attributes:
+        documents, sentences, tokens, unknown_tokens: counts by side.
+        dropped: documents left out, counted by reason.
+        empty_sentences: sentences without any token, which were left out.
+    """
+
+    documents: Counter[str] = field(default_factory=Counter)
+    sentences: Counter[str] = field(default_factory=Counter)
+    tokens: Counter[str] = field(default_factory=Counter)
+    unknown_tokens: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+    empty_sentences: int = 0
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of [UNK] in all tokens, from 0 to 1."""
+        return self.unknown_tokens.total() / max(self.tokens.total(), 1)
+
+    def __str__(self) -> str:
+        read = self.documents.total() + self.dropped.total()
+        lines = [
+            f"{side}: {self.documents[side]:,} documents, {self.sentences[side]:,} sentences, "
+            f"{self.tokens[side]:,} tokens"
+            for side in SIDES
+        ]
+        lines.append(f"[UNK]: {self.unknown_share:.3%} of all tokens")
+        lines += [
+            f"dropped: {count:,} documents ({reason}), {count / read:.1%} of all"
+            for reason, count in sorted(self.dropped.items())
+        ]
+        return "\n".join(lines)
+
+
+def prepare(
+    documents: Iterable[str],
+    vocabulary: Vocabulary,
+    lower_case: bool,
+    folder: str | os.PathLike[str],
+    validation_share: float,
+    shard_megabytes: float = 16.0,
+    workers: int = 0,
+    word_marks: str | None = None,
+    inputs: Sequence[Any] = (),
+    report: Callable[[str], object] | None = None,
+) -> PrepareReport:
+    """Writes `folder/train` and `folder/validation`, shard folders in the format of `shard_format`, and `vocab.txt`.
+
+    The text is streamed: memory is a few batches, one shard of each side and at most 32 bytes per document. The same
+    documents in the same order give the same bytes, whatever the number of workers. The work is done in
+    `folder.partial`, which is renamed at the end. In a store, where renaming would copy every file, it is done in
+    `folder` itself, and `vocab.txt` is written last. A process that was killed resumes after its finished shards when
+    started again with the same arguments: it reads the text again, but tokenises only the rest. A single document goes
+    to train; validation is then empty.
+
+    Args:
+        documents: one string per document, paragraphs separated by blank lines; the same at every start.
+        vocabulary: the pieces.
+        lower_case: as for `WordPieceTokenizer`.
+        folder: a folder that does not exist or is empty.
+        validation_share: share of documents held out, between 0 and 1.
+        shard_megabytes: size of a shard in million bytes.
+        workers: processes that tokenise; 0 for one per core. A short text is tokenised in this process.
+        word_marks: `"jieba"` to write a file of `continuations` by Chinese words with each shard, or None.
+        inputs: JSON values that identify the source of `documents` (`Corpus.fingerprint`), so that resuming with
+            another text is refused.
+        report: receives a line of text if unfinished work is resumed.
+
+    Returns:
+        A report on the whole result, including what earlier starts did.
+
+    Raises:
+        UserError: the folder is not empty; no document has a token; the unfinished work is damaged or was started with
+            other arguments; another process is preparing the same folder; or a worker died.
+    """
+    folder = os.fspath(folder).rstrip("/")
+    settings = {
+        "vocabulary": vocabulary.fingerprint,
+        "lower_case": bool(lower_case),
+        "validation_share": validation_share,
+        "shard_megabytes": shard_megabytes,
+        "word_marks": word_marks,
+        "inputs": inputs,
+    }
+    tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks)
+    report = report or (lambda line: None)
+    # Beside the folder, which only gets its name at the end. In a store it has it from the start, and may be a bucket.
+    lock = take_folder(folder, join(folder, NAME) if is_remote(folder) else f"{folder}{NAME}", report)
+    try:
+        return _prepare(documents, tokenizer, folder, settings, workers, report, lambda: require_own(lock, folder))
+    finally:
+        lock.release()
+
+
+def _prepare(
+    documents: Iterable[str],
+    tokenizer: DocumentTokenizer,
+    folder: str,
+    settings: dict[str, Any],
+    workers: int,
+    report: Callable[[str], object],
+    check: Callable[[], None],
+) -> PrepareReport:
+    # A process killed between renaming and the end of the work leaves the record in the finished folder.
+    in_place = is_remote(folder) or UnfinishedWork.is_in(folder)
+    partial = folder if in_place else f"{folder}.partial"
+    if not (in_place and UnfinishedWork.is_in(folder)):
+        _check_is_empty(folder)
+    work = UnfinishedWork(partial, settings)
+    if work.shards():
+        report(f"Resuming in {partial}: {work.shards():,} shards are finished.")
+    else:
+        _clear(partial)
+        if in_place:
+            work.save()  # Otherwise a folder with an unfinished first shard would look like someone else's.
+    try:
+        preparation = _Preparation(work, tokenizer, partial, settings["shard_megabytes"], check)
+        prepared = preparation.run(documents, settings["validation_share"], workers)
+        tokenizer.vocabulary.to_file(join(partial, VOCABULARY_FILE))
+    except BaseException:
+        if not work.shards():
+            _clear(partial)
+        raise
+    if not in_place:
+        move_folder(partial, folder, last=VOCABULARY_FILE)
+    UnfinishedWork.remove(folder)
+    return prepared
+
+
+def _clear(folder: str) -> None:
+    """Removes everything in a folder except its lock, and then the folder itself if it is empty."""
+    for name in list_folder(folder):
+        if name != NAME:
+            path = join(folder, name)
+            remove_folder(path) if is_folder(path) else remove_file(path)
+    if not list_folder(folder):
+        remove_folder(folder)
+
+
+def is_prepared(path: str) -> bool:
+    """Whether `prepare` wrote this folder completely."""
+    return all(exists(join(path, side, "meta.json")) for side in SIDES) and exists(join(path, VOCABULARY_FILE))
+
+
+def _check_is_empty(folder: str) -> None:
+    if is_file(folder):
+        raise UserError(f"{folder}: needs a folder. Received: a file. Give another path.")
+    names = [name for name in list_folder(folder) if name != NAME]
+    if names:
+        raise UserError(
+            f"{folder}: needs a new or empty folder. Received: one that contains {names[0]}. Remove it or give another."
+        )
+
+
+class _Preparation:
+    """One pass over the documents, resuming after the finished shards of `work`."""
+
+    def __init__(
+        self,
+        work: UnfinishedWork,
+        tokenizer: DocumentTokenizer,
+        folder: str,
+        shard_megabytes: float,
+        check: Callable[[], None],
+    ):
+        self._work = work
+        self._tokenizer = tokenizer
+        self._folder = folder
+        self._shard_megabytes = shard_megabytes
+        self._check = check
+        # Counts what is written or still held by the writers; `work` counts finished shards only.
+        self._counts = {side: _side_counts(work.sides[side]) for side in SIDES}
+
+    def run(self, documents: Iterable[str], validation_share: float, workers: int) -> PrepareReport:
+        report = PrepareReport()
+        make_folder(self._folder)
+        with ExitStack() as stack:
+            writers = {side: stack.enter_context(self._writer(side)) for side in SIDES}
+            bar = stack.enter_context(terminal_bar("Tokenised", "documents"))
+            batches = self._batches(split_documents(documents, validation_share, report.dropped))
+            for side, tokenized in _tokenized(self._tokenizer, batches, workers):
+                self._write(side, writers[side], tokenized)
+                bar.update(len(tokenized))
+        for side, writer in writers.items():
+            for count in ("documents", "sentences", "tokens", "unknown_tokens"):
+                getattr(report, count)[side] = writer.meta[count]
+        if not report.documents.total():
+            raise UserError("The corpus: needs documents with text. Received: none. Check the input files.")
+        report.empty_sentences = sum(counts["empty_sentences"] for counts in self._counts.values())
+        if empty := sum(counts["empty_documents"] for counts in self._counts.values()):
+            report.dropped[_NO_TOKEN] = empty
+        return report
+
+    def _writer(self, side: str) -> ShardWriter:
+        progress = self._work.sides[side]
+        return ShardWriter(
+            join(self._folder, side),
+            self._tokenizer.vocabulary,
+            self._tokenizer.lower_case,
+            self._shard_megabytes,
+            self._tokenizer.word_marks,
+            progress.get("meta"),
+        )
+
+    def _batches(self, documents: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, list[str]]]:
+        """(side, documents of that side) with about `_BATCH_CHARACTERS` each, without the finished documents."""
+        finished = {side: counts["documents"] for side, counts in self._counts.items()}
+        batches: dict[str, list[str]] = {side: [] for side in SIDES}
+        characters: Counter[str] = Counter()
+        for document, held_out in documents:
+            side = VALIDATION if held_out else TRAIN
+            if finished[side]:
+                finished[side] -= 1
+                continue
+            batches[side].append(document)
+            characters[side] += len(document)
+            if characters[side] >= _BATCH_CHARACTERS:
+                yield side, batches[side]
+                batches[side], characters[side] = [], 0
+        yield from ((side, batch) for side, batch in batches.items() if batch)
+
+    def _write(self, side: str, writer: ShardWriter, tokenized: TokenizedDocuments) -> None:
+        counts = self._counts[side]
+        finished = writer.add_documents(tokenized)
+        if finished:
+            _add(counts, tokenized.part(0, finished))
+            self._work.sides[side] = {"meta": writer.meta, **counts}
+            self._check()
+            self._work.save()
+        _add(counts, tokenized.part(finished, len(tokenized)))
+
+
+def _side_counts(progress: dict[str, Any]) -> dict[str, int]:
+    return {key: progress.get(key, 0) for key in ("documents", "empty_sentences", "empty_documents")}
+
+
+def _add(counts: dict[str, int], tokenized: TokenizedDocuments) -> None:
+    counts["documents"] += len(tokenized)
+    counts["empty_sentences"] += int(tokenized.empty_sentences.sum())
+    counts["empty_documents"] += int((tokenized.document_lengths == 0).sum())
+
+
+def _tokenized(
+    tokenizer: DocumentTokenizer, batches: Iterator[tuple[str, list[str]]], workers: int
+) -> Iterator[tuple[str, TokenizedDocuments]]:
+    """(side, tokenised documents) of each batch, in order."""
+    workers = workers or all_cores()
+    first = list(islice(batches, _BATCHES_WORTH_PROCESSES))
+    batches = chain(first, batches)
+    if workers > 1 and len(first) == _BATCHES_WORTH_PROCESSES:
+        yield from map_in_processes(tokenizer, batches, workers)
+    else:
+        yield from ((side, tokenizer(batch)) for side, batch in batches)

@@ -1,0 +1,99 @@
+"""The record of an unfinished `prepare`: which shards are finished, and what they were made from.
+
+`state.json` in the folder is replaced atomically after every shard.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from keras_bert.data.corpus.held_out import SIDES
+from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.errors import UserError
+from keras_bert.files import atomic_write, exists, join, open_file, remove_file
+
+_FILE = "state.json"
+_FORMAT = 1
+
+
+class UnfinishedWork:
+    """The finished shards of both sides, read from the record in a folder if there is one.
+
+    Args:
+        folder: the folder of the work.
+        settings: JSON values that the bytes of the result depend on.
+
+    Attributes:
+        settings: these and the format of the record.
+        sides: `{side: progress}`. A progress has the shard writer's `meta`, how many of the side's `documents` these
+            shards contain, and the `empty_sentences` and `empty_documents` among them. It is empty without shards.
+
+    Raises:
+        UserError: the record was made with other settings, or a finished shard is missing or altered.
+    """
+
+    settings: dict[str, Any]
+    sides: dict[str, dict[str, Any]]
+
+    def __init__(self, folder: str, settings: Mapping[str, Any]):
+        self._folder = folder
+        self.settings = {"format": _FORMAT, **settings}
+        self.sides = {side: {} for side in SIDES}
+        if self.is_in(folder):
+            self._read(join(folder, _FILE))
+
+    def save(self) -> None:
+        """Writes the record."""
+        with atomic_write(join(self._folder, _FILE)) as stream:
+            stream.write(json.dumps({"settings": self.settings, "sides": self.sides}))
+
+    @staticmethod
+    def is_in(folder: str) -> bool:
+        """Whether a folder has the record of unfinished work."""
+        return exists(join(folder, _FILE))
+
+    @classmethod
+    def remove(cls, folder: str) -> None:
+        """Removes the record from a finished folder."""
+        remove_file(join(folder, _FILE))
+
+    def shards(self) -> int:
+        """How many shards are finished."""
+        return sum(len(progress["meta"]["shards"]) for progress in self.sides.values() if progress)
+
+    def _read(self, path: str) -> None:
+        remedy = f"Remove {self._folder} and start over"
+        try:
+            with open_file(path) as stream:
+                state = json.loads(stream.read())
+            made_with, sides = state["settings"], state["sides"]
+            if not any(sides.values()):
+                return  # Without finished shards, other settings do no harm.
+            self.sides = sides
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise UserError(f"{path}: is not the record of an unfinished prepare. {remedy}.") from None
+        wanted = json.loads(json.dumps(self.settings))  # Turns tuples into lists, as in the file.
+        for key in wanted:
+            if made_with.get(key) != wanted[key]:
+                raise UserError(
+                    f"{self._folder}: has shards of an unfinished prepare with another {key}. "
+                    f"Received: {difference(made_with.get(key), wanted[key])}. {remedy}, or give what it started with."
+                )
+        for side, progress in self.sides.items():
+            folder = join(self._folder, side)
+            remove_file(join(folder, "meta.json"))
+            if progress:
+                try:
+                    ShardSet(folder, progress["meta"]).verify()
+                except UserError as error:
+                    raise UserError(f"{str(error).rsplit('. ', 1)[0]}. {remedy}.") from None
+
+
+def difference(before: object, now: object) -> str:
+    """The first entries of two lists that differ, or the two values."""
+    if isinstance(before, list) and isinstance(now, list):
+        for old, new in zip(before, now):
+            if old != new:
+                return f"{old}, now {new}"
+        return f"{len(before)} entries, now {len(now)}"
+    return f"{before!r}, now {now!r}"

@@ -1,0 +1,142 @@
+"""The examples of a TensorFlow Datasets data set as the rows of a table."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert import files
+from keras_bert.errors import UserError
+from keras_bert.extras import import_extra
+from keras_bert.tasks.examples.tables import Row
+
+tfds = import_extra("tensorflow_datasets", "A task without files of its own (--data-dir)")
+
+_BATCH = 1024
+
+
+class TfdsTable:
+    """A prepared data set, whose splits can be read.
+
+    Args:
+        name: `DATASET/CONFIG`.
+        data_dir: the folder in which TFDS keeps its data sets, or the folder that this one was prepared in; None for
+            TFDS's default folder.
+        download: whether a missing data set may be downloaded and prepared.
+
+    Attributes:
+        name: the data set's full name with its version.
+
+    Raises:
+        UserError: there is no such data set; or it is not prepared, and may not be downloaded or that fails.
+    """
+
+    name: str
+
+    def __init__(self, name: str, data_dir: str | None = None, download: bool = False):
+        try:
+            if data_dir is not None and files.exists(files.join(data_dir, "dataset_info.json")):
+                self._builder = tfds.builder_from_directory(data_dir)
+                is_prepared = True
+            else:
+                self._builder = tfds.builder(name, data_dir=data_dir)
+                is_prepared = self._builder.is_prepared()
+            if download and not is_prepared:
+                logging.getLogger("keras_bert").warning(
+                    "%s is not in %s yet: tensorflow_datasets fetches it.", name, self._builder.data_path
+                )
+                # It warns about every attempt; their outcome is reported below.
+                logging.getLogger("urllib3").setLevel(logging.ERROR)
+                self._builder.download_and_prepare()
+                is_prepared = True
+        except Exception as error:  # TFDS raises almost anything: network errors, missing packages, errors of its own.
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise UserError(
+                f"{name}: needs a data set that tensorflow_datasets can prepare. Received: {reason}. "
+                "Give files instead."
+            ) from None
+        if not is_prepared:
+            raise UserError(
+                f"{name}: needs a data set prepared in {self._builder.data_path}. Received: none. "
+                "Allow the download, or give files instead."
+            )
+        self.name = self._builder.info.full_name
+
+    def label_names(self, feature: str) -> tuple[str, ...] | None:
+        """The names of a label's classes in TFDS's order, or None if the feature is not a class label."""
+        features = self._builder.info.features
+        label = features[feature] if feature in features else None
+        return tuple(label.names) if isinstance(label, tfds.features.ClassLabel) else None
+
+    def rows(self, split: str, wanted: Sequence[str], index: str | None = None) -> list[Row]:
+        """Every example of a split, sorted by the feature `index`, or in stored order if None.
+
+        TFDS stores examples shuffled; sorted by GLUE's `idx`, they are in the order of GLUE's own files.
+
+        Args:
+            split: its name in TFDS.
+            wanted: names of features; `answers/text` is the list of the `text`s in the sequence `answers`. Strings are
+                decoded; class labels become names, or None if the data set hides them (-1).
+            index: the feature to sort by.
+
+        Returns:
+            Rows whose `line` is the value of `index`, or the index in stored order.
+
+        Raises:
+            UserError: there is no such split or feature, or a text is not UTF-8.
+        """
+        info = self._builder.info
+        for needed, what, there in (
+            (split, "split", info.splits),
+            *((name.partition("/")[0], "feature", info.features) for name in wanted),
+        ):
+            if needed not in there:
+                raise UserError(f"{self.name}: needs a {what} {needed!r}. Received: {', '.join(there) or 'none'}.")
+        names = [*wanted, index] if index is not None and index in info.features else list(wanted)
+        dataset = self._builder.as_dataset(
+            split=split,
+            decoders=tfds.decode.PartialDecoding({name.partition("/")[0]: True for name in names}),
+            read_config=tfds.ReadConfig(interleave_cycle_length=1, try_autocache=False),
+            shuffle_files=False,
+        )
+        # ragged_batch() returns sequences, which batch() rejects, as ragged; single values are as from batch().
+        batches = list(dataset.ragged_batch(_BATCH).as_numpy_iterator())
+        if not batches:
+            return []
+        cells = {name: np.concatenate([_column(batch, name) for batch in batches]) for name in names}
+        count = len(cells[names[0]])
+        numbers = cells[names[-1]].tolist() if len(names) > len(wanted) else range(count)
+        columns = [self._plain(split, name, cells[name]) for name in wanted]
+        return sorted((Row(number, row) for number, row in zip(numbers, zip(*columns))), key=lambda row: row.line)
+
+    def _plain(self, split: str, name: str, values: np.ndarray) -> list[Any]:
+        classes = self.label_names(name)
+        if classes is not None:
+            return [None if value < 0 else classes[value] for value in values.tolist()]
+        if values.dtype != object:
+            return values.tolist()
+        try:
+            return [_decoded(value) for value in values]
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self.name} {split}: needs UTF-8 text in {name!r}. Received: {error.object[:40]!r}."
+            ) from None
+
+
+def _column(batch: dict[str, Any], name: str) -> np.ndarray:
+    """The values of one feature, as an array; its items are lists if the feature is in a sequence."""
+    feature, _, inner = name.partition("/")
+    if not inner:
+        return batch[feature]
+    rows = batch[feature][inner]  # Two-dimensional if all have the same length.
+    column = np.empty(len(rows), object)
+    for place, row in enumerate(rows):
+        column[place] = row.tolist()
+    return column
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decoded(item) if isinstance(item, bytes) else item for item in value]
+    return value.decode("utf-8")

@@ -1,0 +1,55 @@
+"""Every task of GLUE from one model, task by task."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from keras_bert import files
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.errors import UserError
+from keras_bert.tasks.finetuning.runs import FinetuningRuns
+from keras_bert.training.processes import process_number
+from keras_bert.training.strategy import make_strategy
+
+
+def finetune_glue(
+    recipes: Mapping[str, FinetuneConfig],
+    path: str,
+    seeds: Sequence[int] = (),
+    report: Callable[[str], None] = print,
+    command: str | None = None,
+) -> dict[str, Any] | None:
+    """Trains each task in its own folder of `path`, leaves out those whose data is missing, and writes results.json.
+
+    Args:
+        recipes: by task; all with the same `init` and the same devices.
+        path: the folder.
+        seeds: one run per seed, see `FinetuningRuns.seeds`; none for a single run.
+        report: takes one line of text at a time.
+        command: what was typed, for the model cards.
+
+    Returns: `{task: results}`; None in another process than the chief.
+
+    Raises:
+        UserError: no task has data.
+    """
+    training = next(iter(recipes.values())).training
+    strategy = make_strategy(training.strategy, training.devices, training.tpu)
+    is_chief, results, left_out = process_number(strategy) == 0, {}, {}
+    for task, recipe in recipes.items():
+        folder = files.join(path, task)
+        try:
+            runs = FinetuningRuns(recipe, report, strategy, command)
+        except UserError as error:
+            left_out[task] = str(error)
+            continue
+        if is_chief:
+            report(f"{task} from {recipe.init} → {folder}")
+        results[task] = runs.seeds(folder, seeds) if seeds else runs.one(folder)
+    if results and not is_chief:
+        return None
+    for task, reason in left_out.items():
+        report(f"Skipped {task}: {reason}")
+    if not results:
+        raise UserError("glue: needs the data of at least one task. Received: none. Give --data-dir.")
+    files.write_json(files.join(path, "results.json"), {"tasks": results, "left_out": left_out})
+    return results

@@ -1,0 +1,178 @@
+"""Fine-tuning runs: one, one for each seed, or one for each point of a grid; see `tasks.finetuning.run.Finetuning`."""
+
+import dataclasses
+import functools
+import itertools
+
+import numpy as np
+import tensorflow as tf
+from tensorboard.plugins.hparams import api as hparams
+
+from keras_bert import files
+from keras_bert.checkpoints.model_folder import CONFIG, describe_folder, open_model_folder
+from keras_bert.config.features import feature_layers
+from keras_bert.inference.loading import model_tokenizer
+from keras_bert.stores import as_os_errors
+from keras_bert.tasks.finetuning.frozen_features import require_one_process
+from keras_bert.tasks.finetuning.run import Finetuning
+from keras_bert.tasks.model_cards import seeds_card
+from keras_bert.tasks.problems import open_problem
+from keras_bert.training.processes import agreement, by_chief, failing_together, process_number
+from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.strategy import make_strategy
+
+# Paper, appendix A.3.
+GRID = {"batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2.0, 3.0, 4.0)}
+
+
+class FinetuningRuns:
+    """Runs of one recipe from one model; what they share is made once.
+
+    Args:
+        config: a `FinetuneConfig` with `init`.
+        report: takes one line of text at a time.
+        strategy: the `tf.distribute.Strategy`; made as the config says if None.
+        command: what was typed, for the model cards; None where that is not known.
+
+    Attributes:
+        problem: what all runs learn.
+        strategy: of all of them.
+    """
+
+    def __init__(self, config, report=print, strategy=None, command=None):
+        training = config.training
+        self._folder = open_model_folder(config.init, config.lower_case)
+        # Written down as the very model that it is today.
+        self.config = config = dataclasses.replace(config, init=self._folder.name)
+        self.strategy = strategy or make_strategy(training.strategy, training.devices, training.tpu)
+        self.is_chief = process_number(self.strategy) == 0
+        self._report, self._command = report if self.is_chief else lambda line: None, command
+        with failing_together(agreement(self.strategy)):
+            self._open()
+
+    def _open(self):
+        """What is wrong with the data is told here, before anything is written."""
+        config = self.config
+        for line in self._folder.notes:
+            self._report(line)
+        self._folder.require_positions(config.input.max_length)
+        if config.features.kind:
+            feature_layers(config.features.kind, self._folder.config.num_hidden_layers)
+            require_one_process()
+        self._tokenizer = model_tokenizer(self._folder)
+        self.problem = open_problem(config, self._tokenizer)
+        for split in ("train", *self.problem.dev_splits):
+            self.problem.rows(split)
+        for line in self.problem.notes:
+            self._report(line)
+
+    def one(self, path, **changes):
+        """Runs once in the folder `path`, with other `training` settings and `learning_rate`.
+
+        Returns the results, as all methods here do in the chief; None in another process of the run.
+        """
+        rate = changes.pop("learning_rate", self.config.optimizer.learning_rate)
+        config = dataclasses.replace(
+            self.config,
+            training=dataclasses.replace(self.config.training, **changes),
+            optimizer=dataclasses.replace(self.config.optimizer, learning_rate=rate),
+        )
+        with RunFolder(path) as run:
+            return Finetuning(
+                config, run, self.problem, self._folder, self._tokenizer, self.strategy, self._report, self._command
+            ).finetune()
+
+    def seeds(self, path, seeds):
+        """One run for each seed, in `path`/seed-N; the best one's model is `path`/model. Returns the `summary`."""
+        found = {}
+        with RunFolder(path) as run:
+            by_chief(self.strategy, lambda: run.hold(self._report))
+            for seed in seeds:
+                self._report(f"Seed {seed}:")
+                found[seed] = self.one(files.join(path, f"seed-{seed}"), seed=seed)
+            return by_chief(self.strategy, lambda: self._write_seeds(run, found))
+
+    def _write_seeds(self, run, found):
+        results = summary(found)
+        best = files.standing(files.join(run.path, f"seed-{results['best_seed']}", "model"))
+        with files.whole_folder(run.model, last=CONFIG) as aside:
+            files.copy_folder(best, aside)
+            describe_folder(aside, seeds_card(self.config, run.path, results, self._command))
+        run.write_results(results)
+        return results
+
+    def sweep(self, path):
+        """One run for each point of `GRID`, each in a folder of `path`, compared on TensorBoard's page HPARAMS.
+
+        Returns: `[({setting: value}, results)]`, the best first.
+        """
+        by_chief(self.strategy, lambda: self._write_grid(path))
+        found = []
+        for values in itertools.product(*GRID.values()):
+            point = dict(zip(GRID, values))
+            name = "-".join(f"{key}-{value:g}" for key, value in point.items())
+            self._report(f"{name}:")
+            found.append((point, self.one(files.join(path, name), **point)))
+            by_chief(self.strategy, functools.partial(self._write_point, path, name, *found[-1]))
+        return sorted(found, key=lambda pair: -self._main_score(pair[1])) if self.is_chief else None
+
+    def _main_score(self, results):
+        return results["splits"][self.problem.dev_splits[0]][self.problem.main_metric]
+
+    def _write_grid(self, path):
+        metric, split = self.problem.main_metric, self.problem.dev_splits[0]
+        with as_os_errors(path), tf.summary.create_file_writer(files.join(path, "tensorboard")).as_default():
+            hparams.hparams_config(
+                hparams=[hparams.HParam(name, hparams.Discrete(values)) for name, values in GRID.items()],
+                metrics=[hparams.Metric(f"score/{metric}", display_name=f"{split} {metric}")],
+            )
+
+    def _write_point(self, path, name, point, results):
+        events = files.join(path, name, "tensorboard", "validation")
+        with as_os_errors(path), tf.summary.create_file_writer(events).as_default():
+            hparams.hparams(point, trial_id=name)
+            tf.summary.scalar(f"score/{self.problem.main_metric}", self._main_score(results), results["steps"])
+
+
+def summary(results):
+    """What several seeds' results come to.
+
+    Args:
+        results: `{seed: results}`.
+
+    Returns: results of the same form, each figure the median over the seeds; beside them `seeds`, `best_seed` (of the
+        main metric on the main split) and `over_seeds`, `{split: {metric: {median, mean, std, best, values}}}`, `std`
+        with n - 1.
+    """
+    first = next(iter(results.values()))
+    metric, main_split = first["main_metric"], next(iter(first["splits"]))
+    over_seeds = {
+        split: {
+            name: _spread([result["splits"][split][name] for result in results.values()], lower=name == "loss")
+            for name, value in figures.items()
+            if isinstance(value, (int, float))
+        }
+        for split, figures in first["splits"].items()
+    }
+    return {
+        **{key: first[key] for key in ("task", "main_metric", "per_cent", "steps", "lasts", "baseline")},
+        "counts": first.get("counts", {}),  # An older version of this program did not count.
+        "seeds": list(results),
+        "best_seed": max(results, key=lambda seed: results[seed]["splits"][main_split][metric]),
+        "splits": {
+            split: {name: spread["median"] for name, spread in figures.items()} for split, figures in over_seeds.items()
+        },
+        "over_seeds": over_seeds,
+        "seconds": round(sum(result["seconds"] for result in results.values()), 1),
+        "warnings": [f"Seed {seed}: {line}" for seed, result in results.items() for line in result["warnings"]],
+    }
+
+
+def _spread(values, lower):
+    return {
+        "median": float(np.median(values)),
+        "mean": float(np.mean(values)),
+        "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+        "best": min(values) if lower else max(values),
+        "values": values,
+    }

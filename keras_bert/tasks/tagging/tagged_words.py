@@ -1,0 +1,162 @@
+"""Sentences of labelled words, and the lines they were read from."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from keras_bert.data.corpus.text_lines import read_whole_lines
+
+_CHARACTERS_AT_ONCE = 1 << 18
+
+
+@dataclasses.dataclass
+class TaggedWords:
+    """The words of a file, or of some of its lines, sentence by sentence.
+
+    Attributes:
+        origin: the file, for messages.
+        words: the words.
+        labels: one label per word, None for a word without one; None if no word has a label.
+        starts: int64 [sentences + 1], where each sentence starts in `words`.
+        lines: int64 [words], the line of each word, counted from 1.
+        source: the lines read, with their line ends; None if they need not be written again.
+        first_line: the number of the first of these lines.
+        reader: the reader that they come from; None if `source` is.
+    """
+
+    origin: str
+    words: list[str]
+    labels: list[str | None] | None
+    starts: np.ndarray
+    lines: np.ndarray
+    source: list[str] | None = None
+    first_line: int = 1
+    reader: "TaggedReader | None" = None
+
+    @property
+    def sentences(self) -> int:
+        """How many sentences there are."""
+        return len(self.starts) - 1
+
+    def place(self, word: int) -> str:
+        """The file and line of a word, for messages."""
+        return f"{self.origin} line {self.lines[word]}"
+
+    def changed(self, change: Callable[[str, int, int | None], str]) -> Iterator[str]:
+        """The lines of `source` with new texts and their original line ends.
+
+        Args:
+            change: function (text without line end, line number, index of its word or None) -> the new text.
+        """
+        assert self.source is not None, "Only what `TaggedReader.windows` yields can be changed."
+        word_of_line = {line: word for word, line in enumerate(self.lines.tolist())}
+        for number, line in enumerate(self.source, self.first_line):
+            text = line.rstrip("\r\n")
+            yield change(text, number, word_of_line.get(number)) + line[len(text) :]
+
+
+class Sentences:
+    """Collects the words of a file while it is read.
+
+    Attributes:
+        words, labels, lines: one item per word.
+    """
+
+    words: list[str]
+    labels: list[str | None]
+    lines: list[int]
+
+    def __init__(self) -> None:
+        self.words, self.labels, self.lines = [], [], []
+        self._starts = [0]
+        self._known: dict[str | None, Any] = {}  # Keeps each word in memory once, however often it occurs.
+
+    def add(self, word: str, label: str | None, line: int) -> None:
+        """Adds a word to the current sentence."""
+        self.words.append(self._known.setdefault(word, word))
+        self.labels.append(self._known.setdefault(label, label))
+        self.lines.append(line)
+
+    def end(self) -> None:
+        """Ends the current sentence, unless it has no words."""
+        if len(self.words) > self._starts[-1]:
+            self._starts.append(len(self.words))
+
+    def tagged(self, origin: str, **fields: Any) -> TaggedWords:
+        """The words collected; `fields` are further fields of `TaggedWords`."""
+        self.end()
+        labelled = any(label is not None for label in self.labels)
+        return TaggedWords(
+            origin,
+            self.words,
+            self.labels if labelled else None,
+            np.array(self._starts, np.int64),
+            np.array(self.lines, np.int64),
+            **fields,
+        )
+
+
+class TaggedReader:
+    """Reads one file of words; subclasses define its format in `_read`.
+
+    Args:
+        path: the file, compressed or not; "-" for stdin.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+
+    def whole(self) -> TaggedWords:
+        """All words at once. Raises `UserError` if the file cannot be read, a line is malformed, or it has no words."""
+        sentences = Sentences()
+        for number, line in enumerate(read_whole_lines(self.path), 1):
+            self._read(line, number, sentences)
+        tagged = sentences.tagged(self.path)
+        self._check(len(tagged.words))
+        return tagged
+
+    def windows(self) -> Iterator[TaggedWords]:
+        """The words in windows of whole sentences, some hundred thousand characters at a time, with their lines.
+
+        Raises `UserError` as `whole` does.
+        """
+        words = 0
+        for first, lines in _blocks(read_whole_lines(self.path)):
+            sentences = Sentences()
+            for number, line in enumerate(lines, first):
+                self._read(line, number, sentences)
+            tagged = sentences.tagged(self.path, source=lines, first_line=first, reader=self)
+            words += len(tagged.words)
+            yield tagged
+        self._check(words)
+
+    def notes(self) -> list[str]:
+        """What the user should know about the lines read so far, one string per note."""
+        return []
+
+    def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
+        """The lines of one of `windows` with these labels, one per word."""
+        raise NotImplementedError
+
+    def _read(self, line: str, number: int, sentences: Sentences) -> None:
+        """Adds the words of a line, which still has its line end, to `sentences`. Raises `UserError`."""
+        raise NotImplementedError
+
+    def _check(self, words: int) -> None:
+        """Raises `UserError` if `words`, the number of words in the whole file, is 0."""
+        raise NotImplementedError
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """(number of the first line, lines); each block but the last ends after an empty line, so between sentences."""
+    first, block, characters = 1, [], 0
+    for line in lines:
+        block.append(line)
+        characters += len(line)
+        if characters >= _CHARACTERS_AT_ONCE and not line.strip():
+            yield first, block
+            first, block, characters = first + len(block), [], 0
+    if block:
+        yield first, block

@@ -1,0 +1,44 @@
+"""What config.json says of a classifier, there and back, and what is refused."""
+
+import pytest
+
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.errors import UserError
+
+
+@pytest.mark.parametrize("labels, kind", [(("no", "yes"), None), (("a",), MULTI_LABEL), (("x",), REGRESSION)])
+def test_there_and_back(labels, kind):
+    config = ClassificationConfig(labels, kind) if kind else ClassificationConfig(list(labels))
+    assert ClassificationConfig.from_fields(config.to_fields(), len(labels), "config.json") == config
+
+
+@pytest.mark.parametrize(
+    "labels, kind, message",
+    [
+        (("a",), "single_label_classification", "labels: needs at least two labels"),
+        (("a", "b"), REGRESSION, "labels: needs one label for regression"),
+        ((), MULTI_LABEL, "labels: needs at least one label"),
+        (("a", "a"), MULTI_LABEL, "labels: needs names that differ"),
+        ((0, 1), MULTI_LABEL, "labels: needs names as text"),
+        (("a", "b"), "ranking", "problem_type: needs one of single_label"),
+    ],
+)
+def test_what_cannot_be_is_refused(labels, kind, message):
+    with pytest.raises(ValueError, match=message):
+        ClassificationConfig(labels, kind)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"id2label": {"0": "a", "1": "b"}},
+        {"id2label": {"1": "a", "2": "b", "3": "c"}},
+        {"id2label": ["a", "b", "c"]},
+        {"id2label": {"0": "a", "1": "a", "2": "b"}},
+        {"problem_type": "ranking"},
+        {"problem_type": "regression"},
+    ],
+)
+def test_a_config_that_does_not_fit_is_named(fields):
+    with pytest.raises(UserError, match="^somewhere/config.json: .*Received: "):
+        ClassificationConfig.from_fields(fields, 3, "somewhere/config.json")

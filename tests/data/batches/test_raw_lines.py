@@ -1,0 +1,140 @@
+"""Lines of raw text: documents, sides, order, and what is refused."""
+
+import gzip
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_bert.data.batches.raw_lines import RawLines
+from keras_bert.errors import UserError
+
+
+def _documents(count, name="", lines=4):
+    return [[f"{name}{number} line {line}" for line in range(lines)] for number in range(count)]
+
+
+def _write(path, documents, blank="\n"):
+    path.write_text(blank.join("".join(f"{line}\n" for line in document) for document in documents), encoding="utf-8")
+    return str(path)
+
+
+def _read(lines, validation, **options):
+    """The documents of one pass as lists of lines, put together over chunks."""
+    found = []
+    for _, texts, numbers in lines.chunks(validation, **options).as_numpy_iterator():
+        for number in np.unique(numbers):
+            found.append([text.decode() for text in texts[numbers == number]])
+    return found
+
+
+def test_blank_lines_part_documents_and_each_is_on_one_side(tmp_path):
+    documents = _documents(80)
+    lines = RawLines([_write(tmp_path / "a.txt", documents, blank=" \t\n\n")], 0.3)
+    sides = [_read(lines, validation) for validation in (False, True)]
+    assert sorted(sides[0] + sides[1]) == sorted(documents)
+    assert 12 < len(sides[1]) < 36
+
+
+def test_a_document_that_goes_on_in_another_chunk_stays_on_its_side(tmp_path):
+    documents = _documents(6, lines=700)
+    lines = RawLines([_write(tmp_path / "a.txt", documents)], 0.5)
+    heads = [{text.split()[0] for document in _read(lines, side) for text in document} for side in (False, True)]
+    assert heads[0] and heads[1] and not heads[0] & heads[1]
+    assert sum(len(document) for side in (False, True) for document in _read(lines, side)) == 6 * 700
+
+
+def test_the_end_of_a_file_ends_a_document(tmp_path):
+    names = [_write(tmp_path / name, [["one", "two"]]) for name in ("a.txt", "b.txt")]
+    assert _read(RawLines(names, 0.0), False) == [["one", "two"], ["one", "two"]]
+
+
+def test_compressed_files_give_the_same(tmp_path):
+    documents = _documents(30)
+    plain = _write(tmp_path / "a.txt", documents)
+    with gzip.open(tmp_path / "b.gz", "wb") as stream:
+        stream.write(open(plain, "rb").read())
+    assert _read(RawLines([str(tmp_path / "b.gz")], 0.2), True) == _read(RawLines([plain], 0.2), True)
+
+
+def test_chunk_numbers_do_not_depend_on_the_order(tmp_path):
+    for name in "abcdef":
+        _write(tmp_path / f"{name}.txt", _documents(300, name))
+    lines = RawLines([str(tmp_path)], 0.1)
+    orders = (None, tf.constant([5, 3, 1, 0, 2, 4], tf.int64))
+    passes = [
+        [(int(number), texts.tolist()) for number, texts, _ in lines.chunks(False, order).as_numpy_iterator()]
+        for order in orders
+    ]
+    assert passes[0] != passes[1] and sorted(passes[0]) == sorted(passes[1])
+    assert len({number for number, _ in passes[0]}) == len(passes[0]) > 6
+
+
+def test_training_texts_are_the_training_sides(tmp_path):
+    lines = RawLines([_write(tmp_path / "a.txt", _documents(50))], 0.3)
+    assert list(lines.training_texts()) == [text for document in _read(lines, False) for text in document]
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.bz2", b"BZh", r"a.bz2: needs plain text or .gz .* Received: .bz2"),
+        ("a.txt", b'<doc id="1">\n', "Received: WikiExtractor's format. Set data.source=files"),
+        ("a.json", b' {"text": "a"}\n', "Received: JSON lines"),
+        ("a.txt", b"good\n\xff\xfe bad\n", "needs UTF-8. Received: byte 0xff at 5"),
+        ("a.gz", b"not gzip", "a.gz: cannot be read"),
+    ],
+)
+def test_files_of_another_format_are_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        RawLines([str(tmp_path / name)], 0.1)
+
+
+def test_a_character_cut_where_looking_ends_is_no_fault(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"a" * 4095 + "é".encode() + b"\n")
+    assert len(list(RawLines([str(tmp_path / "a.txt")], 0.0).training_texts())) == 1
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A corpus of TensorFlow Datasets, prepared in a folder; one of its texts has paragraphs."""
+    import tensorflow_datasets as tfds
+
+    class ThreeTexts(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+        VERSION = tfds.core.Version("1.0.0")
+
+        def _info(self):
+            features = tfds.features.FeaturesDict({"text": tfds.features.Text()})
+            return tfds.core.DatasetInfo(builder=self, features=features)
+
+        def _split_generators(self, download_manager):
+            return {"train": self._generate_examples()}
+
+        def _generate_examples(self):
+            yield from enumerate({"text": text} for text in ("A one.\n\nA two.\n", "B.", "C one.\nC two."))
+
+    builder = ThreeTexts(data_dir=tmp_path_factory.mktemp("tfds"))
+    builder.download_and_prepare()
+    return f"tfds:{builder.data_path}"
+
+
+def test_a_tfds_corpus_gives_a_document_an_example(corpus):
+    assert sorted(_read(RawLines([corpus], 0.0), False)) == [
+        ["A one.", "A two."], ["B."], ["C one.", "C two."],
+    ]  # fmt: skip
+
+
+def test_a_corpus_beside_files_is_refused(corpus, tmp_path):
+    with pytest.raises(UserError, match="either files or a single TFDS corpus"):
+        RawLines([corpus, str(tmp_path)], 0.1)
+
+
+def test_a_file_whose_name_is_no_utf8_in_a_folder_whose_name_is_a_pattern(tmp_path):
+    """TensorFlow takes names as bytes alone where they are no UTF-8."""
+    folder = tmp_path / "é [1]"
+    folder.mkdir()
+    with open(os.path.join(os.fsencode(folder), b"caf\xe9 *.txt"), "wb") as stream:
+        stream.write(b"one\ntwo\n")
+    assert _read(RawLines([str(folder)], 0.0), False) == [["one", "two"]]

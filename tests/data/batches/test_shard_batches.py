@@ -1,0 +1,161 @@
+"""The reader against the plans and shards that it reads: what rows and batches hold, and refusals."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from random_shards import (
+    LENGTH,
+    PREDICTIONS,
+    examples,
+    numbered_vocabulary,
+    open_reader,
+    planned_examples,
+    restored,
+    take,
+    write_shards,
+)
+
+from keras_bert.config.pretraining import ObjectiveConfig
+from keras_bert.data.batches.plans import Plans
+from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
+from keras_bert.errors import UserError
+
+
+def test_batches_have_static_shapes(make_reader):
+    spec = make_reader().epoch(0).element_spec
+    assert {key: (tuple(value.shape), value.dtype.name) for key, value in spec.items()} == {
+        "input_word_ids": ((8, LENGTH), "int32"),
+        "input_mask": ((8, LENGTH), "int32"),
+        "input_type_ids": ((8, LENGTH), "int32"),
+        "masked_lm_positions": ((8, PREDICTIONS), "int32"),
+        "masked_lm_ids": ((8, PREDICTIONS), "int32"),
+        "masked_lm_weights": ((8, PREDICTIONS), "float32"),
+        "next_sentence_labels": ((8,), "int32"),
+        "example_weights": ((8,), "float32"),
+    }
+
+
+def test_rows_are_the_planned_pairs(make_reader, shards, vocabulary, plans_folder):
+    reader = make_reader()
+    planned = planned_examples(shards, vocabulary, plans_folder)
+    assert reader.examples_per_epoch == len(planned)
+    assert sorted(examples(reader.all_batches())) == sorted(planned)
+
+
+@pytest.mark.parametrize("packing", ["document", "full"])
+def test_packed_rows_are_the_planned_spans_each_with_its_separator(
+    make_reader, shards, vocabulary, plans_folder, packing
+):
+    objective = ObjectiveConfig(pair="none", packing=packing)
+    reader = make_reader(objective=objective)
+    plans = Plans(plans_folder, shards, LENGTH, objective, 3)
+    planned = []
+    for number, name in enumerate(shards.names):
+        tokens, _, _ = shards.read(name)
+        for row in np.load(plans.path(number, 0), allow_pickle=False)[:, :-1]:
+            ids = [vocabulary.cls_id]
+            for start, end in row.reshape(-1, 2):
+                if end > start:
+                    ids += [*tokens[start:end].tolist(), vocabulary.sep_id]
+            planned.append(tuple(ids + [vocabulary.pad_id] * (LENGTH - len(ids))))
+    batches = take(reader.all_batches())
+    assert all("next_sentence_labels" not in batch and not batch["input_type_ids"].any() for batch in batches)
+    rows = [
+        tuple(row) for batch in batches for row in restored(batch)[batch["example_weights"] > 0].tolist()
+    ]  # fmt: skip
+    assert sorted(rows) == sorted(planned)
+    filled = sum(batch["input_mask"][batch["example_weights"] > 0].sum() for batch in batches)
+    assert reader.padding_share == pytest.approx(1 - filled / (LENGTH * len(rows)))
+    assert reader.next_share is None
+    separators = max(row.count(vocabulary.sep_id) for row in rows)
+    assert separators == 1 if packing == "document" else separators > 1
+
+
+def test_labels_have_the_share(make_reader):
+    labels = np.concatenate([batch["next_sentence_labels"] for batch in make_reader().epoch(0)])
+    assert labels.mean() == pytest.approx(0.5, abs=0.03)
+
+
+def test_fewer_examples_than_a_batch(make_reader):
+    """Training is refused, evaluation pads the batch with rows that weigh nothing."""
+    reader = make_reader(batch_size=2048)
+    assert reader.examples_per_epoch < 2048
+    with pytest.raises(UserError, match=rf"batch_size \(2048\).*Received: {reader.examples_per_epoch}\."):
+        _ = reader.batches_per_epoch
+    (batch,) = take(reader.all_batches())
+    assert batch["example_weights"].sum() == reader.examples_per_epoch
+    padding = batch["example_weights"] == 0
+    assert not batch["masked_lm_weights"][padding].any()
+    assert batch["masked_lm_weights"][~padding].any(axis=1).all()
+    assert batch["input_mask"][padding].any(axis=1).all(), "attention over nothing is not a number"
+    ids = [set(row) for row in batch["input_word_ids"][padding]]
+    assert all(row == {0, 2} for row in ids)
+
+
+def test_whole_words_are_those_that_the_shards_mark(tmp_path, vocabulary):
+    """Words of two tokens from each even place on, which nothing in the vocabulary tells."""
+    with ShardWriter(tmp_path / "shards", vocabulary, True) as writer:
+        for first in range(5, 2000, 100):
+            writer.add([range(first, first + 100)])
+    shards = ShardSet.open(tmp_path / "shards", vocabulary)
+    shards.meta["word_marks"] = True
+    for name in shards.names:
+        marks = np.arange(shards.read(name)[0].size, dtype=np.uint8) % 2
+        marks.tofile(tmp_path / "shards" / f"{name}.continuations")
+    objective = ObjectiveConfig(pair="none", packing="document")
+    reader = open_reader(shards, vocabulary, tmp_path / "plans", objective=objective, whole_word=True)
+    pairs = 0
+    for batch in take(reader.epoch(0)):
+        for row, positions, ids, weights in zip(
+            restored(batch), batch["masked_lm_positions"], batch["masked_lm_ids"], batch["masked_lm_weights"]
+        ):
+            chosen = set(positions[weights > 0].tolist())
+            # Sentences are cut at an even number of tokens; heads are at odd ids because the first id is 5.
+            for position, token in zip(positions[weights > 0], ids[weights > 0]):
+                other = position + 1 if token % 2 else position - 1
+                assert other in chosen and row[other] == token + (1 if token % 2 else -1)
+                pairs += 1
+    assert pairs > 100
+
+
+def test_ids_of_more_than_16_bits(tmp_path):
+    vocabulary = numbered_vocabulary(70_000)
+    shards = write_shards(tmp_path / "shards", vocabulary, 20)
+    assert shards.meta["token_dtype"] == "uint32"
+    reader = open_reader(shards, vocabulary, tmp_path / "plans")
+    rows = examples(reader.all_batches())
+    assert sorted(rows) == sorted(planned_examples(shards, vocabulary, tmp_path / "plans"))
+    assert np.frombuffer(b"".join(rows), np.int32).max() > 2**16
+
+
+def test_an_id_past_the_vocabulary_is_refused(tmp_path, vocabulary):
+    """The file is altered behind the checksums' back, which are looked at when plans are made."""
+    shards = write_shards(tmp_path / "shards", vocabulary, 20)
+    reader = open_reader(shards, vocabulary, tmp_path / "plans")
+    tokens = shards.read(shards.names[0])[0].copy()
+    tokens[7] = len(vocabulary)
+    tokens.tofile(shards.path(shards.names[0], "tokens"))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"needs ids below vocab_size \(3000\)"):
+        take(reader.epoch(0))
+
+
+def test_another_vocabulary_is_refused(shards, tmp_path):
+    with pytest.raises(UserError, match="needs the vocabulary with the fingerprint"):
+        open_reader(shards, numbered_vocabulary(3001), tmp_path / "plans")
+
+
+def test_one_document_needs_next_sentences_only(tmp_path, vocabulary):
+    shards = write_shards(tmp_path / "shards", vocabulary, 1)
+    with pytest.raises(UserError, match="two documents.*objective.random_next_share=0"):
+        open_reader(shards, vocabulary, tmp_path / "plans")
+    reader = open_reader(shards, vocabulary, tmp_path / "plans", objective=ObjectiveConfig(random_next_share=0.0))
+    assert not any(batch["next_sentence_labels"].any() for batch in reader.all_batches().as_numpy_iterator())
+
+
+def test_no_pairs_are_refused(tmp_path, vocabulary):
+    with ShardWriter(tmp_path / "shards", vocabulary, True) as writer:
+        writer.add([[5]])
+        writer.add([[6]])
+    shards = ShardSet.open(tmp_path / "shards")
+    with pytest.raises(UserError, match="needs a document with at least two tokens"):
+        open_reader(shards, vocabulary, tmp_path / "plans")

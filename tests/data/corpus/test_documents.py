@@ -1,0 +1,187 @@
+import bz2
+import gzip
+import json
+import lzma
+
+import pytest
+
+from keras_bert.data.corpus.documents import CorpusReport, read_documents
+from keras_bert.errors import UserError
+
+SENTENCE = "This sentence has a good many words in it, so that it is long enough to count."
+PARAGRAPH = " ".join([SENTENCE] * 4)
+
+
+def read(*paths):
+    report = CorpusReport()
+    return list(read_documents(paths, report)), report
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+    return path
+
+
+def test_blank_lines_separate_plain_documents(tmp_path):
+    path = write(tmp_path / "a.txt", "\ufeff\n\nFirst.\r\nStill first.\r\n \t\r\n\r\nSecond.\n\nThird, no line end")
+    documents, report = read(path)
+    assert documents == ["First.\nStill first.", "Second.", "Third, no line end"]
+    assert report == CorpusReport(documents=3)
+
+
+def test_a_book_is_not_a_thousand_documents(tmp_path):
+    """Paragraphs of a novel, taken as documents, would give no segment pairs."""
+    paragraphs = [f"Paragraph {n} is short." for n in range(1000)]
+    documents, report = read(write(tmp_path / "book.txt", "\n\n".join(paragraphs)))
+    assert "\n\n".join(documents) == "\n\n".join(paragraphs)
+    assert len(documents) == 3 and all(len(document) >= 10_000 * 0.95 for document in documents[:-1])
+    assert report.books == [str(tmp_path / "book.txt")]
+
+
+def test_a_chapter_goes_with_its_heading(tmp_path):
+    """A novel whose only blank lines are around headings: a document of two words is none."""
+    blocks = [block for n in range(15) for block in (f"CHAPTER {n}", f"{n} {SENTENCE} {SENTENCE}")]
+    documents, report = read(write(tmp_path / "book.txt", "\n\n".join(blocks)))
+    assert documents == ["\n\n".join(blocks)] and len(report.books) == 1
+
+
+def test_a_few_short_texts_are_documents(tmp_path):
+    assert read(write(tmp_path / "a.txt", "One.\n\nTwo.\n\nThree."))[0] == ["One.", "Two.", "Three."]
+
+
+def test_documents_of_several_sentences_are_not_taken_for_a_book(tmp_path):
+    """Blank lines separate documents, short ones and a few of one sentence included."""
+    blocks = [f"Text {n}." if n % 10 == 0 else f"Text {n}. It is short." for n in range(1000)]
+    documents, report = read(write(tmp_path / "a.txt", "\n\n".join(blocks)))
+    assert documents == blocks and report.books == []
+
+
+def test_a_text_without_blank_lines_is_cut_and_not_held_whole(tmp_path):
+    lines = [f"{n} {SENTENCE}" for n in range(30_000)]
+    documents, _ = read(write(tmp_path / "a.txt", "\n".join(lines)))
+    assert "\n".join(documents).split("\n") == lines
+    assert len(documents) > 1 and max(map(len, documents)) < 1_000_200
+
+
+def test_json_lines(tmp_path):
+    rows = [
+        json.dumps({"text": "One.\n\nStill one.", "id": 3}),
+        "",
+        json.dumps({"text": " 二。 "}, ensure_ascii=False),
+        json.dumps({"body": "no"}),
+        json.dumps({"text": 3}),
+        json.dumps(["text"]),
+        "{broken",
+        json.dumps({"text": "  "}),
+        '{"text": "half \\ud800 a pair"}',
+    ]
+    documents, report = read(write(tmp_path / "a.json", "\n".join(rows)))
+    assert documents == ["One.\n\nStill one.", "二。"]
+    assert report.dropped == {
+        "no text field": 3,
+        "a line that is not JSON": 1,
+        "empty": 1,
+        "text with half a surrogate pair": 1,
+    }
+
+
+WIKI = f"""<doc id="1" url="?curid=1" title="Tom &amp; Co">
+Tom &amp; Co
+
+Tom () &amp; Co (; ) is&lt;br&gt; a firm. {PARAGRAPH}
+Early life and education.
+{SENTENCE} The parts are as follows:
+- {SENTENCE}
+BULLET::::- {SENTENCE}
+A list entry without an end that is nonetheless quite long, long enough for a paragraph
+{PARAGRAPH}
+
+</doc>
+<doc id="2" url="?curid=2" title="A redirect">
+A redirect
+
+
+</doc>
+<doc id="3">
+中文
+
+{"這是一個很長的句子，用來測試。" * 8}
+簡歷.
+
+</doc>
+"""
+
+
+def test_chinese_wikipedia_without_its_own_markup(tmp_path):
+    """Words chosen by the reader's region, and the comma after a name that was a template."""
+    text = "（），是-{zh-hans:软件; zh-hant:軟體}-、-{zh-tw|硬體}-和主-{}-機。" + "這是一個很長的句子，用來測試。" * 8
+    path = write(tmp_path / "wiki_00", f'<doc id="1" title="甲">\n甲\n\n{text}\n</doc>\n')
+    assert read(path)[0][0].startswith("是软件、硬體和主機。這")
+
+
+def test_wiki_extractor_files_keep_running_text_only(tmp_path):
+    documents, report = read(write(tmp_path / "wiki_00", WIKI))
+    assert documents == [
+        f"Tom  & Co  is a firm. {PARAGRAPH}\n\n{PARAGRAPH}",
+        "這是一個很長的句子，用來測試。" * 8,
+    ]
+    assert report.dropped == {"hardly any running text": 1}
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_compressed_files_local_and_through_gfile(tmp_path, compress, scheme):
+    path = write(tmp_path / "a", compress(("第一。\n\n" + PARAGRAPH).encode()))
+    assert read(f"{scheme}{path}")[0] == ["第一。", PARAGRAPH]
+
+
+UNREADABLE = {
+    "empty": b"",
+    "blank": b" \n\r\n\t",
+    "binary": b"PK\x00\x01" * 10,
+    "latin-1": "café au lait\n\nsecond".encode("latin-1"),
+    "utf-16": "plain\n\ntext".encode("utf-16"),
+    "cut inside a character": "第一".encode()[:-1],
+    "truncated gz": gzip.compress(PARAGRAPH.encode() * 9, mtime=0)[:-12],
+    "truncated bz2": bz2.compress(PARAGRAPH.encode() * 9)[:-5],
+    "truncated xz": lzma.compress(PARAGRAPH.encode() * 9)[:-5],
+    "altered gz": gzip.compress(PARAGRAPH.encode(), mtime=0)[:-6] + b"\x00" * 6,
+    "empty gz": gzip.compress(b""),
+    "json without text": b'{"a": 1}\n',
+}
+
+
+@pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_bad_file_is_named_and_the_others_are_read(tmp_path, content):
+    bad = write(tmp_path / "bad", content)
+    good = write(tmp_path / "good", "Good.")
+    documents, report = read(bad, good)
+    assert documents == ["Good."] and report.documents == 1
+    assert list(report.skipped) == [str(bad)] and report.skipped[str(bad)]
+
+
+def test_missing_files_are_named(tmp_path):
+    good = write(tmp_path / "good", "Good.")
+    missing = [str(tmp_path / "no"), f"file://{tmp_path}/no"]
+    assert list(read(*missing, good)[1].skipped) == missing
+
+
+def test_damage_far_into_a_file_keeps_what_came_before(tmp_path):
+    path = write(tmp_path / "a", f"{PARAGRAPH * 20}\n\n".encode() * 600 + b"\xff")
+    documents, report = read(path)
+    assert 0 < len(documents) < 600 and set(documents) == {PARAGRAPH * 20}
+    assert "not UTF-8" in report.skipped[str(path)]
+
+
+def test_nothing_at_all_is_an_error_that_names_files(tmp_path):
+    path = write(tmp_path / "a", b"")
+    with pytest.raises(UserError, match=f"{path}: empty"):
+        read(path)
+
+
+def test_documents_stream(tmp_path):
+    """The first document must come before a later file is opened."""
+    documents = read_documents([write(tmp_path / "a", "First.\n\nSecond."), tmp_path / "not yet there"])
+    assert next(documents) == "First."
+    write(tmp_path / "not yet there", "Third.")
+    assert list(documents) == ["Second.", "Third."]

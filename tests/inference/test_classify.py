@@ -1,0 +1,95 @@
+"""What a loaded classifier answers."""
+
+import numpy as np
+import pytest
+from tiny import random_weights, without_dropout
+
+from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.errors import UserError
+from keras_bert.inference.encoder_inputs import pair_inputs, pair_lengths
+from keras_bert.inference.loading import load
+from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, "the", "cat", "sat", "##s", "."])
+TEXTS = ["The cat sat.", "cats", "", "the " * 50]
+
+
+def loaded(tmp_path, classification):
+    model = BertForSequenceClassification(without_dropout(vocab_size=len(VOCABULARY)), classification.num_labels)
+    random_weights(model)
+    write_model_folder(str(tmp_path / "model"), model, VOCABULARY, lower_case=True, head=classification)
+    return load(str(tmp_path / "model"))
+
+
+def logits(bert, *segments):
+    """Of one text written out in tokens."""
+    ids = [[VOCABULARY.ids[token] for token in segment] for segment in segments]
+    row = np.array([sum(ids, [])], "int32")
+    types = np.repeat(range(len(ids)), list(map(len, ids)))[None].astype("int32")
+    inputs = {"input_word_ids": row, "input_mask": row * 0 + 1, "input_type_ids": types}
+    return bert.model(inputs)["logits"].numpy()[0].astype("float64")
+
+
+def test_a_class_has_its_name_and_all_probabilities(tmp_path):
+    bert = loaded(tmp_path, ClassificationConfig(("a", "b", "c")))
+    expected = np.exp(logits(bert, ["[CLS]", "cat", "##s", "[SEP]"]))
+    expected /= expected.sum()
+    (answer,) = bert.predict(["cats"])
+    np.testing.assert_allclose([answer.probabilities[label] for label in "abc"], expected, rtol=1e-5)
+    assert answer.label == "abc"[expected.argmax()] and answer.probability == max(answer.probabilities.values())
+
+
+def test_several_labels_have_each_their_own_probability(tmp_path):
+    bert = loaded(tmp_path, ClassificationConfig(("a", "b"), MULTI_LABEL))
+    expected = 1 / (1 + np.exp(-logits(bert, ["[CLS]", "cat", "##s", "[SEP]"])))
+    np.testing.assert_allclose(list(bert.predict(["cats"])[0].values()), expected, rtol=1e-5)
+
+
+def test_regression_gives_the_number(tmp_path):
+    bert = loaded(tmp_path, ClassificationConfig(("score",), REGRESSION))
+    assert bert.predict(["cats"]) == [pytest.approx(logits(bert, ["[CLS]", "cat", "##s", "[SEP]"])[0], rel=1e-5)]
+
+
+def test_a_pair_has_two_segments(tmp_path):
+    bert = loaded(tmp_path, ClassificationConfig(("score",), REGRESSION))
+    expected = logits(bert, ["[CLS]", "the", "cat", "[SEP]"], ["cat", "##s", ".", "[SEP]"])[0]
+    assert bert.predict([("The cat", "cats.")]) == [pytest.approx(expected, rel=1e-5)]
+    with pytest.raises(ValueError, match="Received: 'cats'"):
+        bert.predict([("The cat", "cats."), "cats"])
+
+
+def test_each_text_is_answered_as_if_alone(tmp_path):
+    """In order, over batches, empty and too long ones too."""
+    bert = loaded(tmp_path, ClassificationConfig(("score",), REGRESSION))
+    answers = bert.predict(TEXTS * 10)
+    assert len(answers) == 40 and bert.predict([]) == []
+    np.testing.assert_allclose(answers[:4], [bert.predict([text])[0] for text in TEXTS], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(answers, answers[:4] * 10, rtol=1e-4, atol=1e-5)
+    assert len(bert.predict([("the " * 50, "cat " * 50)])) == 1
+
+
+def test_a_classifier_fills_no_masks(tmp_path):
+    with pytest.raises(UserError, match="needs a masked LM head to fill .* holds a BertForSequenceClassification"):
+        loaded(tmp_path, ClassificationConfig(("a", "b"))).fill(["the [MASK]"])
+
+
+def test_pairs_are_cut_as_the_original_cuts_them():
+    def original(first, second, longest):
+        while first + second > longest:
+            first, second = (first - 1, second) if first > second else (first, second - 1)
+        return first, second
+
+    for first in range(9):
+        for second in range(9):
+            for longest in range(14):
+                assert pair_lengths(first, second, longest) == original(first, second, longest)
+
+
+def test_a_pairs_batch_is_padded():
+    pad, cls, sep = VOCABULARY.pad_id, VOCABULARY.cls_id, VOCABULARY.sep_id
+    batch = pair_inputs([[5, 6, 7, 8], [5]], [[6, 7], []], VOCABULARY, longest=8)
+    assert batch["input_word_ids"].tolist() == [[cls, 5, 6, 7, sep, 6, 7, sep], [cls, 5, sep, sep, *[pad] * 4]]
+    assert batch["input_type_ids"].tolist() == [[0] * 5 + [1] * 3, [0, 0, 0, 1, 0, 0, 0, 0]]
+    assert batch["input_mask"].tolist() == [[1] * 8, [1] * 4 + [0] * 4]

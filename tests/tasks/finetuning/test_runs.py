@@ -1,0 +1,57 @@
+"""Several runs of one recipe: for each seed, and for each point of a grid."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from finetuning import finetune_config
+from tensorboard.plugins.hparams import plugin_data_pb2
+
+import keras_bert
+from keras_bert.tasks.finetuning import runs as finetuning_runs
+from keras_bert.tasks.finetuning.runs import FinetuningRuns
+
+
+def quiet(line):
+    pass
+
+
+def test_seeds_differ_and_their_median_comes_first(init, glue, tmp_path):
+    config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1, "optimizer.learning_rate": 2e-3})
+    path = str(tmp_path / "runs")
+    results = FinetuningRuns(config, quiet).seeds(path, [1, 2, 3])
+    values = results["over_seeds"]["dev"]["loss"]["values"]
+    assert len(set(values)) == 3
+    assert results["splits"]["dev"]["loss"] == sorted(values)[1] == results["over_seeds"]["dev"]["loss"]["median"]
+    assert results["over_seeds"]["dev"]["loss"]["std"] == pytest.approx(np.std(values, ddof=1))
+    assert json.load(open(os.path.join(path, "results.json"), encoding="utf-8")) == results
+    best = keras_bert.load(os.path.join(path, f"seed-{results['best_seed']}"))
+    with open(os.path.join(path, "model", "README.md"), encoding="utf-8") as card:
+        assert "Medians over the seeds 1, 2, 3" in card.read()
+    kept = keras_bert.load(path)
+    np.testing.assert_array_equal(
+        kept.model.classifier.dense.kernel.numpy(), best.model.classifier.dense.kernel.numpy()
+    )
+
+
+@pytest.mark.slow
+def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypatch):
+    grid = {"batch_size": (8, 16), "learning_rate": (5e-3, 1e-9), "epochs": (1.0,)}
+    monkeypatch.setattr(finetuning_runs, "GRID", grid)
+    path = tmp_path / "sweep"
+    found = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).sweep(str(path))
+    scores = [results["splits"]["dev"]["accuracy"] for _, results in found]
+    assert len(found) == 4 and scores == sorted(scores, reverse=True)
+    sessions = {}
+    for file in path.glob("*/tensorboard/validation/events*"):
+        for event in tf.compat.v1.train.summary_iterator(str(file)):
+            for value in event.summary.value:
+                if value.tag == "_hparams_/session_start_info":
+                    content = plugin_data_pb2.HParamsPluginData.FromString(value.metadata.plugin_data.content)
+                    sessions[file.parts[-4]] = {
+                        name: item.number_value for name, item in content.session_start_info.hparams.items()
+                    }
+    assert len(sessions) == 4
+    assert {item["learning_rate"] for item in sessions.values()} == {5e-3, 1e-9}

@@ -1,0 +1,138 @@
+"""Words in columns: what is read, what is refused with its line, and the file written again."""
+
+import gzip
+
+import pytest
+
+from keras_bert.errors import UserError
+from keras_bert.tasks.tagging.word_columns import ColumnsReader
+
+CONLL = (
+    "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\n \nPeter NNP I-NP I-PER\n\n"
+    "-DOCSTART- -X- O O\n\nThe DT I-NP O\n"
+)
+
+
+def read_columns(path, **options):
+    return ColumnsReader(path, **options).whole()
+
+
+def relabelled(path, labels, output, **options):
+    """Writes the file again with these labels."""
+    left = list(labels)
+    with open(output, "w", encoding="utf-8", newline="") as stream:
+        for tagged in ColumnsReader(path, **options).windows():
+            stream.writelines(tagged.reader.labelled(tagged, left[: len(tagged.words)]))
+            del left[: len(tagged.words)]
+
+
+def written(path, content):
+    path.write_bytes(content.encode("utf-8"))
+    return str(path)
+
+
+def test_conlls_file(tmp_path):
+    tagged = read_columns(written(tmp_path / "eng.train", CONLL))
+    assert tagged.words == ["EU", "rejects", "Peter", "The"]
+    assert tagged.labels == ["I-ORG", "O", "I-PER", "O"]
+    assert tagged.starts.tolist() == [0, 2, 3, 4] and tagged.sentences == 3
+    assert tagged.lines.tolist() == [3, 4, 7, 11]
+    assert tagged.place(2).endswith("eng.train line 7")
+
+
+@pytest.mark.parametrize("label, expected", [(1, "NNP"), (-1, "I-ORG"), (2, "I-NP"), ("ner", "I-ORG"), ("pos", "NNP")])
+def test_any_column_by_number_or_by_name(tmp_path, label, expected):
+    path = written(tmp_path / "a", CONLL)
+    columns = ("word", "pos", "chunk", "ner") if isinstance(label, str) else None
+    assert read_columns(path, label=label, columns=columns).labels[0] == expected
+
+
+@pytest.mark.parametrize("names", ["# global.columns = tag word", "tag\tword"])
+def test_names_in_the_first_line(tmp_path, names):
+    path = written(tmp_path / "a", f"{names}\nX\tone\nY\ttwo\n")
+    tagged = read_columns(path, word="word", label="tag")
+    assert tagged.words == ["one", "two"] and tagged.labels == ["X", "Y"]
+    relabelled(path, ["P", "Q"], tmp_path / "b", word="word", label="tag")
+    blank = " " if names.startswith("#") else "\t"
+    assert (tmp_path / "b").read_text() == f"{names}{blank}PREDICTED\nX\tone\tP\nY\ttwo\tQ\n"
+
+
+def test_a_number_sign_is_a_word_but_where_the_file_has_comments(tmp_path):
+    assert read_columns(written(tmp_path / "a", "# O\n1 O\n")).words == ["#", "1"]
+    plus = "# global.columns = w l\n# text = # 1\n# O\n\nb O\n# O\n"
+    assert read_columns(written(tmp_path / "b", plus)).words == ["b", "#"]
+
+
+def test_cells_between_tabs_may_hold_spaces_and_words_alone_have_no_labels(tmp_path):
+    tagged = read_columns(written(tmp_path / "a", "New York\tB-LOC\nis\tO\n"))
+    assert tagged.words == ["New York", "is"]
+    alone = read_columns(written(tmp_path / "b", "New\nYork\n"), label=None)
+    assert alone.words == ["New", "York"] and alone.labels is None
+
+
+def test_compressed_with_a_byte_order_mark_and_other_line_ends(tmp_path):
+    content = "\ufeffa  X\r\nb Y\r\n\r\nc Z".encode()
+    (tmp_path / "a.gz").write_bytes(gzip.compress(content))
+    tagged = read_columns(str(tmp_path / "a.gz"))
+    assert tagged.words == ["a", "b", "c"] and tagged.starts.tolist() == [0, 2, 3]
+    relabelled(str(tmp_path / "a.gz"), ["1", "2", "3"], tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == "\ufeffa  X 1\r\nb Y 2\r\n\r\nc Z 3".encode()
+
+
+def test_predictions_are_the_last_column_of_every_line_with_cells(tmp_path):
+    relabelled(written(tmp_path / "a", CONLL), ["A", "B", "C", "D"], tmp_path / "b")
+    assert (tmp_path / "b").read_text() == (
+        "-DOCSTART- -X- O O O\n\nEU NNP I-NP I-ORG A\nrejects VBZ I-VP O B\n\n \nPeter NNP I-NP I-PER C\n\n"
+        "-DOCSTART- -X- O O O\n\nThe DT I-NP O D\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "content, options, message",
+    [
+        ("a X\nb\n", {}, "line 2: needs 2 cells, as in the lines before it. Received: 1 in 'b'"),
+        ("a X\n\nb Y Z\n", {}, "line 3: needs 2 cells.* Received: 3"),
+        ("a X\n", {"columns": ("w", "p", "l")}, "line 1: needs 3 cells, one for each column name. Received: 2"),
+        ("a\tX\nb\t\n", {}, "line 2: needs a word and its label. Received: 'b"),
+        ("a\n", {}, "line 1: needs a column for the words and one for the labels"),
+        ("a X\n", {"label": 2}, "line 1: needs a column 2, counted from 0. Received: 2 columns"),
+        ("word ner\na X\n", {"label": "nre"}, "line 2: needs a column 'nre'. .* The nearest is 'ner'"),
+        ("\n \n", {}, "needs words in columns, one per line. Received: none"),
+        ("-DOCSTART- O\n", {}, "needs words in columns"),
+        ("a X\0\n", {}, "needs UTF-8 text. Received: binary"),
+    ],
+)
+def test_what_is_refused_is_named_with_its_line(tmp_path, content, options, message):
+    with pytest.raises(UserError, match=f"a{'' if message.startswith('needs') else ' '}(: )?{message}"):
+        read_columns(written(tmp_path / "a", content), **options)
+
+
+def test_other_encodings_and_missing_files_are_named(tmp_path):
+    (tmp_path / "a").write_bytes(b"a X\nb\xe9 Y\n")
+    with pytest.raises(UserError, match="a line 2: needs UTF-8 text. Received: .*0xe9"):
+        read_columns(str(tmp_path / "a"))
+    with pytest.raises(UserError, match="missing: needs UTF-8 text. Received: cannot be read"):
+        read_columns(str(tmp_path / "missing"))
+
+
+def test_windows_of_any_size_are_the_file(tmp_path, monkeypatch):
+    """Names of columns, comments and blanks that stand before a window still count in it."""
+    plus = "# global.columns = w l\n" + "".join(f"# text {n}\nw{n} X\n# Y\n\n" for n in range(50)) + "-DOCSTART- O\n"
+    path = written(tmp_path / "a", plus)
+    whole = read_columns(path)
+    relabelled(path, whole.labels, tmp_path / "b")
+    for characters in (1, 40, 10**6):
+        monkeypatch.setattr("keras_bert.tasks.tagging.tagged_words._CHARACTERS_AT_ONCE", characters)
+        found = list(ColumnsReader(path).windows())
+        assert (len(found) > 1) == (characters < 10**6)
+        assert [word for tagged in found for word in tagged.words] == whole.words
+        assert [line for tagged in found for line in tagged.lines.tolist()] == whole.lines.tolist()
+        assert sum(tagged.sentences for tagged in found) == whole.sentences == 50
+        relabelled(path, whole.labels, tmp_path / "c")
+        assert (tmp_path / "c").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize("content", ["a\nb\n\nc\n", "a X\nb X\n\nc X\n", "a\tX\nb\t\n\nc\tX\n"])
+def test_labels_are_not_needed_where_they_are_to_be_predicted(tmp_path, content):
+    reader = ColumnsReader(written(tmp_path / "a", content), labels_needed=False)
+    assert [word for tagged in reader.windows() for word in tagged.words] == ["a", "b", "c"]
