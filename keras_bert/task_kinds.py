@@ -58,13 +58,13 @@ class TaskKind(abc.ABC):
         return (fields.get(FIELD) or {}).get("architecture") == self.head.architecture
 
     @abc.abstractmethod
-    def make_model(self, config: BertConfig, head: Any, **settings: Any) -> Any:
+    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
         """A new `keras.Model`.
 
         Args:
             config: the architecture of the encoder.
             head: the head's config.
-            settings: Keras' own: `dtype`, `name`.
+            keras_options: `dtype` and `name`.
         """
 
     @abc.abstractmethod

@@ -74,24 +74,24 @@ class Corpus:
 
 def from_shards(corpus, length, batch_size, whole_word, pair):
     from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig
-    from keras_bert.data.batches.shard_batches import ShardReader
+    from keras_bert.data.batches.shard_batches import ShardBatches
 
     plans = os.path.join(corpus.folder, "plans")
     masking, vocabulary = MaskingConfig(whole_word=whole_word), corpus.tokenizer.vocabulary
     phase = _phase(length, batch_size)
-    reader = ShardReader(corpus.shards, vocabulary, phase, ObjectiveConfig(pair=pair), masking, 1, plans)
-    return lambda: (batch for batch in reader.epoch(0).repeat())
+    source = ShardBatches(corpus.shards, vocabulary, phase, ObjectiveConfig(pair=pair), masking, 1, plans)
+    return lambda: (batch for batch in source.epoch(0).repeat())
 
 
 def from_text(corpus, length, batch_size, whole_word):
     from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig
     from keras_bert.data.batches.raw_lines import RawLines
-    from keras_bert.data.batches.text_batches import TextReader
+    from keras_bert.data.batches.text_batches import TextBatches
 
     lines = RawLines([os.path.join(corpus.folder, "text")], 0.01)
     masking, objective = MaskingConfig(whole_word=whole_word), ObjectiveConfig(pair="none")
-    reader = TextReader(lines, corpus.tokenizer, _phase(length, batch_size), objective, masking, 1)
-    return lambda: (batch for batch in reader.epoch(0))
+    source = TextBatches(lines, corpus.tokenizer, _phase(length, batch_size), objective, masking, 1)
+    return lambda: (batch for batch in source.epoch(0))
 
 
 def from_collator(corpus, length, batch_size, whole_word, vocab, lower_case, rows, workers):

@@ -25,9 +25,9 @@ def our_training(model, objective, pad_id, batch_size, rate, jit_compile=True):
     epochs, steps = itertools.count(), itertools.count()
 
     def train(rows):
-        reader = LengthBatches(rows, batch_size, SEED, pad_id, choose_widths(rows.lengths))
+        source = LengthBatches(rows, batch_size, SEED, pad_id, choose_widths(rows.lengths))
         loss = 0.0
-        for batch in reader.epoch(next(epochs)):
+        for batch in source.epoch(next(epochs)):
             loss += float(step.train(batch, tf.constant(next(steps), tf.int64))["sums"]["loss"]["loss"])
         return loss / len(rows)
 

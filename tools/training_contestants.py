@@ -18,7 +18,7 @@ MASK_ID = 103
 
 
 def make_batch(config, batch_size, sequence_length, predictions):
-    """Random full rows as a `ShardReader` gives them, in NumPy."""
+    """Random full rows as a `ShardBatches` gives them, in NumPy."""
     rng = np.random.default_rng(0)
     shape = (batch_size, sequence_length)
     positions = np.stack([np.sort(rng.choice(sequence_length, predictions, False)) for _ in range(batch_size)])

@@ -6,39 +6,39 @@ from keras import ops
 from keras_bert.config.initialization import CORPUS, MIMETIC, SINUSOIDAL, UNIGRAM, InitializationConfig
 from keras_bert.models.pretraining import BertForPreTraining
 
-# Of the noise and of the identity in the product of query and key. Trockman and Kolter 2023 (section 3) have 0.7 and
-# 0.7 for images; these were best for text.
-_NOISE, _IDENTITY = 0.5, 0.3
+# Shares of noise and of the identity in the product of query and key. Trockman and Kolter 2023 (section 3) have 0.7 and
+# 0.7 for images; with less noise, equal words find each other across sentences (docs/pretraining.md#initialization).
+_NOISE, _IDENTITY = 0.3, 0.7
 _LONGEST_WAVE = 10_000.0
 
 
 def set_first_values(
     model: BertForPreTraining,
-    settings: InitializationConfig,
+    initialization: InitializationConfig,
     unigram_nats: np.ndarray | None,
     vectors: np.ndarray | None,
     seed: int,
 ) -> None:
-    """Gives the weights that `settings` name their values; all others keep those they have.
+    """Gives the weights that `initialization` names their values; all others keep those they have.
 
     Args:
         model: newly made.
-        settings: an `InitializationConfig`.
+        initialization: how each of them begins.
         unigram_nats: [vocab], -log p of each piece in the training text; where its decoder bias begins as the unigram.
         vectors: [vocab, hidden] of `data.statistics.corpus_vectors`; where its word embeddings begin as those.
         seed: int, of the noise in mimetic attention.
     """
     deviation, embeddings = model.config.initializer_range, model.encoder.embeddings
-    if settings.word_embeddings == CORPUS:
+    if initialization.word_embeddings == CORPUS:
         table = embeddings.word_embeddings
         table.assign(_scaled(vectors, deviation, ops.convert_to_numpy(table)))
-    if settings.position_embeddings == SINUSOIDAL:
+    if initialization.position_embeddings == SINUSOIDAL:
         table = embeddings.position_embeddings
         table.assign(sinusoids(*table.shape) * (deviation / np.sqrt(0.5)))
-    if settings.decoder_bias == UNIGRAM:
+    if initialization.decoder_bias == UNIGRAM:
         assert unigram_nats is not None
         model.mlm_head.bias.assign(-unigram_nats)
-    if settings.attention == MIMETIC:
+    if initialization.attention == MIMETIC:
         for layer, block in enumerate(model.encoder.blocks):
             attention = block.attention
             query, key = mimetic_kernels(attention.hidden_size, attention.num_attention_heads, (seed, layer))

@@ -22,14 +22,14 @@ class PhasedBatches:
     where an epoch or a phase does, for each of these has an iterator of its own.
 
     Args:
-        readers: one `ShardReader`, `TextReader` or `LengthBatches` a phase.
+        sources: one `ShardBatches`, `TextBatches` or `LengthBatches` a phase.
         budget: a `StepBudget` or `TimeBudget`, which knows the phase of every step.
         distribute: function that spreads a `tf.data.Dataset` over the replicas.
         steps_per_loop: steps of one call.
     """
 
-    def __init__(self, readers, budget, distribute, steps_per_loop=1):
-        self._readers = readers
+    def __init__(self, sources, budget, distribute, steps_per_loop=1):
+        self._sources = sources
         self._budget = budget
         self._distribute = distribute
         self._steps_per_loop = steps_per_loop
@@ -52,12 +52,12 @@ class PhasedBatches:
                     yield take(count)
                     step += count
                 del take
-                self._readers[visit.phase].remove_epoch(visit.epoch)
+                self._sources[visit.phase].remove_epoch(visit.epoch)
                 visit = self._visit(step)
                 if visit != expected:
                     finished.append(opened.result())
                     opened, finished = ahead.submit(self._open, visit, finished), []
-                    self._readers[expected.phase].remove_epoch(expected.epoch)
+                    self._sources[expected.phase].remove_epoch(expected.epoch)
 
     def _visit(self, step):
         """What is read from the step numbered `step` on, to the end of the epoch or the phase; None after the last."""
@@ -65,7 +65,7 @@ class PhasedBatches:
         if phase is None:
             return None
         start, end = self._budget.bounds(phase)
-        batches_per_epoch = self._readers[phase].batches_per_epoch
+        batches_per_epoch = self._sources[phase].batches_per_epoch
         epoch, first_batch = divmod(step - start, batches_per_epoch)
         count = batches_per_epoch - first_batch
         return _Visit(phase, epoch, first_batch, count if end is None else min(count, end - step))
@@ -74,8 +74,8 @@ class PhasedBatches:
         """Function (count) -> what is yielded for that many steps of a visit, None without one; clears `finished`."""
         take = None
         if visit is not None:
-            reader = self._readers[visit.phase]
-            dataset = reader.epoch(visit.epoch, visit.first_batch)
-            take = taking(iter(self._distribute(dataset)), dataset, reader.widths, self._steps_per_loop)
+            source = self._sources[visit.phase]
+            dataset = source.epoch(visit.epoch, visit.first_batch)
+            take = taking(iter(self._distribute(dataset)), dataset, source.widths, self._steps_per_loop)
         finished.clear()
         return take

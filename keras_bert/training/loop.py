@@ -11,7 +11,7 @@ from keras_bert.config.training import TrainingConfig
 from keras_bert.errors import RunStopped, UserError
 from keras_bert.training.engine import Engine
 from keras_bert.training.metrics import MetricSums, Throughput, each_step
-from keras_bert.training.run_context import Surroundings
+from keras_bert.training.run_context import RunContext
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches
 
@@ -25,7 +25,7 @@ class Loop:
             a `StepLoop`. The start is found by arithmetic, so a resumed run sees the batches it would have seen.
         evaluate: function (steps done) -> validation figures.
         settings: `log_every`, `evaluate_every` and `checkpoint_every` are used, all in steps.
-        surroundings: log, progress, stop requests and the checkpoint clock.
+        context: log, progress, stop requests and the checkpoint clock.
         derive: function (steps done, figures) -> further figures computed from the logged ones.
         score: function (validation figures) -> the checkpoint's score; lower is better.
         is_enough: whether the run ends before its budget; called at the start and after every validation.
@@ -42,7 +42,7 @@ class Loop:
         batches: Callable[[int], Iterator[Batch | LoopBatches]],
         evaluate: Callable[[int], dict[str, float]],
         settings: TrainingConfig | FinetuneTrainingConfig,
-        surroundings: Surroundings,
+        context: RunContext,
         derive: Callable[[int, dict[str, float]], dict[str, float]] = lambda step, figures: {},
         score: Callable[[dict[str, float]], float] = operator.itemgetter("eval_loss"),
         is_enough: Callable[[], bool] = lambda: False,
@@ -51,7 +51,7 @@ class Loop:
         self.batches = batches
         self.evaluate = evaluate
         self.settings = settings
-        self.surroundings = surroundings
+        self.context = context
         self.derive = derive
         self.score = score
         self.is_enough = is_enough
@@ -82,8 +82,8 @@ class Loop:
             throughput.add(result)
             self.done = done = done + result.get("steps", 1)
             is_over = self.budget.advance(done)
-            self.surroundings.progress.advance(done, self.budget.share_done(done))
-            stop_reason, score = self.surroundings.stop.reason(), None
+            self.context.progress.advance(done, self.budget.share_done(done))
+            stop_reason, score = self.context.stop.reason(), None
             evaluates = done % settings.evaluate_every == 0 or is_over
             logs = done % settings.log_every == 0 or evaluates
             saves = done % settings.checkpoint_every == 0 or is_over or stop_reason
@@ -91,7 +91,7 @@ class Loop:
             # Only conditions that are the same in every process may short-circuit it: `done` is, and `is_over` and
             # `stop_reason` were agreed on above. It comes last so that most steps skip it. The same holds for `is_best`
             # below.
-            saves = saves or logs and self.surroundings.clock.is_due()
+            saves = saves or logs and self.context.clock.is_due()
             if logs or saves:
                 self._refuse_not_finite(sums, done, result)
             if logs:
@@ -108,21 +108,21 @@ class Loop:
                 is_over = is_over or self.is_enough()
             if saves or is_over or self.checkpoints.is_best(score):
                 with throughput.paused():
-                    self.surroundings.log.flush()
+                    self.context.log.flush()
                     self.checkpoints.save(done, score, sums.totals())
-                self.surroundings.clock.saved()
+                self.context.clock.saved()
             if stop_reason and not is_over:
                 share = self.budget.share_done(done)
                 raise RunStopped(
                     f"Stopped by {stop_reason} after step {done:,}, {share:.1%} of the run, with a checkpoint. "
                     "The same command resumes from there.",
-                    self.surroundings.stop.status,
+                    self.context.stop.status,
                 )
         return evaluation or self.evaluate(done)
 
     def _record(self, done: int, figures: dict[str, float]) -> None:
-        self.surroundings.log.write(done, figures)
-        self.surroundings.progress.figures(done, figures)
+        self.context.log.write(done, figures)
+        self.context.progress.figures(done, figures)
 
     def _refuse_not_finite(self, sums: MetricSums, done: int, result: Mapping[str, Any]) -> None:
         """Stops before weights that are no longer finite get into a checkpoint."""

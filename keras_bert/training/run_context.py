@@ -19,7 +19,7 @@ from keras_bert.training.stop_request import StopRequest
 
 
 @dataclasses.dataclass
-class Surroundings:
+class RunContext:
     """What the loop writes to and asks besides the step."""
 
     log: MetricsLog | NoMetricsLog
@@ -29,7 +29,7 @@ class Surroundings:
 
 
 @contextlib.contextmanager
-def surroundings(
+def run_context(
     run: RunFolder,
     strategy: tf.distribute.Strategy,
     training: RunConfig,
@@ -37,8 +37,8 @@ def surroundings(
     first_step: int,
     batch: Callable[[], tuple[str, int]],
     columns: Iterable[Column] = (),
-) -> Iterator[Surroundings]:
-    """The `Surroundings` of one process of a run, closed when the block ends.
+) -> Iterator[RunContext]:
+    """The `RunContext` of one process of a run, closed when the block ends.
 
     Args:
         run: the run's folder.
@@ -55,7 +55,7 @@ def surroundings(
     try:
         with StopRequest(training.max_minutes, agree) as stop:
             with explained_out_of_memory(batch, strategy, training.accumulation):
-                yield Surroundings(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree))
+                yield RunContext(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree))
     finally:
         progress.close()
         log.close()

@@ -1,7 +1,7 @@
-"""Random shards and what opens readers of them."""
+"""Random shards and what opens sources of them."""
 
 import pytest
-from random_shards import numbered_vocabulary, open_reader, write_shards
+from random_shards import numbered_vocabulary, open_source, write_shards
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +22,8 @@ def plans_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def make_reader(shards, vocabulary, plans_folder):
+def make_source(shards, vocabulary, plans_folder):
     def make(**options):
-        return open_reader(shards, vocabulary, plans_folder, **options)
+        return open_source(shards, vocabulary, plans_folder, **options)
 
     return make

@@ -10,7 +10,7 @@ from keras_bert.checkpoints.names import model_variables
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.models.first_values import mimetic_kernels, set_first_values, set_new_words, sinusoids
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.pretraining.readers import unigram_nats
+from keras_bert.tasks.pretraining.batch_sources import unigram_nats
 
 COUNTS = np.arange(60)
 NATS = unigram_nats(COUNTS)

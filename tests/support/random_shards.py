@@ -1,11 +1,11 @@
-"""Shards of random documents, readers of them, and what they should read."""
+"""Shards of random documents, sources of them, and what they should read."""
 
 import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.plans import Plans
-from keras_bert.data.batches.shard_batches import ShardReader
+from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -26,10 +26,10 @@ def write_shards(folder, vocabulary, documents, shard_megabytes=0.005):
     return ShardSet.open(folder, vocabulary)
 
 
-def open_reader(shards, vocabulary, folder, batch_size=8, seed=3, shards_per_group=3, objective=None, **masking):
+def open_source(shards, vocabulary, folder, batch_size=8, seed=3, shards_per_group=3, objective=None, **masking):
     objective = objective or ObjectiveConfig()
     phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=PREDICTIONS)
-    return ShardReader(shards, vocabulary, phase, objective, MaskingConfig(**masking), seed, folder, shards_per_group)
+    return ShardBatches(shards, vocabulary, phase, objective, MaskingConfig(**masking), seed, folder, shards_per_group)
 
 
 def take(dataset):

@@ -31,7 +31,7 @@ def without_dropout(**changes):
 
 
 def pretraining_batch(config, batch=4, seq=12, predictions=3, seed=0):
-    """A `ShardReader`-like batch of NumPy arrays: padding of several lengths, both segments, some weights 0."""
+    """A `ShardBatches`-like batch of NumPy arrays: padding of several lengths, both segments, some weights 0."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(6, seq + 1, batch)
     mask = (np.arange(seq) < lengths[:, None]).astype("int32")

@@ -69,8 +69,8 @@ class MeanClassification(TaskKind):
     in_transformers = False
     pipeline = "text-classification"
 
-    def make_model(self, config, head, **settings):
-        return BertForMeanClassification(config, head.num_labels, **settings)
+    def make_model(self, config, head, **keras_options):
+        return BertForMeanClassification(config, head.num_labels, **keras_options)
 
     def signatures(self, bert, reader, network, n_best):
         def logits_of(inputs):

@@ -33,8 +33,8 @@ class Batches(list):
 
 def make_batches(steps_per_loop=1):
     budget = StepBudget(50, [0.9, 0.1])
-    readers = [FakeReader("short", 4), FakeReader("long", 3)]
-    return PhasedBatches(readers, budget, lambda dataset: dataset, steps_per_loop)
+    sources = [FakeReader("short", 4), FakeReader("long", 3)]
+    return PhasedBatches(sources, budget, lambda dataset: dataset, steps_per_loop)
 
 
 def test_all_steps_in_order():
@@ -66,7 +66,7 @@ def test_loops_end_at_multiples_and_where_an_epoch_or_a_phase_does():
 def test_plans_of_epochs_that_are_over_are_removed():
     batches = make_batches()
     list(batches(0))
-    assert [reader.removed for reader in batches._readers] == [list(range(12)), [0, 1]]
+    assert [source.removed for source in batches._sources] == [list(range(12)), [0, 1]]
 
 
 def clocked_batches(monkeypatch, seconds_a_step):
@@ -95,7 +95,7 @@ def test_by_the_clock_a_phase_ends_when_its_time_is_over(monkeypatch):
     assert seen[5:] == [("long", step // 3, step % 3) for step in range(5)]
     assert budget.phase(10) is None and budget.share_done(10) == 1.0
     # The epoch that broke off and the one made ready behind it are removed too.
-    assert batches._readers[0].removed == [0, 1, 2]
+    assert batches._sources[0].removed == [0, 1, 2]
 
 
 def test_a_run_by_the_clock_goes_on_where_its_checkpoint_left_it(monkeypatch):

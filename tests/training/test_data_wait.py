@@ -9,7 +9,7 @@ from keras_bert.training import metrics
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.loop import Loop
-from keras_bert.training.run_context import Surroundings
+from keras_bert.training.run_context import RunContext
 from keras_bert.training.stop_request import StopRequest
 
 STEPS = 12
@@ -115,7 +115,7 @@ def test_it_is_true_to_5_points(monkeypatch, batch_seconds, step_seconds, made_a
     Loop(
         types.SimpleNamespace(trainer=step, budget=StepBudget(STEPS, [1.0]), checkpoints=Quiet()), batches,
         lambda done: {"eval_loss": 1.0}, settings,
-        Surroundings(lines, Quiet(), StopRequest(), CheckpointClock()),
+        RunContext(lines, Quiet(), StopRequest(), CheckpointClock()),
     ).run(0)  # fmt: skip
     waited = sum(max(ready - end, 0.0) for ready, end in zip(made, step.ends))
     truth = waited / (step.ends[-1] - step.ends[0])

@@ -14,7 +14,7 @@ from keras_bert.errors import RunStopped, UserError
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.loop import Loop
-from keras_bert.training.run_context import Surroundings
+from keras_bert.training.run_context import RunContext
 from keras_bert.training.stop_request import StopRequest
 
 
@@ -74,7 +74,7 @@ def make_loop(losses, stop, clock=None, **settings):
     loop = Loop(
         SimpleNamespace(trainer=FakeStep(losses), budget=StepBudget(settings.steps, [1.0]), checkpoints=checkpoints),
         lambda first: iter([None] * (len(losses) - first)), lambda done: {"eval_loss": 1.0}, settings,
-        Surroundings(Quiet(), Quiet(), stop, clock or CheckpointClock()),
+        RunContext(Quiet(), Quiet(), stop, clock or CheckpointClock()),
     )  # fmt: skip
     return loop, checkpoints
 
@@ -116,7 +116,7 @@ def test_the_log_is_never_behind_a_checkpoint():
     """Steps before a checkpoint are not done again, so that lines which a store has not got would be missing."""
     loop, checkpoints = make_loop([1.0] * 8, StopRequest())
     happened = []
-    loop.surroundings.log.flush = lambda: happened.append("flush")
+    loop.context.log.flush = lambda: happened.append("flush")
     checkpoints.save = lambda step, *_: happened.append(step)
     loop.run(0)
     assert happened == ["flush", 4, "flush", 8]
@@ -127,7 +127,7 @@ def test_the_time_limit_is_no_failure(monkeypatch):
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     stop = StopRequest(max_minutes=2.0)
     loop, checkpoints = make_loop([1.0] * 10, stop)
-    loop.surroundings.progress.advance = lambda done, share: now.__setitem__(0, now[0] + 50.0)
+    loop.context.progress.advance = lambda done, share: now.__setitem__(0, now[0] + 50.0)
     with pytest.raises(RunStopped, match="the time limit after step 3") as stopped:
         loop.run(0)
     assert stopped.value.status == 0 and checkpoints.saved == [3]
@@ -141,7 +141,7 @@ def test_a_kill_costs_minutes_where_steps_are_slow(monkeypatch):
     loop, checkpoints = make_loop(
         [1.0] * 15, StopRequest(), CheckpointClock(10.0), log_every=2, checkpoint_every=100, evaluate_every=9
     )
-    loop.surroundings.progress.advance = lambda done, share: now.__setitem__(0, now[0] + 180.0)
+    loop.context.progress.advance = lambda done, share: now.__setitem__(0, now[0] + 180.0)
     loop.checkpoints.is_best = lambda score: score is not None
     loop.run(0)
     assert checkpoints.saved == [4, 8, 9, 14, 15]

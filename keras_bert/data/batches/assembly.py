@@ -9,7 +9,7 @@ from keras_bert.text.vocabulary import Vocabulary
 _FEW_SPANS = 4  # Up to this many, comparing with each span takes less than half the time of a search.
 
 
-class Rows(NamedTuple):
+class PaddedRows(NamedTuple):
     """Rows of a batch.
 
     Attributes:
@@ -26,7 +26,7 @@ class Rows(NamedTuple):
     sources: tf.Tensor
 
 
-def assemble_rows(tokens: tf.Tensor, spans: tf.Tensor, sequence_length: int, vocabulary: Vocabulary) -> Rows:
+def assemble_rows(tokens: tf.Tensor, spans: tf.Tensor, sequence_length: int, vocabulary: Vocabulary) -> PaddedRows:
     """Rows of `sequence_length` positions.
 
     Args:
@@ -46,7 +46,7 @@ def assemble_rows(tokens: tf.Tensor, spans: tf.Tensor, sequence_length: int, voc
     sources = tf.where(is_text, tf.cast(places, tf.int64) + shift, 0)
     special = tf.where(places == 0, vocabulary.cls_id, tf.where(is_filled, vocabulary.sep_id, vocabulary.pad_id))
     word_ids = tf.where(is_text, tf.cast(tf.gather(tokens, sources), tf.int32), special)
-    return Rows(word_ids, after[:, -1], tf.where(is_filled, number, 0), sources)
+    return PaddedRows(word_ids, after[:, -1], tf.where(is_filled, number, 0), sources)
 
 
 def _spans_at(places: tf.Tensor, after: tf.Tensor, shifts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 512
 _SHARDS_STREAM, _GROUPS_STREAM, _ROWS_STREAM = 11, 12, 13
 
 
-class ShardReader:
+class ShardBatches:
     """Reads a shard set as batches for pretraining.
 
     The seed decides how shards are grouped. An epoch visits the groups, and the examples of a group, in an order that

@@ -18,7 +18,7 @@ _ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512
 _ROW_ORDER, _FILE_ORDER = 2**20, 2**21
 
 
-class TextReader:
+class TextBatches:
     """Reads `RawLines` as batches for pretraining, tokenised, packed, shuffled and masked during the run.
 
     The order of the files is a function of (seed, epoch); rows are shuffled within blocks of 8,192 by (seed, epoch,
@@ -29,7 +29,7 @@ class TextReader:
     unlimited. Starting at a later batch repeats the rows of all earlier ones, without masking them: the batches are the
     same, but getting there takes time.
 
-    Batches are those of `ShardReader` with packed rows, with whole words told by the vocabulary's "##".
+    Batches are those of `ShardBatches` with packed rows, with whole words told by the vocabulary's "##".
 
     Attributes:
         batches_per_epoch: `sys.maxsize`.

@@ -17,10 +17,10 @@ class Classification(TaskKind):
     in_google = True
     pipeline = "text-classification"
 
-    def make_model(self, config, head, **settings):
+    def make_model(self, config, head, **keras_options):
         from keras_bert.models.sequence_classification import BertForSequenceClassification
 
-        return BertForSequenceClassification(config, head.num_labels, **settings)
+        return BertForSequenceClassification(config, head.num_labels, **keras_options)
 
     def signatures(self, bert, reader, network, n_best):
         from keras_bert.export.classification import classification_signatures

@@ -30,7 +30,7 @@ from keras_bert.training.processes import (
     require_same,
     settle,
 )
-from keras_bert.training.run_context import surroundings
+from keras_bert.training.run_context import run_context
 from keras_bert.training.strategy import check_divisible, describe
 
 _MOST_SHAPES = 8
@@ -110,12 +110,12 @@ class Finetuning:
         self.baseline = {split: problem.baseline(split) for split in problem.dev_splits}
         pad_id = self.tokenizer.vocabulary.pad_id
         widths, group_sizes = choose_shapes(rows, self._most_shapes(rows))
-        self.reader = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, group_sizes=group_sizes)
+        self.source = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, group_sizes=group_sizes)
         self.report(
-            f"{len(rows):,} rows for training, {self.reader.batches_per_epoch:,} batches of {training.batch_size} "
-            f"an epoch, {self.reader.padding_share:.1%} of their tokens padding."
+            f"{len(rows):,} rows for training, {self.source.batches_per_epoch:,} batches of {training.batch_size} "
+            f"an epoch, {self.source.padding_share:.1%} of their tokens padding."
         )
-        self._steps_per_epoch = self.reader.batches_per_epoch
+        self._steps_per_epoch = self.source.batches_per_epoch
         steps = training.steps or math.ceil(training.epochs * self._steps_per_epoch)
 
         def model(dtype):
@@ -131,7 +131,7 @@ class Finetuning:
         self.model = self.engine.model
         self.evaluate = Evaluator(problem, self.model, pad_id, self.strategy, training.batch_size)
         self.batches = PhasedBatches(
-            [self.reader], self.engine.budget, self.strategy.experimental_distribute_dataset, training.steps_per_loop
+            [self.source], self.engine.budget, self.strategy.experimental_distribute_dataset, training.steps_per_loop
         )
 
     def _optimizer(self, steps, share):
@@ -203,8 +203,8 @@ class Finetuning:
             for name in problem.metric_names[:_METRICS_SHOWN]
         ]
         budget = self.engine.budget
-        with surroundings(self.run, self.strategy, training, budget, first_step, batch, columns) as around:
-            loop = Loop(self.engine, self.batches, evaluate, settings, around, score=score, is_enough=self._is_enough)
+        with run_context(self.run, self.strategy, training, budget, first_step, batch, columns) as context:
+            loop = Loop(self.engine, self.batches, evaluate, settings, context, score=score, is_enough=self._is_enough)
             loop.run(first_step)
         return loop.done
 

@@ -13,10 +13,10 @@ class MultipleChoice(TaskKind):
     pipeline = "multiple-choice"
     example_files = ("choices.csv", "answers.jsonl")
 
-    def make_model(self, config, head, **settings):
+    def make_model(self, config, head, **keras_options):
         from keras_bert.models.multiple_choice import BertForMultipleChoice
 
-        return BertForMultipleChoice(config, **settings)
+        return BertForMultipleChoice(config, **keras_options)
 
     def signatures(self, bert, reader, network, n_best):
         from keras_bert.export.multiple_choice import multiple_choice_signatures

@@ -123,9 +123,9 @@ class Timing:
 
 def time_phase(pretraining, phase):
     """Trains a few steps of a phase on its own batches, and evaluates once."""
-    reader, loop = pretraining.readers.training[phase], pretraining.config.training.steps_per_loop
-    dataset = reader.epoch(0).repeat()
-    take = taking(iter(pretraining.distribute(dataset)), dataset, reader.widths, loop)
+    source, loop = pretraining.sources.training[phase], pretraining.config.training.steps_per_loop
+    dataset = source.epoch(0).repeat()
+    take = taking(iter(pretraining.distribute(dataset)), dataset, source.widths, loop)
     numbers = itertools.count(0, loop)
 
     def train():
@@ -134,7 +134,7 @@ def time_phase(pretraining, phase):
     began = time.perf_counter()
     train()  # Traces and compiles.
     compile_seconds = time.perf_counter() - began
-    # The first seconds are slower: the reader fills its buffers beside the steps.
+    # The first seconds are slower: the source fills its buffers beside the steps.
     _timed(train, _WARM_UP_SECONDS)
     step_seconds, tokens = _timed(train, _TIMED_SECONDS)
     pretraining.evaluate(phase)  # Traces.
@@ -179,14 +179,14 @@ def _steps(config, timings, save_seconds):
 
 
 def _phase_estimate(pretraining, phase, steps, timing):
-    settings, reader = pretraining.config.phases[phase], pretraining.readers.training[phase]
-    sequences = steps * settings.batch_size
+    phase_config, source = pretraining.config.phases[phase], pretraining.sources.training[phase]
+    sequences = steps * phase_config.batch_size
     return PhaseEstimate(
-        settings.sequence_length,
-        settings.batch_size,
+        phase_config.sequence_length,
+        phase_config.batch_size,
         steps,
         sequences,
-        sequences / reader.examples_per_epoch if reader.examples_per_epoch else None,
+        sequences / source.examples_per_epoch if source.examples_per_epoch else None,
         steps * timing.tokens,
         timing.step,
         timing.compile,

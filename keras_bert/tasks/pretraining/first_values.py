@@ -17,7 +17,7 @@ from keras_bert.errors import UserError
 from keras_bert.inference.loading import model_tokenizer
 from keras_bert.models.first_values import set_first_values, set_new_words
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.pretraining.readers import PretrainingReaders, unigram_nats
+from keras_bert.tasks.pretraining.batch_sources import BatchSources, unigram_nats
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_extension import cut_before
 
@@ -31,22 +31,22 @@ class TextValues(NamedTuple):
     vectors: np.ndarray
 
 
-def text_values(config: PretrainConfig, readers: PretrainingReaders, folder: str, report) -> TextValues:
+def text_values(config: PretrainConfig, sources: BatchSources, folder: str, report) -> TextValues:
     """What the model's first values need of the training text: read from `FILE`, or counted and written there.
 
     Args:
         config: of the run.
-        readers: of the run.
+        sources: of the run.
         folder: of the run's data.
         report: takes one line of text at a time.
 
     Raises:
         UserError: the vocabulary is too small for the model's width.
     """
-    settings, vocab_size, width = config.initialization, len(readers.tokenizer.vocabulary), config.model.hidden_size
+    settings, vocab_size, width = config.initialization, len(sources.tokenizer.vocabulary), config.model.hidden_size
     if (found := _read(config, folder)) is not None:
         return found
-    sample, vectors = readers.sample(settings.sample_tokens), np.zeros((0, width), np.float32)
+    sample, vectors = sources.sample(settings.sample_tokens), np.zeros((0, width), np.float32)
     if settings.word_embeddings == CORPUS:
         if width > vocab_size:
             raise UserError(

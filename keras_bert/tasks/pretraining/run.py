@@ -11,8 +11,8 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
+from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 from keras_bert.tasks.pretraining.first_values import begin, go_on_from, text_values
-from keras_bert.tasks.pretraining.readers import open_readers
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.tasks.run_data import require_same_text
 from keras_bert.training.engine import make_engine
@@ -30,7 +30,7 @@ from keras_bert.training.processes import (
     process_number,
     settle,
 )
-from keras_bert.training.run_context import surroundings
+from keras_bert.training.run_context import run_context
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import check_divisible, describe, make_strategy
 
@@ -76,7 +76,7 @@ class Pretraining:
         report: takes one line of text at a time.
 
     Attributes (after `build`):
-        strategy, readers, engine, batches: the parts of the run.
+        strategy, sources, engine, batches: the parts of the run.
         is_chief: whether this process writes the run's files.
     """
 
@@ -120,13 +120,13 @@ class Pretraining:
         config = self.config
         self.report(describe(self.strategy))
 
-        def readers():
-            return open_readers(config, self.run.data, self.report, self.worker)
+        def sources():
+            return open_batch_sources(config, self.run.data, self.report, self.worker)
 
-        made = by_chief(self.strategy, readers)  # The others then find what was not there yet.
+        made = by_chief(self.strategy, sources)  # The others then find what was not there yet.
         with failing_together(agreement(self.strategy)):
-            self.readers = made or readers()
-        self.tokenizer = self.readers.tokenizer
+            self.sources = made or sources()
+        self.tokenizer = self.sources.tokenizer
         vocabulary = self.tokenizer.vocabulary
         training, predicts_next = config.training, config.objective.pair == "nsp"
 
@@ -145,9 +145,9 @@ class Pretraining:
         self.report(f"The model has {self.engine.model.count_params():,} parameters.")
 
         self.batches = PhasedBatches(
-            self.readers.training, self.engine.budget, self.distribute, training.steps_per_loop
+            self.sources.training, self.engine.budget, self.distribute, training.steps_per_loop
         )
-        measured = PretrainingObjective(vocabulary.mask_id, self.readers.unigram_nats, predicts_next)
+        measured = PretrainingObjective(vocabulary.mask_id, self.sources.unigram_nats, predicts_next)
         self._evaluation_step = Step(self.strategy, self.engine.model, measured)
         self._validation = {}
 
@@ -164,7 +164,7 @@ class Pretraining:
         config, needs_text = self.config, not self.config.init and self.config.initialization.needs_text
 
         def values():
-            return text_values(config, self.readers, self.run.data, self.report)
+            return text_values(config, self.sources, self.run.data, self.report)
 
         made = by_chief(self.strategy, values) if needs_text else None  # The others then find what was not there yet.
         with failing_together(agreement(self.strategy)):
@@ -185,7 +185,7 @@ class Pretraining:
         """The same at every validation, so that their graph is built once."""
         if phase not in self._validation:
             wanted = -(-self.config.training.evaluation_examples // self.config.phases[phase].batch_size)
-            self._validation[phase] = self.distribute(self.readers.validation[phase].all_batches().take(wanted))
+            self._validation[phase] = self.distribute(self.sources.validation[phase].all_batches().take(wanted))
         return self._validation[phase]
 
     def train(self, first_step):
@@ -195,9 +195,9 @@ class Pretraining:
         def batch():
             return self._batch_key(loop.done)
 
-        with surroundings(self.run, self.strategy, training, engine.budget, first_step, batch, _COLUMNS) as around:
+        with run_context(self.run, self.strategy, training, engine.budget, first_step, batch, _COLUMNS) as context:
             views = PretrainingViews(
-                engine.model, self.tokenizer.vocabulary, self.readers.validation, self.config, self.run, around.log,
+                engine.model, self.tokenizer.vocabulary, self.sources.validation, self.config, self.run, context.log,
                 self.matmul_peak(),
             )  # fmt: skip
 
@@ -213,7 +213,7 @@ class Pretraining:
                 utilization = views.utilization(self._phase_of(done), figures)
                 return {"perplexity": perplexity(figures["mlm_loss"]), **utilization}
 
-            loop = Loop(engine, batches, evaluate, training, around, derive)
+            loop = Loop(engine, batches, evaluate, training, context, derive)
             evaluation = loop.run(first_step)
             if self.is_chief:
                 views.embeddings()

@@ -13,7 +13,7 @@ class PretrainingViews:
     Args:
         model: the `BertForPreTraining`.
         vocabulary: of the run.
-        validation: readers of the held-out documents, one for each phase.
+        validation: sources of the held-out documents, one for each phase.
         config: the `PretrainConfig`.
         run: the `RunFolder`.
         log: its `MetricsLog`.

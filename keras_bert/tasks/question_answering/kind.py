@@ -19,10 +19,10 @@ class QuestionAnswering(TaskKind):
     answers_in_folder = True
     noun, example_files = "questions", ("questions.json", "answers")
 
-    def make_model(self, config, head, **settings):
+    def make_model(self, config, head, **keras_options):
         from keras_bert.models.span_extraction import BertForQuestionAnswering
 
-        return BertForQuestionAnswering(config, **settings)
+        return BertForQuestionAnswering(config, **keras_options)
 
     def signatures(self, bert, reader, network, n_best):
         from keras_bert.export.question_answering import question_answering_signatures

@@ -19,10 +19,10 @@ class Tagging(TaskKind):
     pipeline = "token-classification"
     noun, example_files = "words", ("words.txt", "tagged.txt")
 
-    def make_model(self, config, head, **settings):
+    def make_model(self, config, head, **keras_options):
         from keras_bert.models.token_classification import BertForTokenClassification
 
-        return BertForTokenClassification(config, head.num_labels, **settings)
+        return BertForTokenClassification(config, head.num_labels, **keras_options)
 
     def signatures(self, bert, reader, network, n_best):
         from keras_bert.export.tagging import tagging_signatures
@@ -56,10 +56,10 @@ class FeatureTagging(Tagging):
         # The first versions wrote no `architecture`.
         return super().is_of(fields) or "features" in (fields.get(FIELD) or {})
 
-    def make_model(self, config, head, **settings):
+    def make_model(self, config, head, **keras_options):
         from keras_bert.models.feature_tagger import BertFeatureTagger
 
-        return BertFeatureTagger(config, head.num_labels, head.features, head.lstm_size, **settings)
+        return BertFeatureTagger(config, head.num_labels, head.features, head.lstm_size, **keras_options)
 
 
 def _column(value):

@@ -1,4 +1,4 @@
-"""In which order the reader gives rows, epoch after epoch and from a start anywhere."""
+"""In which order the source gives rows, epoch after epoch and from a start anywhere."""
 
 import os
 import threading
@@ -6,17 +6,17 @@ import threading
 import numpy as np
 import pytest
 import tensorflow as tf
-from random_shards import LENGTH, examples, open_reader, planned_examples, take, write_shards
+from random_shards import LENGTH, examples, open_source, planned_examples, take, write_shards
 
 from keras_bert.config.pretraining import ObjectiveConfig
 from keras_bert.data.batches.plans import Plans
 
 
 @pytest.mark.parametrize("epoch", [0, 1])
-def test_an_epoch_is_every_planned_pair_once_but_for_remainders(make_reader, shards, vocabulary, plans_folder, epoch):
-    reader = make_reader()
-    batches = take(reader.epoch(epoch))
-    assert len(batches) == reader.batches_per_epoch == len(reader.epoch(epoch))
+def test_an_epoch_is_every_planned_pair_once_but_for_remainders(make_source, shards, vocabulary, plans_folder, epoch):
+    source = make_source()
+    batches = take(source.epoch(epoch))
+    assert len(batches) == source.batches_per_epoch == len(source.epoch(epoch))
     left = planned_examples(shards, vocabulary, plans_folder, epoch)
     groups = -(-len(shards.names) // 3)
     for row in examples(batches):
@@ -25,19 +25,19 @@ def test_an_epoch_is_every_planned_pair_once_but_for_remainders(make_reader, sha
     assert all(batch["example_weights"].all() for batch in batches)
 
 
-def test_epochs_have_other_pairs_order_and_remainders(make_reader):
-    reader = make_reader()
-    first, second = (examples(reader.epoch(epoch)) for epoch in (1, 2))
+def test_epochs_have_other_pairs_order_and_remainders(make_source):
+    source = make_source()
+    first, second = (examples(source.epoch(epoch)) for epoch in (1, 2))
     assert len(first) == len(second)
     assert len(set(first) & set(second)) < len(first) / 4
 
 
 @pytest.mark.parametrize("whole_word", [False, True])
-def test_a_start_anywhere_gives_the_batches_of_the_whole_epoch(make_reader, whole_word):
-    reader = make_reader(whole_word=whole_word)
-    whole = take(reader.epoch(1))
+def test_a_start_anywhere_gives_the_batches_of_the_whole_epoch(make_source, whole_word):
+    source = make_source(whole_word=whole_word)
+    whole = take(source.epoch(1))
     for first in range(0, len(whole) + 1, 13):
-        part = take(reader.epoch(1, first_batch=first))
+        part = take(source.epoch(1, first_batch=first))
         assert len(part) == len(whole) - first
         for one, other in zip(part, whole[first:]):
             assert all(np.array_equal(one[key], other[key]) for key in one)
@@ -45,8 +45,8 @@ def test_a_start_anywhere_gives_the_batches_of_the_whole_epoch(make_reader, whol
 
 def test_groups_before_the_start_are_not_read(tmp_path, vocabulary):
     shards = write_shards(tmp_path / "shards", vocabulary, 60)
-    reader = open_reader(shards, vocabulary, tmp_path / "plans", shards_per_group=1)
-    last = reader.epoch(0, first_batch=reader.batches_per_epoch - 1)
+    source = open_source(shards, vocabulary, tmp_path / "plans", shards_per_group=1)
+    last = source.epoch(0, first_batch=source.batches_per_epoch - 1)
     expected = take(last)
     needed = []
     for name in shards.names:
@@ -59,29 +59,29 @@ def test_groups_before_the_start_are_not_read(tmp_path, vocabulary):
     assert len(needed) == 1
 
 
-def test_content_and_masks_do_not_depend_on_batch_and_group_sizes(make_reader):
-    expected = sorted(examples(make_reader().all_batches(), masked=True))
+def test_content_and_masks_do_not_depend_on_batch_and_group_sizes(make_source):
+    expected = sorted(examples(make_source().all_batches(), masked=True))
     for sizes in ({"batch_size": 5}, {"batch_size": 64, "shards_per_group": 2}):
-        assert sorted(examples(make_reader(**sizes).all_batches(), masked=True)) == expected
+        assert sorted(examples(make_source(**sizes).all_batches(), masked=True)) == expected
 
 
-def test_seeds_give_other_orders_pairs_and_masks(make_reader):
-    first, second = (examples(make_reader(seed=seed).epoch(0)) for seed in (3, 4))
+def test_seeds_give_other_orders_pairs_and_masks(make_source):
+    first, second = (examples(make_source(seed=seed).epoch(0)) for seed in (3, 4))
     assert len(set(first) & set(second)) < len(first) / 4
 
 
-def test_refresh_never_repeats_pairs_and_masks_in_another_order(make_reader):
-    reader = make_reader(refresh="never", batch_size=1)
-    first, second = (examples(reader.epoch(epoch), masked=True) for epoch in (0, 1))
+def test_refresh_never_repeats_pairs_and_masks_in_another_order(make_source):
+    source = make_source(refresh="never", batch_size=1)
+    first, second = (examples(source.epoch(epoch), masked=True) for epoch in (0, 1))
     assert sorted(first) == sorted(second)
     assert first != second
 
 
 @pytest.mark.parametrize("refresh, mask_epoch", [("epoch", 2), ("never", 0)])
 def test_masks_are_keyed_by_the_epoch_and_the_place_of_the_example(
-    make_reader, shards, vocabulary, plans_folder, refresh, mask_epoch
+    make_source, shards, vocabulary, plans_folder, refresh, mask_epoch
 ):
-    reader = make_reader(refresh=refresh)
+    source = make_source(refresh=refresh)
 
     def keep_keys(input_word_ids, lengths, example_ids, epoch, continuation):
         return {
@@ -90,51 +90,51 @@ def test_masks_are_keyed_by_the_epoch_and_the_place_of_the_example(
             "mask_epoch": tf.fill(tf.shape(lengths), epoch),
         }
 
-    reader._masking = keep_keys
+    source._masking = keep_keys
     planned = planned_examples(shards, vocabulary, plans_folder, mask_epoch)
-    for batch in take(reader.epoch(2)):
+    for batch in take(source.epoch(2)):
         assert np.all(batch["mask_epoch"] == mask_epoch)
         for row, example_id in zip(batch["input_word_ids"], batch["example_ids"]):
             assert planned[example_id].startswith(row.tobytes())
 
 
-def test_epochs_order_groups_and_the_rows_in_them_anew(make_reader, shards, vocabulary, plans_folder):
+def test_epochs_order_groups_and_the_rows_in_them_anew(make_source, shards, vocabulary, plans_folder):
     planned = planned_examples(shards, vocabulary, plans_folder)
     plans = Plans(plans_folder, shards, LENGTH, ObjectiveConfig(), 3)
     shard_of = dict(zip(planned, np.repeat(np.arange(len(plans.counts)), plans.counts)))
-    reader = make_reader(refresh="never", batch_size=1, shards_per_group=1)
-    orders = [examples(reader.epoch(epoch)) for epoch in (0, 1)]
+    source = make_source(refresh="never", batch_size=1, shards_per_group=1)
+    orders = [examples(source.epoch(epoch)) for epoch in (0, 1)]
     shard_orders = [list(dict.fromkeys(shard_of[row] for row in order)) for order in orders]
     assert shard_orders[0] != shard_orders[1]
     rows_of_shard_0 = [[row for row in order if shard_of[row] == 0] for order in orders]
     assert rows_of_shard_0[0] != rows_of_shard_0[1]
 
 
-def test_an_epoch_can_be_prepared_in_another_thread(make_reader):
-    expected = examples(make_reader(seed=5).epoch(4))
-    reader = make_reader(seed=6)
-    thread = threading.Thread(target=reader.prepare_epoch, args=[4])
+def test_an_epoch_can_be_prepared_in_another_thread(make_source):
+    expected = examples(make_source(seed=5).epoch(4))
+    source = make_source(seed=6)
+    thread = threading.Thread(target=source.prepare_epoch, args=[4])
     thread.start()
-    prepared = examples(reader.epoch(4))
+    prepared = examples(source.epoch(4))
     thread.join()
-    assert prepared == examples(make_reader(seed=6).epoch(4))
+    assert prepared == examples(make_source(seed=6).epoch(4))
     assert prepared != expected
 
 
-def test_rows_of_a_group_are_mixed(make_reader, shards, vocabulary, plans_folder):
+def test_rows_of_a_group_are_mixed(make_source, shards, vocabulary, plans_folder):
     place = {row: number for number, row in enumerate(planned_examples(shards, vocabulary, plans_folder))}
-    places = np.array([place[row] for row in examples(make_reader(shards_per_group=100).epoch(0))])
+    places = np.array([place[row] for row in examples(make_source(shards_per_group=100).epoch(0))])
     assert abs(np.corrcoef(places[:-1], places[1:])[0, 1]) < 0.15
 
 
-def test_groups_are_merged_until_each_fills_a_batch(make_reader):
-    batch_size = make_reader().examples_per_epoch // 2 + 1
-    reader = make_reader(batch_size=batch_size, shards_per_group=1)
-    assert reader.batches_per_epoch == 1
-    assert len(take(reader.epoch(0))) == 1
+def test_groups_are_merged_until_each_fills_a_batch(make_source):
+    batch_size = make_source().examples_per_epoch // 2 + 1
+    source = make_source(batch_size=batch_size, shards_per_group=1)
+    assert source.batches_per_epoch == 1
+    assert len(take(source.epoch(0))) == 1
 
 
-def test_first_batch_past_the_epoch_is_refused(make_reader):
-    reader = make_reader()
+def test_first_batch_past_the_epoch_is_refused(make_source):
+    source = make_source()
     with pytest.raises(ValueError, match="first_batch"):
-        reader.epoch(0, first_batch=reader.batches_per_epoch + 1)
+        source.epoch(0, first_batch=source.batches_per_epoch + 1)

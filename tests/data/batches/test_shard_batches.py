@@ -1,4 +1,4 @@
-"""The reader against the plans and shards that it reads: what rows and batches hold, and refusals."""
+"""The source against the plans and shards that it reads: what rows and batches hold, and refusals."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from random_shards import (
     PREDICTIONS,
     examples,
     numbered_vocabulary,
-    open_reader,
+    open_source,
     planned_examples,
     restored,
     take,
@@ -21,8 +21,8 @@ from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
 from keras_bert.errors import UserError
 
 
-def test_batches_have_static_shapes(make_reader):
-    spec = make_reader().epoch(0).element_spec
+def test_batches_have_static_shapes(make_source):
+    spec = make_source().epoch(0).element_spec
     assert {key: (tuple(value.shape), value.dtype.name) for key, value in spec.items()} == {
         "input_word_ids": ((8, LENGTH), "int32"),
         "input_mask": ((8, LENGTH), "int32"),
@@ -35,19 +35,19 @@ def test_batches_have_static_shapes(make_reader):
     }
 
 
-def test_rows_are_the_planned_pairs(make_reader, shards, vocabulary, plans_folder):
-    reader = make_reader()
+def test_rows_are_the_planned_pairs(make_source, shards, vocabulary, plans_folder):
+    source = make_source()
     planned = planned_examples(shards, vocabulary, plans_folder)
-    assert reader.examples_per_epoch == len(planned)
-    assert sorted(examples(reader.all_batches())) == sorted(planned)
+    assert source.examples_per_epoch == len(planned)
+    assert sorted(examples(source.all_batches())) == sorted(planned)
 
 
 @pytest.mark.parametrize("packing", ["document", "full"])
 def test_packed_rows_are_the_planned_spans_each_with_its_separator(
-    make_reader, shards, vocabulary, plans_folder, packing
+    make_source, shards, vocabulary, plans_folder, packing
 ):
     objective = ObjectiveConfig(pair="none", packing=packing)
-    reader = make_reader(objective=objective)
+    source = make_source(objective=objective)
     plans = Plans(plans_folder, shards, LENGTH, objective, 3)
     planned = []
     for number, name in enumerate(shards.names):
@@ -58,32 +58,32 @@ def test_packed_rows_are_the_planned_spans_each_with_its_separator(
                 if end > start:
                     ids += [*tokens[start:end].tolist(), vocabulary.sep_id]
             planned.append(tuple(ids + [vocabulary.pad_id] * (LENGTH - len(ids))))
-    batches = take(reader.all_batches())
+    batches = take(source.all_batches())
     assert all("next_sentence_labels" not in batch and not batch["input_type_ids"].any() for batch in batches)
     rows = [
         tuple(row) for batch in batches for row in restored(batch)[batch["example_weights"] > 0].tolist()
     ]  # fmt: skip
     assert sorted(rows) == sorted(planned)
     filled = sum(batch["input_mask"][batch["example_weights"] > 0].sum() for batch in batches)
-    assert reader.padding_share == pytest.approx(1 - filled / (LENGTH * len(rows)))
-    assert reader.next_share is None
+    assert source.padding_share == pytest.approx(1 - filled / (LENGTH * len(rows)))
+    assert source.next_share is None
     separators = max(row.count(vocabulary.sep_id) for row in rows)
     assert separators == 1 if packing == "document" else separators > 1
 
 
-def test_labels_have_the_share(make_reader):
-    labels = np.concatenate([batch["next_sentence_labels"] for batch in make_reader().epoch(0)])
+def test_labels_have_the_share(make_source):
+    labels = np.concatenate([batch["next_sentence_labels"] for batch in make_source().epoch(0)])
     assert labels.mean() == pytest.approx(0.5, abs=0.03)
 
 
-def test_fewer_examples_than_a_batch(make_reader):
+def test_fewer_examples_than_a_batch(make_source):
     """Training is refused, evaluation pads the batch with rows that weigh nothing."""
-    reader = make_reader(batch_size=2048)
-    assert reader.examples_per_epoch < 2048
-    with pytest.raises(UserError, match=rf"batch_size \(2048\).*Received: {reader.examples_per_epoch}\."):
-        _ = reader.batches_per_epoch
-    (batch,) = take(reader.all_batches())
-    assert batch["example_weights"].sum() == reader.examples_per_epoch
+    source = make_source(batch_size=2048)
+    assert source.examples_per_epoch < 2048
+    with pytest.raises(UserError, match=rf"batch_size \(2048\).*Received: {source.examples_per_epoch}\."):
+        _ = source.batches_per_epoch
+    (batch,) = take(source.all_batches())
+    assert batch["example_weights"].sum() == source.examples_per_epoch
     padding = batch["example_weights"] == 0
     assert not batch["masked_lm_weights"][padding].any()
     assert batch["masked_lm_weights"][~padding].any(axis=1).all()
@@ -103,9 +103,9 @@ def test_whole_words_are_those_that_the_shards_mark(tmp_path, vocabulary):
         marks = np.arange(shards.read(name)[0].size, dtype=np.uint8) % 2
         marks.tofile(tmp_path / "shards" / f"{name}.continuations")
     objective = ObjectiveConfig(pair="none", packing="document")
-    reader = open_reader(shards, vocabulary, tmp_path / "plans", objective=objective, whole_word=True)
+    source = open_source(shards, vocabulary, tmp_path / "plans", objective=objective, whole_word=True)
     pairs = 0
-    for batch in take(reader.epoch(0)):
+    for batch in take(source.epoch(0)):
         for row, positions, ids, weights in zip(
             restored(batch), batch["masked_lm_positions"], batch["masked_lm_ids"], batch["masked_lm_weights"]
         ):
@@ -122,8 +122,8 @@ def test_ids_of_more_than_16_bits(tmp_path):
     vocabulary = numbered_vocabulary(70_000)
     shards = write_shards(tmp_path / "shards", vocabulary, 20)
     assert shards.meta["token_dtype"] == "uint32"
-    reader = open_reader(shards, vocabulary, tmp_path / "plans")
-    rows = examples(reader.all_batches())
+    source = open_source(shards, vocabulary, tmp_path / "plans")
+    rows = examples(source.all_batches())
     assert sorted(rows) == sorted(planned_examples(shards, vocabulary, tmp_path / "plans"))
     assert np.frombuffer(b"".join(rows), np.int32).max() > 2**16
 
@@ -131,25 +131,25 @@ def test_ids_of_more_than_16_bits(tmp_path):
 def test_an_id_past_the_vocabulary_is_refused(tmp_path, vocabulary):
     """The file is altered behind the checksums' back, which are looked at when plans are made."""
     shards = write_shards(tmp_path / "shards", vocabulary, 20)
-    reader = open_reader(shards, vocabulary, tmp_path / "plans")
+    source = open_source(shards, vocabulary, tmp_path / "plans")
     tokens = shards.read(shards.names[0])[0].copy()
     tokens[7] = len(vocabulary)
     tokens.tofile(shards.path(shards.names[0], "tokens"))
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"needs ids below vocab_size \(3000\)"):
-        take(reader.epoch(0))
+        take(source.epoch(0))
 
 
 def test_another_vocabulary_is_refused(shards, tmp_path):
     with pytest.raises(UserError, match="needs the vocabulary with the fingerprint"):
-        open_reader(shards, numbered_vocabulary(3001), tmp_path / "plans")
+        open_source(shards, numbered_vocabulary(3001), tmp_path / "plans")
 
 
 def test_one_document_needs_next_sentences_only(tmp_path, vocabulary):
     shards = write_shards(tmp_path / "shards", vocabulary, 1)
     with pytest.raises(UserError, match="two documents.*objective.random_next_share=0"):
-        open_reader(shards, vocabulary, tmp_path / "plans")
-    reader = open_reader(shards, vocabulary, tmp_path / "plans", objective=ObjectiveConfig(random_next_share=0.0))
-    assert not any(batch["next_sentence_labels"].any() for batch in reader.all_batches().as_numpy_iterator())
+        open_source(shards, vocabulary, tmp_path / "plans")
+    source = open_source(shards, vocabulary, tmp_path / "plans", objective=ObjectiveConfig(random_next_share=0.0))
+    assert not any(batch["next_sentence_labels"].any() for batch in source.all_batches().as_numpy_iterator())
 
 
 def test_no_pairs_are_refused(tmp_path, vocabulary):
@@ -158,4 +158,4 @@ def test_no_pairs_are_refused(tmp_path, vocabulary):
         writer.add([[6]])
     shards = ShardSet.open(tmp_path / "shards")
     with pytest.raises(UserError, match="needs a document with at least two tokens"):
-        open_reader(shards, vocabulary, tmp_path / "plans")
+        open_source(shards, vocabulary, tmp_path / "plans")

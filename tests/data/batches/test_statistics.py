@@ -7,7 +7,7 @@ import pytest
 from corpus import documents
 
 from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
-from keras_bert.data.batches.shard_batches import ShardReader
+from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
 from keras_bert.text.sentences import split_sentences
 from keras_bert.text.tokenizer import WordPieceTokenizer
@@ -33,9 +33,9 @@ def test_shares_in_the_batches_of_an_epoch(shards, tmp_path, pair, whole_word):
     vocabulary, shards = shards
     phase = PhaseConfig(sequence_length=128, batch_size=64, max_predictions_per_seq=20)
     objective, masking = ObjectiveConfig(pair=pair), MaskingConfig(whole_word=whole_word)
-    reader = ShardReader(shards, vocabulary, phase, objective, masking, 1, tmp_path / "plans")
+    source = ShardBatches(shards, vocabulary, phase, objective, masking, 1, tmp_path / "plans")
     text = predicted = masked = kept = random_next = rows = 0
-    for batch in reader.epoch(0).as_numpy_iterator():
+    for batch in source.epoch(0).as_numpy_iterator():
         weights = batch["masked_lm_weights"] > 0
         there = np.take_along_axis(batch["input_word_ids"], batch["masked_lm_positions"], axis=1)[weights]
         text += batch["input_mask"].sum()

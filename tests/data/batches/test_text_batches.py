@@ -6,7 +6,7 @@ from corpus import documents
 
 from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.raw_lines import RawLines
-from keras_bert.data.batches.text_batches import TextReader
+from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.errors import UserError
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary_learning import learn_vocabulary
@@ -33,12 +33,12 @@ def folder(texts, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def make_reader(folder, tokenizer):
+def make_source(folder, tokenizer):
     def make(batch_size=8, seed=3, validation=False, share=0.1, packing="full", **masking):
         phase = PhaseConfig(sequence_length=LENGTH, batch_size=batch_size, max_predictions_per_seq=PREDICTIONS)
         objective = ObjectiveConfig(pair="none", packing=packing)
         lines = RawLines([folder], share)
-        return TextReader(lines, tokenizer, phase, objective, MaskingConfig(**masking), seed, validation)
+        return TextBatches(lines, tokenizer, phase, objective, MaskingConfig(**masking), seed, validation)
 
     return make
 
@@ -61,12 +61,12 @@ def _rows(batches, masked=False):
     return rows
 
 
-def _rows_of_an_epoch(reader):
-    return sum(int(batch["example_weights"].sum()) for batch in _take(reader.all_batches()))
+def _rows_of_an_epoch(source):
+    return sum(int(batch["example_weights"].sum()) for batch in _take(source.all_batches()))
 
 
-def test_batches_are_those_of_packed_shards(make_reader):
-    spec = make_reader().epoch(0).element_spec
+def test_batches_are_those_of_packed_shards(make_source):
+    spec = make_source().epoch(0).element_spec
     assert {key: (tuple(value.shape), value.dtype.name) for key, value in spec.items()} == {
         "input_word_ids": ((8, LENGTH), "int32"),
         "input_mask": ((8, LENGTH), "int32"),
@@ -79,38 +79,38 @@ def test_batches_are_those_of_packed_shards(make_reader):
 
 
 @pytest.mark.parametrize("packing", ["document", "full"])
-def test_every_token_of_both_sides_is_in_a_row_once(make_reader, texts, tokenizer, packing):
+def test_every_token_of_both_sides_is_in_a_row_once(make_source, texts, tokenizer, packing):
     special = {tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id, tokenizer.vocabulary.pad_id}
     rows = []
     for validation in (False, True):
-        reader = make_reader(validation=validation, share=0.3, packing=packing)
-        side = _rows(_take(reader.all_batches()))
+        source = make_source(validation=validation, share=0.3, packing=packing)
+        side = _rows(_take(source.all_batches()))
         filled = np.count_nonzero(np.array(side) != tokenizer.vocabulary.pad_id) / (LENGTH * len(side))
-        assert reader.padding_share == pytest.approx(1 - filled, abs=0.05)
+        assert source.padding_share == pytest.approx(1 - filled, abs=0.05)
         rows += side
     found = np.bincount([token for row in rows for token in row if token not in special], minlength=90)
     expected = tokenizer([text for file in texts for text in file]).values.numpy()
     assert np.array_equal(found, np.bincount(expected, minlength=90))
 
 
-def test_a_start_anywhere_gives_the_batches_of_the_whole_stream(make_reader):
-    reader = make_reader(batch_size=64, whole_word=True)
-    whole = _take(reader.epoch(0), 60)
-    assert 60 * 64 > 1.2 * _rows_of_an_epoch(reader), "the stream goes on in a second epoch"
+def test_a_start_anywhere_gives_the_batches_of_the_whole_stream(make_source):
+    source = make_source(batch_size=64, whole_word=True)
+    whole = _take(source.epoch(0), 60)
+    assert 60 * 64 > 1.2 * _rows_of_an_epoch(source), "the stream goes on in a second epoch"
     for first in (1, 58):
-        part = _take(reader.epoch(0, first), 60 - first)
+        part = _take(source.epoch(0, first), 60 - first)
         for one, other in zip(part, whole[first:], strict=True):
             assert all(np.array_equal(one[key], other[key]) for key in one)
 
 
 @pytest.mark.parametrize("refresh", ["epoch", "never"])
-def test_an_epoch_has_every_row_once_in_another_order_with_other_masks(make_reader, refresh):
-    in_order = _rows(_take(make_reader(batch_size=64).all_batches()))
+def test_an_epoch_has_every_row_once_in_another_order_with_other_masks(make_source, refresh):
+    in_order = _rows(_take(make_source(batch_size=64).all_batches()))
     # So many rows a batch that batches end with the epoch.
     batch_size = max(size for size in range(1, 200) if len(in_order) % size == 0)
-    reader = make_reader(batch_size=batch_size, refresh=refresh)
+    source = make_source(batch_size=batch_size, refresh=refresh)
     batches = len(in_order) // batch_size
-    both = _take(reader.epoch(0), 2 * batches)
+    both = _take(source.epoch(0), 2 * batches)
     epochs = both[:batches], both[batches:]
     rows = [_rows(epoch) for epoch in epochs]
     in_order.sort()
@@ -121,17 +121,17 @@ def test_an_epoch_has_every_row_once_in_another_order_with_other_masks(make_read
     assert (masked[0] == masked[1]) == (refresh == "never")
 
 
-def test_a_mask_does_not_depend_on_the_batch_size(make_reader):
-    expected = sorted(_rows(_take(make_reader(batch_size=16, refresh="never").all_batches()), masked=True))
-    assert sorted(_rows(_take(make_reader(batch_size=7, refresh="never").all_batches()), masked=True)) == expected
+def test_a_mask_does_not_depend_on_the_batch_size(make_source):
+    expected = sorted(_rows(_take(make_source(batch_size=16, refresh="never").all_batches()), masked=True))
+    assert sorted(_rows(_take(make_source(batch_size=7, refresh="never").all_batches()), masked=True)) == expected
 
 
-def test_seeds_give_other_orders(make_reader):
-    assert _rows(_take(make_reader(seed=4).epoch(0), 5)) != _rows(_take(make_reader().epoch(0), 5))
+def test_seeds_give_other_orders(make_source):
+    assert _rows(_take(make_source(seed=4).epoch(0), 5)) != _rows(_take(make_source().epoch(0), 5))
 
 
-def test_the_last_batch_of_a_pass_is_filled_with_rows_that_weigh_nothing(make_reader, tokenizer):
-    batches = _take(make_reader(batch_size=50, validation=True).all_batches())
+def test_the_last_batch_of_a_pass_is_filled_with_rows_that_weigh_nothing(make_source, tokenizer):
+    batches = _take(make_source(batch_size=50, validation=True).all_batches())
     last = batches[-1]
     empty = last["example_weights"] == 0
     assert empty.any() and not empty.all() and all(batch["example_weights"].all() for batch in batches[:-1])
@@ -139,6 +139,6 @@ def test_the_last_batch_of_a_pass_is_filled_with_rows_that_weigh_nothing(make_re
     assert {tuple(row[:2]) for row in last["input_word_ids"][empty].tolist()} == {(tokenizer.vocabulary.cls_id, 0)}
 
 
-def test_a_side_without_text_is_refused(make_reader):
+def test_a_side_without_text_is_refused(make_source):
     with pytest.raises(UserError, match="needs text for validation. Received: none"):
-        make_reader(validation=True, share=0.0)
+        make_source(validation=True, share=0.0)

@@ -34,7 +34,7 @@ def test_documents_come_back(tmp_path):
 
 
 def test_files_are_flat_and_little_endian(tmp_path):
-    """Other readers decode these bytes without this module."""
+    """Other sources decode these bytes without this module."""
     write(tmp_path)
     assert (tmp_path / "00000.tokens").read_bytes() == np.array([5, 6, 7, 8, 9, 1, 10, 11, 12, 99], "<u2").tobytes()
     assert (tmp_path / "00000.sentences").read_bytes() == np.array([0, 3, 4, 6, 8, 9, 10], "<i4").tobytes()

@@ -78,7 +78,7 @@ def test_the_model_folder_stands_alone_and_says_the_same(run, glue):
 def test_loops_of_steps_over_batches_of_several_widths_give_the_same_numbers(run, init, glue, tmp_path, monkeypatch):
     """An epoch has 30 batches, so that it also ends amid a loop of four; and validation is there all the same."""
     widths, build, path = [], Finetuning.build, str(tmp_path / "run")
-    monkeypatch.setattr(Finetuning, "build", lambda self: build(self) or widths.extend(self.reader.widths))
+    monkeypatch.setattr(Finetuning, "build", lambda self: build(self) or widths.extend(self.source.widths))
     config = finetune_config(init, **{"data.folder": glue, "training.steps_per_loop": 4})
     results = FinetuningRuns(config, quiet).one(path)
     assert len(widths) == 2
