@@ -22,6 +22,12 @@ def terminal_bar(
         leave: whether the bar stays on the screen at the end.
     """
     return tqdm.tqdm(
-        over, desc=what, unit=f" {unit}", total=total, disable=not sys.stderr.isatty(), dynamic_ncols=True,
-        leave=leave, delay=0.0 if leave else _SECONDS_UNSEEN,
-    )  # fmt: skip
+        over,
+        desc=what,
+        unit=f" {unit}",
+        total=total,
+        disable=not sys.stderr.isatty(),
+        dynamic_ncols=True,
+        leave=leave,
+        delay=0.0 if leave else _SECONDS_UNSEEN,
+    )

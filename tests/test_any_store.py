@@ -18,15 +18,19 @@ pytestmark = pytest.mark.slow
 
 RECIPE = {
     "model": {
-        "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
-        "max_position_embeddings": 32, "vocab_size": 300,
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+        "max_position_embeddings": 32,
+        "vocab_size": 300,
     },
     "data": {"validation_share": 0.3},
     "objective": {"pair": "none"},
     "phases": [{"sequence_length": 16, "batch_size": 4, "max_predictions_per_seq": 3}],
     "optimizer": {"learning_rate": 0.01},
     "training": {"steps": 4, "log_every": 1, "evaluate_every": 2, "checkpoint_every": 2, "evaluation_examples": 4},
-}  # fmt: skip
+}
 TEXT = "".join(f"The {word} sees {number} birds. They were {word}s.\n\n" for number in range(40) for word in "ab")
 OF_TIME = {"cpu_seconds", "examples_per_second", "tokens_per_second", "data_wait_fraction", "flops_utilization"}
 
@@ -51,9 +55,17 @@ def chain(root, stops):
     vocabulary, prepared, run, tuned, google, vectors, figures, answers, served = (
         files.join(root, "new", name)
         for name in (
-            "vocab.txt", "prepared", "run", "tuned", "google", "vectors.npz", "figures.json", "answers.jsonl", "served"
+            "vocab.txt",
+            "prepared",
+            "run",
+            "tuned",
+            "google",
+            "vectors.npz",
+            "figures.json",
+            "answers.jsonl",
+            "served",
         )
-    )  # fmt: skip
+    )
     invoke("vocab", "--input", files.join(root, "text"), "--size", "90", "--output", vocabulary)
     invoke("prepare", "--input", files.join(root, "*", "a.*"), "--vocab", vocabulary, "--output", prepared)
     size = len(read(vocabulary).splitlines())
@@ -76,9 +88,26 @@ def chain(root, stops):
     assert f"{run}/model/model.safetensors: " in invoke("inspect", run)
     invoke("embed", "--model", run, "--input", text, "--output", vectors)
     invoke(
-        "finetune", "--task", "text", "--init", run, "--train", reviews, "--text", "text", "--label", "label",
-        "--output", tuned, "--steps", "3", "--set", "input.max_length=16", "--set", "training.batch_size=8",
-    )  # fmt: skip
+        "finetune",
+        "--task",
+        "text",
+        "--init",
+        run,
+        "--train",
+        reviews,
+        "--text",
+        "text",
+        "--label",
+        "label",
+        "--output",
+        tuned,
+        "--steps",
+        "3",
+        "--set",
+        "input.max_length=16",
+        "--set",
+        "training.batch_size=8",
+    )
     invoke("evaluate", "--model", tuned, "--train", reviews, "--output", figures)
     invoke("predict", "--model", tuned, "--input", reviews, "--output", answers)
     invoke("export", "--model", tuned, "--output", served)
@@ -104,11 +133,19 @@ def plain_and_stored(tmp_path_factory):
 @pytest.mark.parametrize(
     "name",
     [
-        "vocab.txt", "prepared/train/00000.tokens", "prepared/validation/meta.json", "run/model/model.safetensors",
-        "run/model/tokenizer_config.json", "tuned/model/model.safetensors", "tuned/model/config.json", "figures.json",
-        "answers.jsonl", "google/bert_config.json", "google/bert_model.ckpt.data-00000-of-00001",
+        "vocab.txt",
+        "prepared/train/00000.tokens",
+        "prepared/validation/meta.json",
+        "run/model/model.safetensors",
+        "run/model/tokenizer_config.json",
+        "tuned/model/model.safetensors",
+        "tuned/model/config.json",
+        "figures.json",
+        "answers.jsonl",
+        "google/bert_config.json",
+        "google/bert_model.ckpt.data-00000-of-00001",
     ],
-)  # fmt: skip
+)
 def test_files_are_bit_for_bit_those_of_a_disk(plain_and_stored, name):
     plain, stored = (read(files.join(folder, name)) for folder in plain_and_stored)
     assert plain == stored and len(plain) > 20
@@ -161,16 +198,30 @@ def test_a_run_goes_on_under_a_url(plain_and_stored, tmp_path):
     files.copy_folder(files.join(plain, "run"), files.join(url, "run"))
     size = len(read(files.join(plain, "vocab.txt")).splitlines())
     said = invoke(
-        "pretrain", "--config", f"file://{files.parent(plain)}/recipe.yaml", "--data", files.join(plain, "prepared"),
-        "--output", files.join(url, "run"), "--set", f"model.vocab_size={size}", "--steps", "5",
-    )  # fmt: skip
+        "pretrain",
+        "--config",
+        f"file://{files.parent(plain)}/recipe.yaml",
+        "--data",
+        files.join(plain, "prepared"),
+        "--output",
+        files.join(url, "run"),
+        "--set",
+        f"model.vocab_size={size}",
+        "--steps",
+        "5",
+    )
     assert "Going on from step 4." in said
     assert json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[-1])["step"] == 5
     assert max(os.listdir(tmp_path / "run/checkpoints")) == "step-000000005"
     invoke(
-        "predict", "--model", f"file://{plain}/tuned", "--input", f"file://{files.parent(plain)}/reviews.jsonl",
-        "--output", files.join(url, "new folder", "answers.jsonl"),
-    )  # fmt: skip
+        "predict",
+        "--model",
+        f"file://{plain}/tuned",
+        "--input",
+        f"file://{files.parent(plain)}/reviews.jsonl",
+        "--output",
+        files.join(url, "new folder", "answers.jsonl"),
+    )
     assert read(f"{tmp_path}/new folder/answers.jsonl") == read(files.join(plain, "answers.jsonl"))
 
 

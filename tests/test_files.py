@@ -122,9 +122,13 @@ def test_what_is_there(root):
 def test_parents_of_plain_names_and_of_urls():
     """`os.path` takes the two slashes of a scheme for one."""
     pairs = {
-        "run": ".", "runs/wiki/": "runs", "/run": "/", "gs://bucket/run/": "gs://bucket", "ram://run": "ram://",
+        "run": ".",
+        "runs/wiki/": "runs",
+        "/run": "/",
+        "gs://bucket/run/": "gs://bucket",
+        "ram://run": "ram://",
         "file:///run": "file:///",
-    }  # fmt: skip
+    }
     assert {path: files.parent(path) for path in pairs} == pairs
     assert files.shown("gs://bucket/run") == "gs://bucket/run" and files.shown(os.path.abspath("run")) == "run"
 

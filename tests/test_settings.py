@@ -162,9 +162,17 @@ def test_bert_base_is_the_papers():
     assert [(p.share, p.sequence_length, p.batch_size) for p in config.phases] == [(0.9, 128, 256), (0.1, 512, 256)]
     assert config.model == BertConfig()
     assert dataclasses.asdict(config.optimizer) == {
-        "learning_rate": 1e-4, "warmup_steps": 10_000, "schedule": "linear", "polynomial_power": 2.0,
-        "decay_share": 1.0, "weight_decay": 0.01, "beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-6, "clip_norm": 1.0,
-    }  # fmt: skip
+        "learning_rate": 1e-4,
+        "warmup_steps": 10_000,
+        "schedule": "linear",
+        "polynomial_power": 2.0,
+        "decay_share": 1.0,
+        "weight_decay": 0.01,
+        "beta_1": 0.9,
+        "beta_2": 0.999,
+        "epsilon": 1e-6,
+        "clip_norm": 1.0,
+    }
     assert config.initialization == NAMED["paper"]
 
 

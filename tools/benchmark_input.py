@@ -102,9 +102,13 @@ def from_collator(corpus, length, batch_size, whole_word, vocab, lower_case, row
     tokenizer = transformers.BertTokenizerFast(vocab, do_lower_case=lower_case)
     collator = transformers.DataCollatorForLanguageModeling(tokenizer, whole_word_mask=whole_word, mlm_probability=0.15)
     loader = torch.utils.data.DataLoader(
-        _tokenized_rows(corpus, length, rows, whole_word), batch_size, shuffle=True, collate_fn=collator,
-        num_workers=workers, drop_last=True,
-    )  # fmt: skip
+        _tokenized_rows(corpus, length, rows, whole_word),
+        batch_size,
+        shuffle=True,
+        collate_fn=collator,
+        num_workers=workers,
+        drop_last=True,
+    )
     return lambda: (batch for again in repeat(loader) for batch in again)
 
 

@@ -132,8 +132,10 @@ def run_rounds(shape, names, turns, seconds, threads, clock, baseline):
 
 def _print_round(number, turns, clock, baseline):
     base = turns.get(baseline, (None,))[0]
-    shown = [f"{name} {step * 1e3:,.0f} ms" + (f" ({base / step:.2f}x)" if base else "")
-             for name, (step, _, _) in turns.items()]  # fmt: skip
+    shown = [
+        f"{name} {step * 1e3:,.0f} ms" + (f" ({base / step:.2f}x)" if base else "")
+        for name, (step, _, _) in turns.items()
+    ]
     others = _others(turns)
     crowded = f"  CROWDED: others took {others:.0%}" if clock == "wall" and others > OTHERS_SHARE else ""
     click.echo(f"  round {number}: {', '.join(shown)}, peak {_peak(turns):,.0f} GFLOP/s{crowded}")

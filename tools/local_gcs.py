@@ -149,8 +149,9 @@ def inside(command):
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
             + ["-days", "2", "-subj", f"/CN={HOSTS[0]}", "-addext", f"subjectAltName={names}"],
-            check=True, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
         server = ThreadingHTTPServer(("127.0.0.1", 443), Store)
         secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         secure.load_cert_chain(certificate, key)

@@ -39,8 +39,13 @@ from tools.compare_runs import compare, show  # noqa: E402
 LOG_EVERY, CHECKPOINT_EVERY, EVALUATE_EVERY = 3, 5, 12
 RECIPE = {
     "model": {
-        "vocab_size": 200, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
-        "intermediate_size": 64, "max_position_embeddings": 32, "hidden_dropout_prob": 0.1,
+        "vocab_size": 200,
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 32,
+        "hidden_dropout_prob": 0.1,
         "attention_probs_dropout_prob": 0.1,
     },
     "data": {"validation_share": 0.1, "shard_megabytes": 0.003, "shards_per_group": 2},
@@ -50,11 +55,14 @@ RECIPE = {
     ],
     "optimizer": {"learning_rate": 2e-3, "warmup_steps": 10},
     "training": {
-        "log_every": LOG_EVERY, "checkpoint_every": CHECKPOINT_EVERY, "evaluate_every": EVALUATE_EVERY,
-        "evaluation_examples": 64, "keep_checkpoints": 2,
+        "log_every": LOG_EVERY,
+        "checkpoint_every": CHECKPOINT_EVERY,
+        "evaluate_every": EVALUATE_EVERY,
+        "evaluation_examples": 64,
+        "keep_checkpoints": 2,
     },
     "examples": ["The cat sees the [MASK] in the house."],
-}  # fmt: skip
+}
 
 START, DATA, BUILD, TRAIN = "start-up", "vocabulary and shards", "model and restoring", "training"
 SAVE, DROP, VALIDATE = "saving a checkpoint", "dropping an old checkpoint", "validation"
@@ -86,10 +94,19 @@ class Run:
         self.folder, self.steps, self.starts = folder, steps, 0
         self._workers, self._environment = workers, {**os.environ, "SECONDS_A_SAVE": str(slow_save)}
         self._command = [
-            sys.executable, os.path.join(ROOT, *(("tools", "slow_save.py") if slow_save else ("run.py",))),
+            sys.executable,
+            os.path.join(ROOT, *(("tools", "slow_save.py") if slow_save else ("run.py",))),
             *(("launch", "--workers", str(workers), "--") if workers > 1 else ()),
-            "pretrain", "--config", recipe, "--data", data, "--steps", str(steps), "--output", folder,
-        ]  # fmt: skip
+            "pretrain",
+            "--config",
+            recipe,
+            "--data",
+            data,
+            "--steps",
+            str(steps),
+            "--output",
+            folder,
+        ]
 
     def start(self):
         self.starts += 1
@@ -97,9 +114,13 @@ class Run:
         self._output_file = f"{self.folder}-{self.starts}.log"
         with open(self._output_file, "wb") as output:
             self.process = subprocess.Popen(
-                self._command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=self._environment,
+                self._command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=ROOT,
+                env=self._environment,
                 start_new_session=True,
-            )  # fmt: skip
+            )
 
     def end(self, number):
         """Ends it by a signal; returns whether the signal ended it. Raises if it did not stop as promised."""
@@ -216,9 +237,17 @@ def plan_kills(kills, steps, generator):
 
 
 def torture(
-    folder, kills, steps, seed, data=None, jit_compile=False, report=print,
-    number=signal.SIGKILL, workers=1, slow_save=0.0,
-):  # fmt: skip
+    folder,
+    kills,
+    steps,
+    seed,
+    data=None,
+    jit_compile=False,
+    report=print,
+    number=signal.SIGKILL,
+    workers=1,
+    slow_save=0.0,
+):
     """Does what the docstring of this file says.
 
     Args:

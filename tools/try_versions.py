@@ -114,8 +114,24 @@ def use(inside: str, run, work: str) -> None:
     run(inside, "-c", "import keras_bert; keras_bert.BertConfig; keras_bert.BertEncoder")
     run(program, "inspect", "base")
     run(program, "pretrain", "--steps", "20", "--output", "demo", "--set", "training.jit_compile=false")
-    run(program, "finetune", "--task", "text", "--init", "demo", "--train", reviews, "--text", "review",
-        "--label", "stars", "--epochs", "1", "--output", "reviews")  # fmt: skip
+    run(
+        program,
+        "finetune",
+        "--task",
+        "text",
+        "--init",
+        "demo",
+        "--train",
+        reviews,
+        "--text",
+        "review",
+        "--label",
+        "stars",
+        "--epochs",
+        "1",
+        "--output",
+        "reviews",
+    )
     run(program, "evaluate", "--model", "reviews")
     for model in ("demo", "reviews"):
         run(program, "export", "--model", model, "--output", f"served_{model}")

@@ -28,10 +28,19 @@ def finetune(task, plan, data, init, rate, seeds, folder):
     if not is_finished(folder) or _read(folder)["seeds"] != seeds:
         changes = {**plan.get("set", {}), "optimizer.learning_rate": rate, "training.keep_checkpoints": 1}
         run_command(
-            folder, changes, "finetune", "--task", task, "--init", init.removeprefix(SCRATCH),
+            folder,
+            changes,
+            "finetune",
+            "--task",
+            task,
+            "--init",
+            init.removeprefix(SCRATCH),
             *(["--from-scratch"] if init.startswith(SCRATCH) else []),
-            "--data-dir", os.path.join(data, plan["folder"]), "--seeds", ",".join(map(str, seeds)),
-        )  # fmt: skip
+            "--data-dir",
+            os.path.join(data, plan["folder"]),
+            "--seeds",
+            ",".join(map(str, seeds)),
+        )
     return _read(folder)
 
 

@@ -24,9 +24,14 @@ from keras_bert.text.vocabulary import Vocabulary
 
 # Fields of a config that was read which describe only the file they came with.
 _NOT_KEPT = (
-    "architectures", "model_type", "transformers_version", "_name_or_path", "torch_dtype", "dtype",
+    "architectures",
+    "model_type",
+    "transformers_version",
+    "_name_or_path",
+    "torch_dtype",
+    "dtype",
     "tie_word_embeddings",
-)  # fmt: skip
+)
 
 
 def write_huggingface_folder(

@@ -95,9 +95,10 @@ def _in_block(
     tensors: Callable[[str, str, str], tuple[TensorName, ...]], attribute: str, huggingface: str, google: str
 ) -> tuple[TensorName, ...]:
     return tensors(
-        f"encoder.blocks.{{i}}.{attribute}", f"bert.encoder.layer.{{i}}.{huggingface}",
+        f"encoder.blocks.{{i}}.{attribute}",
+        f"bert.encoder.layer.{{i}}.{huggingface}",
         f"bert/encoder/layer_{{i}}/{google}",
-    )  # fmt: skip
+    )
 
 
 _EMBEDDINGS = (

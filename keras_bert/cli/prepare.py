@@ -66,9 +66,17 @@ def prepare(inputs, vocab, output, cased, workers, validation_share, shard_megab
         require_jieba()
     corpus, vocabulary = Corpus(inputs), Vocabulary.from_file(vocabulary_path(vocab))
     summary = prepare_documents(
-        corpus.documents(), vocabulary, not cased, output, validation_share,
-        shard_megabytes, workers, whole_words, corpus.fingerprint(), click.echo,
-    )  # fmt: skip
+        corpus.documents(),
+        vocabulary,
+        not cased,
+        output,
+        validation_share,
+        shard_megabytes,
+        workers,
+        whole_words,
+        corpus.fingerprint(),
+        click.echo,
+    )
     click.echo(f"{corpus.report}\n{summary}".strip())
     click.echo(
         f"Written: {output}. Next: {PROGRAM} pretrain --config wiki_mini --data {shlex.quote(output)} "

@@ -136,10 +136,14 @@ def _show(results):
         f"perplexity {results['eval_perplexity']:.1f}{next_sentence}."
     )
     loss, unigram = results["eval_mask_token_loss"], results.get("eval_mask_token_unigram_loss")
-    compared = "" if unigram is None else (
-        f", {abs(unigram - loss):.3f} {'below' if unigram > loss else 'above'} "
-        f"the training text's unigram ({unigram:.3f})"
-    )  # fmt: skip
+    compared = (
+        ""
+        if unigram is None
+        else (
+            f", {abs(unigram - loss):.3f} {'below' if unigram > loss else 'above'} "
+            f"the training text's unigram ({unigram:.3f})"
+        )
+    )
     click.echo(f"At [MASK] positions only: {loss:.3f} nats{compared}.")
     for example in results["examples"]:
         click.echo(f"  {example['text']}\n    → {example['filled']}")

@@ -37,10 +37,17 @@ class BertConfig:
 
     def __post_init__(self) -> None:
         require_positive(
-            self, "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-            "intermediate_size", "max_position_embeddings", "type_vocab_size",
-            "initializer_range", "layer_norm_eps",
-        )  # fmt: skip
+            self,
+            "vocab_size",
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "max_position_embeddings",
+            "type_vocab_size",
+            "initializer_range",
+            "layer_norm_eps",
+        )
         require(
             self.hidden_size % self.num_attention_heads == 0,
             "hidden_size",

@@ -178,9 +178,7 @@ class PretrainConfig:
         if training.minutes or fits(training.steps):
             return
         multiples = range(loop, 1000 * loop, loop)
-        nearest = [
-            next(filter(fits, (training.steps + sign * steps for steps in multiples)), None) for sign in (-1, 1)
-        ]  # fmt: skip
+        nearest = [next(filter(fits, (training.steps + sign * steps for steps in multiples)), None) for sign in (-1, 1)]
         known = " or ".join(f"{steps:,}" for steps in nearest if steps)
         require(
             False,

@@ -98,7 +98,14 @@ def make_engine(
         # The blocks' variables, in a list, come into a checkpoint with the optimizer, which has none of these.
         more["frozen"] = model.encoder.weights
     checkpoints = Checkpoints(
-        run.checkpoints, training.keep_checkpoints, training.keep_every, process_number(strategy) == 0,
-        checkpoint_device(strategy), agreement(strategy), model=model, optimizer=optimizer, **more,
-    )  # fmt: skip
+        run.checkpoints,
+        training.keep_checkpoints,
+        training.keep_every,
+        process_number(strategy) == 0,
+        checkpoint_device(strategy),
+        agreement(strategy),
+        model=model,
+        optimizer=optimizer,
+        **more,
+    )
     return Engine(strategy, model, optimizer, budget, step, trainer(step, training.steps_per_loop), checkpoints)

@@ -170,9 +170,12 @@ def require_same_start(
     for key in _PER_PROCESS:
         values["training"].pop(key)
     require_same(
-        strategy, folder, settings=repr(values).encode(), step=step,
+        strategy,
+        folder,
+        settings=repr(values).encode(),
+        step=step,
         weights=digest_of([*model.variables, *optimizer.variables]),
-    )  # fmt: skip
+    )
 
 
 def digest_of(variables: Iterable[keras.Variable | tf.Variable]) -> bytes:

@@ -182,7 +182,7 @@ def test_pickles_that_grow_are_refused_in_little_time_and_memory():
         ),
         "small_storage": (archive(tensor(), {"archive/data/0": bytes(15)}), "ends early"),
     }
-)  # fmt: skip
+)
 def test_files_that_are_no_archive_of_torch_save(pickled, message):
     assert message in refusal(pickled)
 

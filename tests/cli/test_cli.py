@@ -15,11 +15,25 @@ from keras_bert.errors import UserError
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TINY_RUN = [
-    "--set", "model.vocab_size=120", "--set", "model.hidden_size=16", "--set", "model.num_hidden_layers=1",
-    "--set", "phases.0.sequence_length=16", "--set", "phases.0.batch_size=4",
-    "--set", "phases.0.max_predictions_per_seq=3",
-    "--set", "training.jit_compile=false", "--set", "training.log_every=1", "--set", "data.validation_share=0.2",
-]  # fmt: skip
+    "--set",
+    "model.vocab_size=120",
+    "--set",
+    "model.hidden_size=16",
+    "--set",
+    "model.num_hidden_layers=1",
+    "--set",
+    "phases.0.sequence_length=16",
+    "--set",
+    "phases.0.batch_size=4",
+    "--set",
+    "phases.0.max_predictions_per_seq=3",
+    "--set",
+    "training.jit_compile=false",
+    "--set",
+    "training.log_every=1",
+    "--set",
+    "data.validation_share=0.2",
+]
 
 
 def run(*arguments, **options):
@@ -76,19 +90,23 @@ def test_bad_input_is_one_line_and_status_2(arguments, message, tmp_path, monkey
 @pytest.mark.parametrize(
     "command",
     [
-        "pretrain --output", "finetune --task sst2 --output", "finetune --task glue --output",
-        "prepare --input in.txt --vocab in.txt --output", "export --model in.txt --output",
+        "pretrain --output",
+        "finetune --task sst2 --output",
+        "finetune --task glue --output",
+        "prepare --input in.txt --vocab in.txt --output",
+        "export --model in.txt --output",
         "convert --to google in.txt",
     ],
-)  # fmt: skip
+)
 def test_a_file_where_a_folder_is_to_be_written_is_told_before_anything_is_done(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("text")
     (tmp_path / "out").write_text("mine")
     result = invoke(*command.split(), "out")
     assert (result.exit_code, result.output.splitlines()[-1]) == (
-        2, "Error: out: needs a folder. Received: a file. Give another path."
-    )  # fmt: skip
+        2,
+        "Error: out: needs a folder. Received: a file. Give another path.",
+    )
     assert (tmp_path / "out").read_text() == "mine" and sorted(os.listdir(tmp_path)) == ["in.txt", "out"]
     below = invoke(*command.split(), "out/below")
     assert below.exit_code == 2 and "Traceback" not in below.output, below.output

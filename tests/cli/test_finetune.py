@@ -96,10 +96,23 @@ def test_predict_writes_no_answers_of_a_broken_model(trained, place, tmp_path):
 def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(long, place, tmp_path):
     run, served = tmp_path / "run", tmp_path / "served"
     result = give(
-        "finetune", "--task", "sst2", "--init", place / "bert", "--data-dir", place / "sst2", "--output", run,
+        "finetune",
+        "--task",
+        "sst2",
+        "--init",
+        place / "bert",
+        "--data-dir",
+        place / "sst2",
+        "--output",
+        run,
         *UNCOMPILED,
-        "--set", "input.max_length=8", "--set", f"input.long={long}", "--epochs", "1",
-    )  # fmt: skip
+        "--set",
+        "input.max_length=8",
+        "--set",
+        f"input.long={long}",
+        "--epochs",
+        "1",
+    )
     assert result.exit_code == 0, result.output
     assert give("export", "--model", run, "--output", served).exit_code == 0
     by_loop = FinetunedModel(str(run))
@@ -122,9 +135,21 @@ def test_a_whole_dev_set_by_the_loop_and_by_the_reloaded_export(long, place, tmp
 def test_all_of_glue_in_one_table(place, tmp_path):
     output = tmp_path / "glue"
     result = give(
-        "finetune", "--task", "glue", "--init", place / "bert", "--data-dir", place / "glue", "--output", output,
-        *UNCOMPILED, "--set", "input.max_length=8", "--steps", "1",
-    )  # fmt: skip
+        "finetune",
+        "--task",
+        "glue",
+        "--init",
+        place / "bert",
+        "--data-dir",
+        place / "glue",
+        "--output",
+        output,
+        *UNCOMPILED,
+        "--set",
+        "input.max_length=8",
+        "--steps",
+        "1",
+    )
     assert result.exit_code == 0, result.output
     tasks = json.loads((output / "results.json").read_text(encoding="utf-8"))["tasks"]
     assert set(tasks) == {"cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli"}
@@ -133,14 +158,25 @@ def test_all_of_glue_in_one_table(place, tmp_path):
     assert rows["BERT base (test)"] == "79.6" and rows["BERT large (test)"] == "82.1"
     # The diagnostic set is answered by the model of MNLI.
     answered = give(
-        "predict", "--model", output / "mnli", "--task", "ax", "--split", "test", "--data-dir", place / "glue",
-        "--output", tmp_path / "ax",
-    )  # fmt: skip
+        "predict",
+        "--model",
+        output / "mnli",
+        "--task",
+        "ax",
+        "--split",
+        "test",
+        "--data-dir",
+        place / "glue",
+        "--output",
+        tmp_path / "ax",
+    )
     assert answered.exit_code == 0, answered.output
     lines = (tmp_path / "ax" / "AX.tsv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 3 and {line.split("\t")[1] for line in lines[1:]} <= {
-        "entailment", "neutral", "contradiction",
-    }  # fmt: skip
+        "entailment",
+        "neutral",
+        "contradiction",
+    }
 
 
 @pytest.mark.parametrize(
@@ -188,9 +224,23 @@ def test_ones_own_table_by_its_columns(place, tmp_path):
     train = write_reviews(tmp_path / "train.jsonl", 60)
     run = tmp_path / "run"
     result = give(
-        "finetune", "--task", "text", "--init", place / "bert", "--train", train, "--text", "text", "--label", "label",
-        "--output", run, *SMALL, "--steps", "2",
-    )  # fmt: skip
+        "finetune",
+        "--task",
+        "text",
+        "--init",
+        place / "bert",
+        "--train",
+        train,
+        "--text",
+        "text",
+        "--label",
+        "label",
+        "--output",
+        run,
+        *SMALL,
+        "--steps",
+        "2",
+    )
     assert result.exit_code == 0, result.output
     wrong = give("finetune", "--task", "text", "--init", place / "bert", "--train", train, "--text", "txt", *SMALL)
     assert wrong.exit_code == 2 and "'txt'" in wrong.output

@@ -89,9 +89,14 @@ def test_saved_model_cli_shows_the_signatures(exports):
     command = [sys.executable, "-m", "tensorflow.python.tools.saved_model_cli", "show", "--dir", str(folder), "--all"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for line in (
-        "signature_def['serving_default']", "signature_def['tokens']", "inputs['text'] tensor_info", "dtype: DT_STRING",
-        "inputs['input_mask'] tensor_info", "outputs['probabilities'] tensor_info", "shape: (-1, 3)",
-    ):  # fmt: skip
+        "signature_def['serving_default']",
+        "signature_def['tokens']",
+        "inputs['text'] tensor_info",
+        "dtype: DT_STRING",
+        "inputs['input_mask'] tensor_info",
+        "outputs['probabilities'] tensor_info",
+        "shape: (-1, 3)",
+    ):
         assert line in shown, shown
 
 
@@ -102,11 +107,25 @@ def test_inputs_and_outputs_have_their_names(exports):
         ("masked_lm", {"text"}, {"masks", "pieces", "scores"}),
         ("tagging", {"text"}, {"labels", "scores", "starts", "ends", "num_words"}),
         ("choice", {"context", "question", "choices"}, {"choice", "probabilities", "logits"}),
-        ("answering", {"question", "context"}, {
-            "answer", "start", "end", "score", "null_score", "null_logits", "num_answers", "n_best_answers",
-            "n_best_starts", "n_best_ends", "n_best_start_logits", "n_best_end_logits",
-        }),
-    ):  # fmt: skip
+        (
+            "answering",
+            {"question", "context"},
+            {
+                "answer",
+                "start",
+                "end",
+                "score",
+                "null_score",
+                "null_logits",
+                "num_answers",
+                "n_best_answers",
+                "n_best_starts",
+                "n_best_ends",
+                "n_best_start_logits",
+                "n_best_end_logits",
+            },
+        ),
+    ):
         signatures = saved_model(exports(kind, **EXPORTED.get(kind, {}))[1]).meta_graphs[0].signature_def
         assert set(signatures["serving_default"].inputs) == names
         assert set(signatures["serving_default"].outputs) == outputs
@@ -156,8 +175,12 @@ def ops_of_signatures(folder):
     """The ops that a request may run: those of the signatures' functions and of all that these call."""
     meta = saved_model(folder).meta_graphs[0]
     functions = {function.signature.name: function for function in meta.graph_def.library.function}
-    fetched = {info.name.partition(":")[0] for name, key in meta.signature_def.items()
-               if name != "__saved_model_init_op" for info in key.outputs.values()}  # fmt: skip
+    fetched = {
+        info.name.partition(":")[0]
+        for name, key in meta.signature_def.items()
+        if name != "__saved_model_init_op"
+        for info in key.outputs.values()
+    }
     waiting = [node for node in meta.graph_def.node if node.name in fetched]
     assert waiting
     seen, ops = set(), set()

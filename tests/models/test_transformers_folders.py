@@ -42,9 +42,17 @@ each_folder = pytest.mark.parametrize("name", HEADS)
 OF_THE_WRITER = ("transformers_version", "dtype", "_name_or_path")
 # Of tokenizer_config.json what BERT's tokenizer reads.
 OF_THE_TOKENIZER = (
-    "do_lower_case", "tokenize_chinese_chars", "strip_accents", "tokenizer_class", "model_max_length",
-    "unk_token", "sep_token", "pad_token", "cls_token", "mask_token",
-)  # fmt: skip
+    "do_lower_case",
+    "tokenize_chinese_chars",
+    "strip_accents",
+    "tokenizer_class",
+    "model_max_length",
+    "unk_token",
+    "sep_token",
+    "pad_token",
+    "cls_token",
+    "mask_token",
+)
 
 
 @pytest.fixture(scope="module")

@@ -136,8 +136,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             if _IN_LFS.search(file):
                 listed["lfs"] = {"sha256": _sha256(content), "size": len(content), "pointerSize": 130}
             siblings.append(listed)
-        body = {"_id": "0", "id": name, "modelId": name, "private": False, "sha": commit, "siblings": siblings,
-                "tags": [], "downloads": 0, "likes": 0}  # fmt: skip
+        body = {
+            "_id": "0",
+            "id": name,
+            "modelId": name,
+            "private": False,
+            "sha": commit,
+            "siblings": siblings,
+            "tags": [],
+            "downloads": 0,
+            "likes": 0,
+        }
         self._send(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
     def _send_file(self, repository, commit, file):

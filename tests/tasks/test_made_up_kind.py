@@ -96,11 +96,14 @@ def test_it_trains_evaluates_predicts_exports_and_reloads(kind, tmp_path):
     run = str(tmp_path / "run")
     config = FinetuneConfig.from_mapping(
         {
-            "task": "mean_of_states", "init": write_tiny_bert(tmp_path / "bert"), "data": {"train": train, "dev": dev},
-            "optimizer": {"learning_rate": 5e-3}, "input": {"max_length": 16},
+            "task": "mean_of_states",
+            "init": write_tiny_bert(tmp_path / "bert"),
+            "data": {"train": train, "dev": dev},
+            "optimizer": {"learning_rate": 5e-3},
+            "input": {"max_length": 16},
             "training": {"batch_size": 24, "epochs": 8.0},
         }
-    )  # fmt: skip
+    )
     results = FinetuningRuns(config, lambda line: None).one(run)
     with open(f"{run}/model/config.json", encoding="utf-8") as stream:
         stored = json.load(stream)

@@ -32,9 +32,14 @@ def test_a_known_task_names_its_data_and_language():
 
 @pytest.mark.parametrize(
     "task, language, count",
-    [("squad", "en", "872 questions"), ("cmrc", "zh", "872 questions"), ("ner", None, "872 words"),
-     ("swag", "en", "872 examples"), ("text", None, "872 examples")],
-)  # fmt: skip
+    [
+        ("squad", "en", "872 questions"),
+        ("cmrc", "zh", "872 questions"),
+        ("ner", None, "872 words"),
+        ("swag", "en", "872 examples"),
+        ("text", None, "872 examples"),
+    ],
+)
 def test_every_kind_of_task(task, language, count):
     made = card(task, init="/home/me/bert/")
     assert made.language == language and made.measured[0].count == count and made.base is None

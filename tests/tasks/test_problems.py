@@ -67,11 +67,14 @@ def test_ones_own_files_win_over_a_folder_of_the_tasks_name(tmp_path, monkeypatc
             (tmp_path / folder / name).write_text("not this")
     contents = {
         "sst2": ("dev.tsv", "sentence\tlabel\nw1\t1\n"),
-        "squad": ("dev.json", '{"data": [{"paragraphs": [{"context": "w1", "qas": [{"id": "1", "question": "w2", '
-                              '"answers": [{"text": "w1", "answer_start": 0}]}]}]}]}'),
+        "squad": (
+            "dev.json",
+            '{"data": [{"paragraphs": [{"context": "w1", "qas": [{"id": "1", "question": "w2", '
+            '"answers": [{"text": "w1", "answer_start": 0}]}]}]}]}',
+        ),
         "ner": ("dev.txt", "w1 B-X\n"),
         "swag": ("dev.jsonl", '{"question": "w1", "choices": ["w1", "w2"], "label": 0}\n'),
-    }  # fmt: skip
+    }
     name, content = contents[task]
     (tmp_path / name).write_text(content)
     heads = {"sst2": ClassificationConfig(("negative", "positive"))}

@@ -6,11 +6,13 @@ from tools.worth import better, main_scores, table
 def results(values, per_cent=False, majority=0.5):
     """As `finetune --seeds` writes them."""
     return {
-        "main_metric": "f1", "per_cent": per_cent, "seeds": list(range(1, len(values) + 1)),
+        "main_metric": "f1",
+        "per_cent": per_cent,
+        "seeds": list(range(1, len(values) + 1)),
         "splits": {"dev": {"f1": sorted(values)[len(values) // 2]}, "other": {"f1": 1.0}},
         "over_seeds": {"dev": {"f1": {"values": values}}, "other": {"f1": {"values": [1.0]}}},
         "baseline": {"dev": {"f1": majority}, "other": {"f1": 0.0}},
-    }  # fmt: skip
+    }
 
 
 def test_the_better_rate_counts_for_each_model_by_its_median():

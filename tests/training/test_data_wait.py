@@ -53,9 +53,13 @@ class TimedStep:
         if not self._returns_at_once:
             float(value)
         return {
-            "sums": {"mlm": {"loss": value}}, "counts": {"mlm": value}, "examples": value, "tokens": value,
-            "grad_norm": value, "learning_rate": value,
-        }  # fmt: skip
+            "sums": {"mlm": {"loss": value}},
+            "counts": {"mlm": value},
+            "examples": value,
+            "tokens": value,
+            "grad_norm": value,
+            "learning_rate": value,
+        }
 
 
 class Quiet:
@@ -113,10 +117,12 @@ def test_it_is_true_to_5_points(monkeypatch, batch_seconds, step_seconds, made_a
     step, lines = TimedStep(clock, step_seconds, returns_at_once), Lines()
     settings = TrainingConfig(steps=STEPS, log_every=STEPS, evaluate_every=STEPS, checkpoint_every=STEPS)
     Loop(
-        types.SimpleNamespace(trainer=step, budget=StepBudget(STEPS, [1.0]), checkpoints=Quiet()), batches,
-        lambda done: {"eval_loss": 1.0}, settings,
+        types.SimpleNamespace(trainer=step, budget=StepBudget(STEPS, [1.0]), checkpoints=Quiet()),
+        batches,
+        lambda done: {"eval_loss": 1.0},
+        settings,
         RunContext(lines, Quiet(), StopRequest(), CheckpointClock()),
-    ).run(0)  # fmt: skip
+    ).run(0)
     waited = sum(max(ready - end, 0.0) for ready, end in zip(made, step.ends))
     truth = waited / (step.ends[-1] - step.ends[0])
     assert lines[0]["data_wait_fraction"] == pytest.approx(truth, abs=0.05)

@@ -5,9 +5,14 @@ from keras_bert.training.progress import Progress
 
 COLUMNS = (Column("masked LM", "mlm_accuracy", "{:.1%}".format), Column("next sent.", "nsp_accuracy", "{:.1%}".format))
 TRAINING = {
-    "loss": 7.12345, "mlm_loss": 6.4, "mlm_accuracy": 0.0714, "learning_rate": 2e-3, "grad_norm": 1.0,
-    "examples_per_second": 2101.4, "tokens_per_second": 1e5,
-}  # fmt: skip
+    "loss": 7.12345,
+    "mlm_loss": 6.4,
+    "mlm_accuracy": 0.0714,
+    "learning_rate": 2e-3,
+    "grad_norm": 1.0,
+    "examples_per_second": 2101.4,
+    "tokens_per_second": 1e5,
+}
 VALIDATION = {"eval_loss": 6.9, "eval_mlm_accuracy": 0.1, "eval_mask_token_loss": 6.1}
 
 

@@ -72,7 +72,7 @@ def test_workers_with_a_folder_each_are_refused(tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-        )  # fmt: skip
+        )
         for index in range(2)
     ]
     for process in started:
@@ -88,10 +88,30 @@ def test_two_workers_fine_tune_for_two_seeds_and_find_them_finished(tmp_path):
     write_tiny_bert(tmp_path / "bert")
     write_sst2(tmp_path / "sst2")
     finetune = (
-        "launch", "--workers", "2", "--", "finetune", "--task", "sst2", "--init", "bert", "--data-dir", "sst2",
-        "--set", "input.max_length=24", "--set", "training.batch_size=8", "--set", "training.jit_compile=false",
-        "--steps", "3", "--seeds", "1,2", "--output", "run",
-    )  # fmt: skip
+        "launch",
+        "--workers",
+        "2",
+        "--",
+        "finetune",
+        "--task",
+        "sst2",
+        "--init",
+        "bert",
+        "--data-dir",
+        "sst2",
+        "--set",
+        "input.max_length=24",
+        "--set",
+        "training.batch_size=8",
+        "--set",
+        "training.jit_compile=false",
+        "--steps",
+        "3",
+        "--seeds",
+        "1,2",
+        "--output",
+        "run",
+    )
     first, again = run(*finetune, cwd=tmp_path), run(*finetune, cwd=tmp_path)
     assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
     assert "run/seed-2 is finished: 3 steps." in again.stdout
@@ -149,9 +169,12 @@ def test_ctrl_c_reaches_each_worker_once(tmp_path):
         f"import sys\nif sys.argv[1:]:{textwrap.indent(SAVES.format(seconds=0.5), '    ')}\n{launching}\n"
     )
     process = subprocess.Popen(
-        [sys.executable, program], stdout=subprocess.PIPE, text=True, start_new_session=True,
+        [sys.executable, program],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
         env={**os.environ, "PYTHONPATH": ROOT},
-    )  # fmt: skip
+    )
     # Signals that follow at once are often seen as one, so that the groups tell more than the statuses.
     assert process.pid not in [int(process.stdout.readline()) for _ in range(2)]
     os.killpg(process.pid, signal.SIGINT)

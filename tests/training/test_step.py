@@ -151,5 +151,8 @@ def test_throughput_leaves_pauses_out_and_sees_the_wait(monkeypatch):
         now[0] += 10.0
     throughput.add({"examples": 8, "tokens": 100, "grad_norm": 1.0})
     assert throughput.take() == {
-        "cpu_seconds": 8.0, "examples_per_second": 2.0, "tokens_per_second": 25.0, "data_wait_fraction": 0.25
-    }  # fmt: skip
+        "cpu_seconds": 8.0,
+        "examples_per_second": 2.0,
+        "tokens_per_second": 25.0,
+        "data_wait_fraction": 0.25,
+    }

@@ -31,9 +31,13 @@ class FakeStep:
         one = tf.constant(1.0)
         sums = {"mlm": {"loss": tf.constant(self.losses[int(step)])}}
         return {
-            "sums": sums, "counts": {"mlm": one}, "examples": one, "tokens": one, "grad_norm": one,
+            "sums": sums,
+            "counts": {"mlm": one},
+            "examples": one,
+            "tokens": one,
+            "grad_norm": one,
             "learning_rate": tf.constant(0.25),
-        }  # fmt: skip
+        }
 
 
 class FakeCheckpoints:
@@ -73,9 +77,11 @@ def make_loop(losses, stop, clock=None, **settings):
     checkpoints = FakeCheckpoints()
     loop = Loop(
         SimpleNamespace(trainer=FakeStep(losses), budget=StepBudget(settings.steps, [1.0]), checkpoints=checkpoints),
-        lambda first: iter([None] * (len(losses) - first)), lambda done: {"eval_loss": 1.0}, settings,
+        lambda first: iter([None] * (len(losses) - first)),
+        lambda done: {"eval_loss": 1.0},
+        settings,
         RunContext(Quiet(), Quiet(), stop, clock or CheckpointClock()),
-    )  # fmt: skip
+    )
     return loop, checkpoints
 
 

@@ -80,9 +80,7 @@ class Plans:
         else:
             kind = f"packed-{objective.packing}"
         fingerprint = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:12]
-        return join(
-            self._folder, f"{description['name']}-{kind}-length{self._sequence_length}-{fingerprint}.npy"
-        )  # fmt: skip
+        return join(self._folder, f"{description['name']}-{kind}-length{self._sequence_length}-{fingerprint}.npy")
 
     def prepare(self, epoch: int) -> None:
         """Creates the files of an epoch that are missing or damaged."""

@@ -114,7 +114,7 @@ class TextBatches:
         sequence_length = self._phase.sequence_length
         spans = pack_sentences(
             pieces.row_lengths(), tf.gather(documents, line), sequence_length, self._documents_in_row
-        )  # fmt: skip
+        )
         rows = assemble_rows(pieces.values, spans, sequence_length, self._tokenizer.vocabulary)
         ids = chunk * 2**20 + tf.range(tf.shape(spans, tf.int64)[0])
         return rows.word_ids, rows.lengths, ids

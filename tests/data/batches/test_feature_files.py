@@ -88,9 +88,13 @@ def tell_another(folder):
 
 @pytest.mark.parametrize(
     "spoil, reason",
-    [(damage_a_value, "is damaged"), (cut_off, "bytes and needs"), (tell_nothing, "cannot be read"),
-     (tell_another, "was made from something else")],
-)  # fmt: skip
+    [
+        (damage_a_value, "is damaged"),
+        (cut_off, "bytes and needs"),
+        (tell_nothing, "cannot be read"),
+        (tell_another, "was made from something else"),
+    ],
+)
 def test_what_is_damaged_or_foreign_is_said_and_made_anew(tmp_path, values, spoil, reason):
     room = FeatureRoom(str(tmp_path))
     write(room, values)

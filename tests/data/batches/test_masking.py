@@ -116,9 +116,11 @@ def test_output_format(whole_word):
     batch = _mask(ids, lengths, whole_word=whole_word)
     types = {key: value.dtype.name for key, value in batch.items()}
     assert types == {
-        "input_word_ids": "int32", "masked_lm_positions": "int32",
-        "masked_lm_ids": "int32", "masked_lm_weights": "float32",
-    }  # fmt: skip
+        "input_word_ids": "int32",
+        "masked_lm_positions": "int32",
+        "masked_lm_ids": "int32",
+        "masked_lm_weights": "float32",
+    }
     restored = batch["input_word_ids"].copy()
     for row, positions, originals, weights in zip(
         restored, batch["masked_lm_positions"], batch["masked_lm_ids"], batch["masked_lm_weights"]
@@ -223,9 +225,14 @@ def test_random_bits_of_neighbouring_keys_do_not_correlate():
 
     base = uniforms()
     others = [
-        uniforms(seed=2), uniforms(epoch=1), uniforms(first_id=1), uniforms(first_place=1),
-        uniforms(seed=2, first_place=1), uniforms(epoch=1, first_id=1), uniforms(seed=0, epoch=1),
-    ]  # fmt: skip
+        uniforms(seed=2),
+        uniforms(epoch=1),
+        uniforms(first_id=1),
+        uniforms(first_place=1),
+        uniforms(seed=2, first_place=1),
+        uniforms(epoch=1, first_id=1),
+        uniforms(seed=0, epoch=1),
+    ]
     assert np.histogram(base, 20, (0, 1))[0] == pytest.approx(2500, rel=0.1)
     for other in others:
         assert abs(np.corrcoef(base, other)[0, 1]) < 0.02, "more than four standard deviations"

@@ -34,9 +34,8 @@ def _oracle(sentences, documents, length, documents_in_row):
             for piece in range(start, end, length - 2):
                 piece_end = min(piece + length - 2, end)
                 if row and (
-                    free < piece_end - piece + is_new_document
-                    or (is_new_document and len(row) == documents_in_row)
-                ):  # fmt: skip
+                    free < piece_end - piece + is_new_document or (is_new_document and len(row) == documents_in_row)
+                ):
                     rows.append(row)
                     row = []
                 if not row:

@@ -74,10 +74,13 @@ def test_another_objective_has_other_files(shards, tmp_path):
     paths = {
         _plans(folder, shards, **objective).path(0, 0)
         for objective in (
-            {}, {"random_next_share": 0.0}, {"short_sequence_share": 0.0}, {"pair": "none"},
+            {},
+            {"random_next_share": 0.0},
+            {"short_sequence_share": 0.0},
+            {"pair": "none"},
             {"pair": "none", "packing": "document"},
         )
-    }  # fmt: skip
+    }
     assert len(paths) == 5
 
 

@@ -122,8 +122,10 @@ def corpus(tmp_path_factory):
 
 def test_a_tfds_corpus_gives_a_document_an_example(corpus):
     assert sorted(_read(RawLines([corpus], 0.0), False)) == [
-        ["A one.", "A two."], ["B."], ["C one.", "C two."],
-    ]  # fmt: skip
+        ["A one.", "A two."],
+        ["B."],
+        ["C one.", "C two."],
+    ]
 
 
 def test_a_corpus_beside_files_is_refused(corpus, tmp_path):

@@ -60,9 +60,7 @@ def test_packed_rows_are_the_planned_spans_each_with_its_separator(
             planned.append(tuple(ids + [vocabulary.pad_id] * (LENGTH - len(ids))))
     batches = take(source.all_batches())
     assert all("next_sentence_labels" not in batch and not batch["input_type_ids"].any() for batch in batches)
-    rows = [
-        tuple(row) for batch in batches for row in restored(batch)[batch["example_weights"] > 0].tolist()
-    ]  # fmt: skip
+    rows = [tuple(row) for batch in batches for row in restored(batch)[batch["example_weights"] > 0].tolist()]
     assert sorted(rows) == sorted(planned)
     filled = sum(batch["input_mask"][batch["example_weights"] > 0].sum() for batch in batches)
     assert source.padding_share == pytest.approx(1 - filled / (LENGTH * len(rows)))

@@ -46,6 +46,15 @@ def test_lines_are_split_after_stops_and_nothing_is_lost():
     lines = ['He said: "No!" Then he left. 3.5 km on, it rained… (He sang.)', "", "中文。“好！”他说。end", "one"]
     sentences, line = split_lines(tf.constant(lines))
     assert [sentence.decode() for sentence in sentences.numpy()] == [
-        'He said: "No!"', "Then he left.", "3.5 km on, it rained…", "(He sang.)", "", "中文。", "“好！”", "他说。", "end", "one",  # noqa: E501
-    ]  # fmt: skip
+        'He said: "No!"',
+        "Then he left.",
+        "3.5 km on, it rained…",
+        "(He sang.)",
+        "",
+        "中文。",
+        "“好！”",
+        "他说。",
+        "end",
+        "one",  # noqa: E501
+    ]
     assert line.numpy().tolist() == [0, 0, 0, 0, 1, 2, 2, 2, 2, 3]

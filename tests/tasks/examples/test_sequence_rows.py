@@ -75,6 +75,9 @@ def test_rows_are_the_same_however_many_texts_come_at_a_time(monkeypatch):
     monkeypatch.setattr("keras_bert.tasks.examples.sequence_rows._TEXTS_AT_ONCE", 7)
     parts, of_parts = sequence_rows(texts, TOKENIZER, settings)
     assert rows.ids.dtype == np.uint16 and len(rows) > 50
-    for one, other in zip((rows.ids, rows.starts, rows.second_starts, examples), (parts.ids, parts.starts,
-                           parts.second_starts, of_parts), strict=True):  # fmt: skip
+    for one, other in zip(
+        (rows.ids, rows.starts, rows.second_starts, examples),
+        (parts.ids, parts.starts, parts.second_starts, of_parts),
+        strict=True,
+    ):
         np.testing.assert_array_equal(one, other)

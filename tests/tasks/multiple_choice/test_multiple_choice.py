@@ -131,8 +131,15 @@ def test_a_model_learns_only_from_choices_that_are_there(tmp_path):
     assert batch["input_word_ids"].shape[:2] == (3, 3) and np.isneginf(model(batch)["logits"][1, 2])
     loss, gradient, count = step(batch)
     assert count == 2.0 and np.isfinite(loss) and np.isfinite(gradient).all()
-    alone = [step({name: value[index : index + 1, :choices] if value.shape.rank == 3 else value[index : index + 1]
-                   for name, value in batch.items()}) for index, choices in ((0, 3), (1, 2))]  # fmt: skip
+    alone = [
+        step(
+            {
+                name: value[index : index + 1, :choices] if value.shape.rank == 3 else value[index : index + 1]
+                for name, value in batch.items()
+            }
+        )
+        for index, choices in ((0, 3), (1, 2))
+    ]
     assert loss == pytest.approx(alone[0][0] + alone[1][0], rel=1e-5)
     np.testing.assert_allclose(gradient, alone[0][1] + alone[1][1], rtol=1e-4, atol=1e-6)
 
@@ -199,7 +206,7 @@ def test_a_broken_example_is_named_with_its_line_and_all_are_counted(tmp_path, c
         (swag().replace("door sings.,", ""), "line 3: needs 12 cells"),
         (HEADER + "\n", "train.csv: needs one example or more"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_file_of_swags_is_named(tmp_path, content, message):
     with pytest.raises(UserError, match=message):
         read_swag(written(tmp_path / "train.csv", content))
@@ -238,8 +245,10 @@ def test_swag_out_of_tensorflow_datasets(tmp_path):
     )
     problem = MultipleChoiceProblem(SWAG, TfdsSource(str(tmp_path)), TOKENIZER, InputConfig())
     examples = problem.examples("train")
-    found = {context: (choices[3], label) for context, choices, label in
-             zip(examples.contexts, examples.choices, examples.labels)}  # fmt: skip
+    found = {
+        context: (choices[3], label)
+        for context, choices, label in zip(examples.contexts, examples.choices, examples.labels)
+    }
     assert found == {f"sent1 of {n}": (f"ending3 of {n}", label) for n, label in enumerate([2, 0, 3])}
     assert problem.dev_splits == ("dev",) and problem.examples("dev").labels == [1]
     assert problem.examples("test").labels is None

@@ -20,10 +20,21 @@ from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 
 SETTINGS = [
-    "--set", "phases=[{sequence_length: 16, batch_size: 4, max_predictions_per_seq: 3}]", "--steps", "1",
-    "--set", "data.validation_share=0.2", "--set", "training.jit_compile=false", "--set", "examples=[]",
-    "--set", "optimizer.learning_rate=1e-9", "--set", "training.evaluation_examples=4",
-]  # fmt: skip
+    "--set",
+    "phases=[{sequence_length: 16, batch_size: 4, max_predictions_per_seq: 3}]",
+    "--steps",
+    "1",
+    "--set",
+    "data.validation_share=0.2",
+    "--set",
+    "training.jit_compile=false",
+    "--set",
+    "examples=[]",
+    "--set",
+    "optimizer.learning_rate=1e-9",
+    "--set",
+    "training.evaluation_examples=4",
+]
 
 
 @pytest.fixture(scope="module")

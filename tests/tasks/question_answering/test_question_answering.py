@@ -68,8 +68,11 @@ def test_a_perfect_model_scores_everything_and_writes_the_texts(files, tmp_path)
     write(task, "dev", task.answers("dev", outputs), tmp_path / "out")
     content = written(tmp_path / "out")
     assert content["predictions.json"] == {
-        "who": "José Núñez-Ortega", "what": "“Café Noir”", "game": "光荣和ω-force", "far": "Paris"
-    }  # fmt: skip
+        "who": "José Núñez-Ortega",
+        "what": "“Café Noir”",
+        "game": "光荣和ω-force",
+        "far": "Paris",
+    }
     assert set(content) == {"predictions.json", "nbest.json"}
     best = content["nbest.json"]["far"][0]
     assert (best["text"], best["start"]) == ("Paris", LONG.rindex("Paris")) and best["probability"] > 0.99
