@@ -9,6 +9,7 @@ from keras_bert import settings
 from keras_bert.config.checks import require, require_multiple, require_positive
 from keras_bert.config.features import TAGGING_TASKS, FeaturesConfig
 from keras_bert.config.heads import PROBLEM_TYPES, SINGLE_LABEL
+from keras_bert.config.initialization import ReplacedWeightsConfig
 from keras_bert.config.reading import LONG, TRUNCATE
 from keras_bert.config.training import OptimizerConfig, RunConfig
 
@@ -119,7 +120,7 @@ class FinetuneConfig:
     """All settings of a fine-tuning experiment.
 
     `init` is the model to start from; with `from_scratch` only its architecture and vocabulary are used, and the
-    weights are random.
+    weights are random. `initialization` replaces some of its weights.
     """
 
     task: str
@@ -127,6 +128,7 @@ class FinetuneConfig:
     init: str | None = None
     lower_case: bool | None = None
     from_scratch: bool = False
+    initialization: ReplacedWeightsConfig = field(default_factory=ReplacedWeightsConfig)
     data: TaskDataConfig = field(default_factory=TaskDataConfig)
     input: InputConfig = field(default_factory=InputConfig)
     features: FeaturesConfig = field(default_factory=FeaturesConfig)
@@ -134,6 +136,8 @@ class FinetuneConfig:
     training: FinetuneTrainingConfig = field(default_factory=FinetuneTrainingConfig)
 
     def __post_init__(self) -> None:
+        kept = self.features.kind is None or not any(vars(self.initialization).values())
+        require(kept, "initialization", "an encoder that is trained", f"features.kind {self.features.kind}")
         fits = self.features.kind is None or self.task in TAGGING_TASKS
         require(fits, "features", f"a tagging task ({', '.join(TAGGING_TASKS)})", self.task)
 

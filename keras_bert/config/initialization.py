@@ -1,4 +1,4 @@
-"""The initial weights of a new model."""
+"""The initial weights of a new model, and those that fine-tuning begins anew."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -9,6 +9,27 @@ from keras_bert.errors import UserError
 RANDOM = "random"
 CORPUS, SINUSOIDAL, MIMETIC = "corpus", "sinusoidal", "mimetic"
 ZERO, UNIGRAM = "zero", "unigram"
+
+
+@dataclass
+class ReplacedWeightsConfig:
+    """Weights that fine-tuning replaces in the model it starts from, by those of a new model; None keeps them.
+
+    A small model of your own may have lost what comparing two texts needs: that equal words attend to each other.
+    """
+
+    position_embeddings: str | None = None
+    attention: str | None = None
+
+    def __post_init__(self) -> None:
+        for key, choice in (("position_embeddings", SINUSOIDAL), ("attention", MIMETIC)):
+            require(getattr(self, key) in (None, choice), key, choice, getattr(self, key))
+
+    def as_initialization(self) -> "InitializationConfig":
+        """The same as an `InitializationConfig`, in which `random` stands for what is kept."""
+        return InitializationConfig(
+            position_embeddings=self.position_embeddings or RANDOM, attention=self.attention or RANDOM
+        )
 
 
 @dataclass

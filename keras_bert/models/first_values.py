@@ -1,5 +1,6 @@
 """What the weights of a new model begin as in place of BERT's normal noise."""
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -13,7 +14,7 @@ _LONGEST_WAVE = 10_000.0
 
 
 def set_first_values(
-    model: BertForPreTraining,
+    model: keras.Model,
     initialization: InitializationConfig,
     unigram_nats: np.ndarray | None,
     vectors: np.ndarray | None,
@@ -22,13 +23,13 @@ def set_first_values(
     """Gives the weights that `initialization` names their values; all others keep those they have.
 
     Args:
-        model: newly made.
+        model: a new `BertForPreTraining`, or any model with an `encoder` where those values are of the encoder alone.
         initialization: how each of them begins.
         unigram_nats: [vocab], -log p of each piece in the training text; where its decoder bias begins as the unigram.
         vectors: [vocab, hidden] of `data.statistics.corpus_vectors`; where its word embeddings begin as those.
         seed: int, of the noise in mimetic attention.
     """
-    deviation, embeddings = model.config.initializer_range, model.encoder.embeddings
+    deviation, embeddings = model.encoder.config.initializer_range, model.encoder.embeddings
     if initialization.word_embeddings == CORPUS:
         table = embeddings.word_embeddings
         table.assign(_scaled(vectors, deviation, ops.convert_to_numpy(table)))
@@ -44,6 +45,8 @@ def set_first_values(
             query, key = mimetic_kernels(attention.hidden_size, attention.num_attention_heads, (seed, layer))
             attention.query.kernel.assign(query)
             attention.key.kernel.assign(key)
+            for projection in (attention.query, attention.key):
+                projection.bias.assign(ops.zeros_like(projection.bias))
 
 
 def set_new_words(model: BertForPreTraining, pieces: dict[int, list[int]]) -> None:

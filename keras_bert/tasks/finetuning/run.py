@@ -10,6 +10,7 @@ from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.checkpoints.names import heads
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.errors import UserError
+from keras_bert.models.first_values import set_first_values
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.pictures import confusion_picture, loss_picture, write_pictures
@@ -157,11 +158,16 @@ class Finetuning:
         return self.engine.start(self.run, self.config, self._begin, self.report)
 
     def _begin(self):
-        if self.config.from_scratch:
-            return
+        config, lines = self.config, []
         with failing_together(agreement(self.strategy)):
-            loaded = self.folder.load_into(self.model, new_parts=() if self._same_head() else heads())
-        self.report("\n".join([f"Beginning from the weights of {self.folder.name}.", *loaded.lines()]))
+            if not config.from_scratch:
+                loaded = self.folder.load_into(self.model, new_parts=() if self._same_head() else heads())
+                lines += [f"Beginning from the weights of {self.folder.name}.", *loaded.lines()]
+            replaced = config.initialization
+            set_first_values(self.model, replaced.as_initialization(), None, None, config.training.seed)
+        lines += [f"{part}: replaced, {value}." for part, value in vars(replaced).items() if value]
+        if lines:
+            self.report("\n".join(lines))
 
     def _same_head(self):
         """Whether `init` was fine-tuned to answer just what is asked here: its head is a beginning then."""

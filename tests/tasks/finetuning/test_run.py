@@ -13,6 +13,7 @@ import keras_bert
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.names import CLASSIFIER
 from keras_bert.errors import RunStopped, UserError
+from keras_bert.models.first_values import sinusoids
 from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
@@ -200,6 +201,22 @@ def test_from_scratch_the_weights_are_not_those_of_init(init, glue, tmp_path):
     FinetuningRuns(config, quiet).one(path)
     before, after = (keras_bert.load(folder).encoder.embeddings.word_embeddings.numpy() for folder in (init, path))
     assert abs(before - after).max() > 0.01
+
+
+def test_replaced_weights_are_those_of_a_new_model_and_all_others_are_kept(init, glue, tmp_path):
+    replaced = {"initialization.attention": "mimetic", "initialization.position_embeddings": "sinusoidal"}
+    settings = {"optimizer.learning_rate": 1e-9, "training.steps": 1, "data.folder": glue}
+    path, lines = str(tmp_path / "run"), []
+    FinetuningRuns(finetune_config(init, **settings, **replaced), lines.append).one(path)
+    before, after = (keras_bert.load(folder).encoder for folder in (init, path))
+    for old, new in zip(before.weights, after.weights, strict=True):
+        is_kept = np.allclose(old.numpy(), new.numpy(), atol=1e-4)
+        expected = not any(part in old.path for part in ("position_embeddings", "query/", "key/"))
+        assert is_kept == expected, old.path
+    positions = sinusoids(*after.embeddings.position_embeddings.shape)
+    found = after.embeddings.position_embeddings.numpy()
+    np.testing.assert_allclose(found / found.std(), positions / positions.std(), atol=1e-3)
+    assert any("attention: replaced, mimetic" in line for line in lines)
 
 
 def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy):
