@@ -68,12 +68,12 @@ class TaskKind(abc.ABC):
         """
 
     @abc.abstractmethod
-    def signatures(self, bert: Any, reader: Any, network: Any, n_best: int) -> dict[str, Any]:
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         """The `Signature`s of the exported model, by name.
 
         Args:
             bert: the `LoadedModel`, with its head's config and its folder.
-            reader: a `Reader`, which turns strings into the network's inputs.
+            text_inputs: a `TextInputs`, which turns strings into the network's inputs.
             network: the model's `Network`.
             n_best: how many answers to give where there is a choice.
         """

@@ -18,6 +18,7 @@ FLOORS = [
     {"layers", "text"},
     {"checkpoints"},
     {"models", "data"},
+    {"inputs"},
     {"inference"},
     {"training"},
     {"export"},

@@ -6,13 +6,13 @@ import tensorflow as tf
 
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
 from keras_bert.export.network import Network
-from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature
+from keras_bert.export.text_inputs import TextInputs, token_signature
 
 
 def classification_signatures(
     classification: ClassificationConfig,
-    reader: Reader,
+    text_inputs: TextInputs,
     network: Network,
     logits_of: Callable[[dict[str, tf.Tensor]], tf.Tensor] | None = None,
 ) -> dict[str, Signature]:
@@ -24,7 +24,7 @@ def classification_signatures(
 
     Args:
         classification: the labels and the kind of the task.
-        reader: the model's reader.
+        text_inputs: makes the model's inputs.
         network: the network of a `BertForSequenceClassification`, or of another model with `logits_of`.
         logits_of: computes the logits [batch, labels] from the encoder's inputs.
     """
@@ -43,11 +43,11 @@ def classification_signatures(
         best = tf.gather(labels[0], tf.argmax(logits, axis=-1))
         return {**outputs, "probabilities": tf.nn.softmax(logits), "label": best}
 
-    names = ("text_a", "text_b") if reader.reading.pair else ("text",)
+    names = ("text_a", "text_b") if text_inputs.reading.pair else ("text",)
     texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in names)
     return {
-        "serving_default": Signature(lambda *texts: answer(*reader.rows(*texts)), texts),
-        "tokens": token_signature(reader, answer),
+        "serving_default": Signature(lambda *texts: answer(*text_inputs.from_columns(*texts)), texts),
+        "tokens": token_signature(text_inputs, answer),
     }
 
 

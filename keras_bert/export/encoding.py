@@ -3,11 +3,11 @@
 import tensorflow as tf
 
 from keras_bert.export.network import Network
-from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature
+from keras_bert.export.text_inputs import TextInputs, token_signature
 
 
-def encoder_signatures(reader: Reader, network: Network) -> dict[str, Signature]:
+def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, Signature]:
     """`serving_default` on strings, `tokens` on the encoder's inputs.
 
     Outputs: `pooled_output` [batch, hidden], `sequence_output` [batch, seq, hidden], and `mean_embedding`
@@ -15,7 +15,7 @@ def encoder_signatures(reader: Reader, network: Network) -> dict[str, Signature]
     [batch, seq] int32, the tokens of the sequence output.
 
     Args:
-        reader: the model's reader.
+        text_inputs: makes the model's inputs.
         network: the network of a `BertEncoder`, or of a model with an `encoder`.
     """
 
@@ -27,11 +27,11 @@ def encoder_signatures(reader: Reader, network: Network) -> dict[str, Signature]
         return {**outputs, "mean_embedding": mean}
 
     def encode_texts(texts):
-        inputs = reader.text(texts)
+        inputs = text_inputs.from_texts(texts)
         tokens = {name: inputs[name] for name in ("input_word_ids", "input_mask")}
         return {**encode(inputs), **tokens}
 
     return {
         "serving_default": Signature(encode_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
-        "tokens": token_signature(reader, encode),
+        "tokens": token_signature(text_inputs, encode),
     }

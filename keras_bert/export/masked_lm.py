@@ -4,14 +4,14 @@ import keras
 import tensorflow as tf
 
 from keras_bert.export.network import Network
-from keras_bert.export.packing import Rows
-from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature
+from keras_bert.export.text_inputs import TextInputs, token_signature
+from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import MASK
 
 
-def masked_lm_signatures(reader: Reader, network: Network, top_k: int) -> dict[str, Signature]:
+def masked_lm_signatures(text_inputs: TextInputs, network: Network, top_k: int) -> dict[str, Signature]:
     """`serving_default` on strings with [MASK] in them, `tokens` on the encoder's inputs.
 
     Outputs: `pieces` string and `scores` float32, both [batch, masks, top_k]: for every [MASK], from left to right, the
@@ -19,11 +19,11 @@ def masked_lm_signatures(reader: Reader, network: Network, top_k: int) -> dict[s
     a row. A [MASK] lost to truncation is not counted.
 
     Args:
-        reader: the model's reader.
+        text_inputs: makes the model's inputs.
         network: the network of a `BertForPreTraining`.
         top_k: the number of pieces for each [MASK].
     """
-    vocabulary = reader.vocabulary
+    vocabulary = text_inputs.vocabulary
     tokens = tf.constant(vocabulary.tokens)
 
     def answer(inputs):
@@ -42,11 +42,11 @@ def masked_lm_signatures(reader: Reader, network: Network, top_k: int) -> dict[s
         }
 
     def answer_texts(texts):
-        return answer(reader.pieces(_masked_rows(texts, reader.tokenizer)))
+        return answer(text_inputs.from_pieces(_masked_pieces(texts, text_inputs.tokenizer)))
 
     return {
         "serving_default": Signature(answer_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
-        "tokens": token_signature(reader, answer),
+        "tokens": token_signature(text_inputs, answer),
     }
 
 
@@ -55,7 +55,7 @@ def _logits(model: keras.Model, states: tf.Tensor) -> tf.Tensor:
     return model.mlm_head(states[tf.newaxis], model.encoder.embeddings.word_embeddings)[0]
 
 
-def _masked_rows(texts: tf.Tensor, tokenizer: WordPieceTokenizer) -> Rows:
+def _masked_pieces(texts: tf.Tensor, tokenizer: WordPieceTokenizer) -> PieceSpans:
     """The pieces of texts, with [MASK] as one piece; the tokenizer, like BERT's, would split it."""
     parts = tf.strings.split(texts, MASK)
     pieces = tokenizer.tokenize(parts.values)
@@ -63,4 +63,4 @@ def _masked_rows(texts: tf.Tensor, tokenizer: WordPieceTokenizer) -> Rows:
     # A [MASK] before every part; each text starts after the one before its first part.
     pieces = tf.concat([mask, pieces], axis=1)
     splits = tf.cast(tf.gather(pieces.row_splits, parts.row_splits), tf.int32)
-    return Rows(pieces.values, splits[:-1] + 1, splits[1:] - splits[:-1] - 1)
+    return PieceSpans(pieces.values, splits[:-1] + 1, splits[1:] - splits[:-1] - 1)

@@ -3,14 +3,15 @@
 import tensorflow as tf
 
 from keras_bert.export.network import Network
-from keras_bert.export.reader import TOKENS, Reader, filled, without_invalid
 from keras_bert.export.signature import Signature
+from keras_bert.export.text_inputs import TOKENS, TextInputs, without_invalid
+from keras_bert.inputs.padding import filled
 
 CHOICES = "choices"
 _CHOICE_TOKENS = tuple(tf.TensorSpec([None, None, None], spec.dtype, name=spec.name) for spec in TOKENS)
 
 
-def multiple_choice_signatures(reader: Reader, network: Network) -> dict[str, Signature]:
+def multiple_choice_signatures(text_inputs: TextInputs, network: Network) -> dict[str, Signature]:
     """`serving_default` on strings, `tokens` on the encoder's inputs, [batch, choices, seq] each.
 
     Inputs of `serving_default`: `context` [batch]; `question` [batch], the beginning of every choice, or ""; `choices`
@@ -20,7 +21,7 @@ def multiple_choice_signatures(reader: Reader, network: Network) -> dict[str, Si
     float32 [batch, choices], 0 for padding.
 
     Args:
-        reader: the model's reader.
+        text_inputs: makes the model's inputs.
         network: the network of a `BertForMultipleChoice`.
     """
 
@@ -42,13 +43,14 @@ def multiple_choice_signatures(reader: Reader, network: Network) -> dict[str, Si
         is_there, _ = filled(choices)
         place = tf.where(is_there)
         beginnings = tf.gather(tf.where(tf.equal(questions, ""), "", questions + " "), place[:, 0])
-        inputs, _ = reader.rows(tf.gather(contexts, place[:, 0]), beginnings + tf.boolean_mask(choices, is_there))
+        continued = beginnings + tf.boolean_mask(choices, is_there)
+        inputs, _ = text_inputs.from_columns(tf.gather(contexts, place[:, 0]), continued)
         return outputs(tf.scatter_nd(place, logits_of(inputs), tf.shape(choices, tf.int64)), is_there)
 
     def answer_tokens(*tokens):
         shape, seq = tf.shape(tokens[0])[:2], tf.shape(tokens[0])[2]
         # Not -1 for the rows, which is ambiguous if there are no tokens.
-        inputs, is_valid = reader.tokens(*(tf.reshape(t, [shape[0] * shape[1], seq]) for t in tokens))
+        inputs, is_valid = text_inputs.from_tokens(*(tf.reshape(t, [shape[0] * shape[1], seq]) for t in tokens))
         is_there = tf.reduce_any(tf.not_equal(tokens[1], 0), axis=2)
         answers = outputs(tf.reshape(logits_of(inputs), shape), is_there)
         return without_invalid(answers, tf.reduce_all(tf.reshape(is_valid, shape), axis=1))

@@ -7,8 +7,8 @@ from typing import TypeVar
 import keras
 import tensorflow as tf
 
-from keras_bert.export.packing import doubling_lengths, padded_length
 from keras_bert.export.unpadded import encode
+from keras_bert.inputs.padding import doubling_lengths, padded_length
 
 _T = TypeVar("_T")
 

@@ -4,14 +4,17 @@ import tensorflow as tf
 
 from keras_bert.config.answering import AnsweringConfig
 from keras_bert.export.network import Network
-from keras_bert.export.packing import Rows, cut, pack, windows
-from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature
-from keras_bert.export.span_decoding import Passages, PassageWindows, best_answers, no_answer
+from keras_bert.export.text_inputs import TextInputs, token_signature
+from keras_bert.inference.span_decoding import Passages, PassageWindows, best_answers, no_answer
+from keras_bert.inputs.pieces import PieceSpans
+from keras_bert.inputs.segments import padded_rows
+from keras_bert.inputs.truncation import truncate
+from keras_bert.inputs.windows import windows
 
 
 def question_answering_signatures(
-    answering: AnsweringConfig, reader: Reader, network: Network, n_best: int
+    answering: AnsweringConfig, text_inputs: TextInputs, network: Network, n_best: int
 ) -> dict[str, Signature]:
     """`serving_default` on questions and contexts, `tokens` on the encoder's inputs.
 
@@ -24,12 +27,12 @@ def question_answering_signatures(
 
     Args:
         answering: how answers are found.
-        reader: the model's reader.
+        text_inputs: makes the model's inputs.
         network: the network of a `BertForQuestionAnswering`.
         n_best: the number of answers.
     """
     # A question leaves room for at least one piece of the passage.
-    longest_question = max(min(answering.max_question_length, reader.reading.max_length - 4), 0)
+    longest_question = max(min(answering.max_question_length, text_inputs.reading.max_length - 4), 0)
 
     def answer(inputs):
         states = network.encode(inputs)["sequence_output"]
@@ -37,22 +40,23 @@ def question_answering_signatures(
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
     def answer_texts(questions, contexts):
-        ids, starts, ends = reader.tokenizer.tokenize_with_offsets(contexts)
-        pieces, asked = Rows.of(ids), cut(Rows.of(reader.tokenizer.tokenize(questions)), longest_question)
-        room = reader.reading.max_length - 3 - asked.lengths
-        rows, question = windows(pieces, room, answering.stride, last_is_full=False)
+        ids, starts, ends = text_inputs.tokenizer.tokenize_with_offsets(contexts)
+        passages = PieceSpans.of(ids)
+        asked = truncate(PieceSpans.of(text_inputs.tokenizer.tokenize(questions)), longest_question)
+        room = text_inputs.reading.max_length - 3 - asked.lengths
+        shown, question = windows(passages, room, answering.stride, last_is_full=False)
         asked = asked.taken(question)
-        logits = answer(pack([asked, rows], reader.vocabulary, reader.lengths))
+        logits = answer(padded_rows([asked, shown], text_inputs.vocabulary, text_inputs.lengths))
         start_logits, end_logits = logits["start_logits"], logits["end_logits"]
         placed = PassageWindows(
             question,
-            rows.starts - tf.gather(pieces.starts, question),
-            rows.lengths,
-            tf.searchsorted(question, tf.range(tf.size(pieces.lengths) + 1)),
+            shown.starts - tf.gather(passages.starts, question),
+            shown.lengths,
+            tf.searchsorted(question, tf.range(tf.size(passages.lengths) + 1)),
         )
         best = best_answers(
-            _passage_logits(start_logits, asked, rows),
-            _passage_logits(end_logits, asked, rows),
+            _passage_logits(start_logits, asked, shown),
+            _passage_logits(end_logits, asked, shown),
             placed,
             Passages.of(contexts, starts, ends),
             answering.max_answer_length,
@@ -62,12 +66,12 @@ def question_answering_signatures(
         return _outputs(best, null_logits, answering)
 
     texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in ("question", "context"))
-    return {"serving_default": Signature(answer_texts, texts), "tokens": token_signature(reader, answer)}
+    return {"serving_default": Signature(answer_texts, texts), "tokens": token_signature(text_inputs, answer)}
 
 
-def _passage_logits(logits: tf.Tensor, asked: Rows, rows: Rows) -> tf.Tensor:
-    """The logits [windows, pieces] of each window's passage, which follows the question, of those in [windows, seq]."""
-    most = tf.reduce_max(tf.concat([rows.lengths, [1]], axis=0))
+def _passage_logits(logits: tf.Tensor, asked: PieceSpans, shown: PieceSpans) -> tf.Tensor:
+    """From the logits [windows, seq] of rows, those of the pieces shown of each passage: [windows, pieces]."""
+    most = tf.reduce_max(tf.concat([shown.lengths, [1]], axis=0))
     places = tf.minimum(asked.lengths[:, tf.newaxis] + 2 + tf.range(most), tf.shape(logits)[1] - 1)
     return tf.gather(logits, places, batch_dims=1)
 

@@ -10,8 +10,8 @@ from keras_bert.config.reading import ReadingConfig
 from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_signatures
 from keras_bert.export.network import FLOAT32, Network
-from keras_bert.export.reader import Reader
 from keras_bert.export.signature import Signature
+from keras_bert.export.text_inputs import TextInputs
 from keras_bert.inference.finite_outputs import require_numbers
 from keras_bert.inference.loading import LoadedModel
 from keras_bert.models.pretraining import BertForPreTraining
@@ -32,19 +32,19 @@ class ServingFunction:
         signatures: the traced functions, by name.
         inputs: the inputs of each signature, in order.
         columns: the names of the inputs of `serving_default`.
-        reader: converts the inputs to those of the encoder.
+        text_inputs: converts the inputs to those of the encoder.
     """
 
     signatures: dict[str, tf.types.experimental.ConcreteFunction]
     inputs: dict[str, tuple[tf.TensorSpec, ...]]
     columns: tuple[str, ...]
-    reader: Reader
+    text_inputs: TextInputs
 
-    def __init__(self, signatures: Mapping[str, Signature], reader: Reader, network: Network) -> None:
+    def __init__(self, signatures: Mapping[str, Signature], text_inputs: TextInputs, network: Network) -> None:
         self.signatures = {name: signature.traced() for name, signature in signatures.items()}
         self.inputs = {name: signature.inputs for name, signature in signatures.items()}
         self.columns = tuple(spec.name for spec in self.inputs[DEFAULT])
-        self.reader = reader
+        self.text_inputs = text_inputs
         self._network = network
 
     def __call__(self, *columns: Sequence) -> dict[str, np.ndarray]:
@@ -115,16 +115,16 @@ def serving_function(
     """
     positions, path = bert.config.max_position_embeddings, f"{bert.path}/config.json"
     reading = ReadingConfig.from_fields(bert.folder.other_fields, positions, path)
-    reader = Reader(bert.config, bert.tokenizer, reading)
+    text_inputs = TextInputs(bert.config, bert.tokenizer, reading)
     network = Network(bert.model, dtype, jit)
     head = None if encoder_only else bert.head
     if head:
-        signatures = kind_of_head(head).signatures(bert, reader, network, n_best)
+        signatures = kind_of_head(head).signatures(bert, text_inputs, network, n_best)
     elif not encoder_only and isinstance(bert.model, BertForPreTraining):
-        signatures = masked_lm_signatures(reader, network, top_k)
+        signatures = masked_lm_signatures(text_inputs, network, top_k)
     else:
-        signatures = encoder_signatures(reader, network)
-    return ServingFunction(signatures, reader, network)
+        signatures = encoder_signatures(text_inputs, network)
+    return ServingFunction(signatures, text_inputs, network)
 
 
 def _length(value: str | Sequence[str]) -> int:

@@ -4,15 +4,17 @@ import tensorflow as tf
 
 from keras_bert.config.heads import FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.export.network import Network
-from keras_bert.export.packing import pack
-from keras_bert.export.reader import Reader, token_signature
 from keras_bert.export.signature import Signature
-from keras_bert.export.word_windows import given_words, lay_out_words, split_texts
+from keras_bert.export.text_inputs import TextInputs, token_signature
+from keras_bert.inputs.segments import padded_rows
+from keras_bert.inputs.word_windows import given_words, lay_out_words, split_texts
 
 WORDS = "words"
 
 
-def tagging_signatures(head: TokenClassificationConfig, reader: Reader, network: Network) -> dict[str, Signature]:
+def tagging_signatures(
+    head: TokenClassificationConfig, text_inputs: TextInputs, network: Network
+) -> dict[str, Signature]:
     """`serving_default` on strings, `words` on pre-split words, `tokens` on the encoder's inputs.
 
     Outputs of `serving_default` and `words`: `labels` string, `scores` float32 (the probability of the label), `starts`
@@ -22,7 +24,7 @@ def tagging_signatures(head: TokenClassificationConfig, reader: Reader, network:
 
     Args:
         head: the labels; a `FeatureTaggingConfig` for a tagger over features.
-        reader: the model's reader.
+        text_inputs: makes the model's inputs.
         network: the network of a `BertForTokenClassification` or a `BertFeatureTagger`.
     """
     names = tf.constant(list(head.labels))
@@ -37,9 +39,9 @@ def tagging_signatures(head: TokenClassificationConfig, reader: Reader, network:
         return tf.gather(names, tf.argmax(logits, axis=-1)), tf.reduce_max(tf.nn.softmax(logits), axis=-1)
 
     def answer_words(words):
-        places = lay_out_words(words, reader.reading.max_length - 2)
-        logits = logits_of(pack([places.rows], reader.vocabulary, reader.lengths))
-        labels, scores = best(tf.gather_nd(logits, tf.stack([places.row, places.column], axis=1)))
+        places = lay_out_words(words, text_inputs.reading.max_length - 2)
+        logits = logits_of(padded_rows([places.windows], text_inputs.vocabulary, text_inputs.lengths))
+        labels, scores = best(tf.gather_nd(logits, tf.stack([places.window, places.column], axis=1)))
         return {
             "labels": words.by_text(labels, ""),
             "scores": words.by_text(scores, 0.0),
@@ -55,12 +57,12 @@ def tagging_signatures(head: TokenClassificationConfig, reader: Reader, network:
 
     return {
         "serving_default": Signature(
-            lambda texts: answer_words(split_texts(reader.tokenizer, texts)),
+            lambda texts: answer_words(split_texts(text_inputs.tokenizer, texts)),
             (tf.TensorSpec([None], tf.string, name="text"),),
         ),
         WORDS: Signature(
-            lambda words: answer_words(given_words(reader.tokenizer, words)),
+            lambda words: answer_words(given_words(text_inputs.tokenizer, words)),
             (tf.TensorSpec([None, None], tf.string, name=WORDS),),
         ),
-        "tokens": token_signature(reader, answer),
+        "tokens": token_signature(text_inputs, answer),
     }

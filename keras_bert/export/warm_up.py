@@ -13,10 +13,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wr
 from tensorflow.core.framework import tensor_pb2  # noqa: F401  Registers TensorProto.
 
 from keras_bert.export.multiple_choice import CHOICES
-from keras_bert.export.packing import doubling_lengths
-from keras_bert.export.reader import Reader
 from keras_bert.export.tagging import WORDS
+from keras_bert.export.text_inputs import TextInputs
 from keras_bert.files import StrPath, join, make_folder
+from keras_bert.inputs.padding import doubling_lengths
 
 FOLDER, FILE = "assets.extra", "tf_serving_warmup_requests"
 
@@ -34,7 +34,7 @@ _REPEATED = ("inputs",)  # A map is a repeated message of key and value.
 
 
 def write_warm_up(
-    folder: StrPath, model_name: str, inputs: Mapping[str, Sequence[tf.TensorSpec]], reader: Reader
+    folder: StrPath, model_name: str, inputs: Mapping[str, Sequence[tf.TensorSpec]], text_inputs: TextInputs
 ) -> int:
     """Writes requests of one row for every signature, at each of `doubling_lengths`.
 
@@ -42,13 +42,13 @@ def write_warm_up(
         folder: the version's folder.
         model_name: the name of the model in Serving.
         inputs: the inputs of each signature.
-        reader: the model's reader.
+        text_inputs: makes the model's inputs.
 
     Returns: the number of requests.
     """
-    lengths = doubling_lengths(reader.lengths[-1])
+    lengths = doubling_lengths(text_inputs.lengths[-1])
     requests = [
-        _request(model_name, signature, [(spec.name, _values(spec, length, reader)) for spec in specs])
+        _request(model_name, signature, [(spec.name, _values(spec, length, text_inputs)) for spec in specs])
         for signature, specs in inputs.items()
         for length in lengths
     ]
@@ -59,18 +59,18 @@ def write_warm_up(
     return len(requests)
 
 
-def _values(spec: tf.TensorSpec, length: int, reader: Reader) -> list:
+def _values(spec: tf.TensorSpec, length: int, text_inputs: TextInputs) -> list:
     """One row for an input, with `length` tokens or, for strings, about as many; two choices if it has choices."""
     word = next(
-        (token for token in reader.vocabulary.tokens if token.isascii() and token.isalpha()),
-        reader.vocabulary.tokens[-1],
+        (token for token in text_inputs.vocabulary.tokens if token.isascii() and token.isalpha()),
+        text_inputs.vocabulary.tokens[-1],
     )
     if spec.dtype == tf.string:
         words = [word] * max(1, length - 2)
         row: str | list = words if spec.name == WORDS else " ".join(words)
         choices = 2 if spec.name == CHOICES else 0
     else:
-        row = [{"input_word_ids": reader.vocabulary.ids[word], "input_mask": 1}.get(spec.name, 0)] * length
+        row = [{"input_word_ids": text_inputs.vocabulary.ids[word], "input_mask": 1}.get(spec.name, 0)] * length
         choices = 2 if spec.shape.rank == 3 else 0
     return [[row] * choices if choices else row]
 

@@ -72,12 +72,12 @@ class MeanClassification(TaskKind):
     def make_model(self, config, head, **keras_options):
         return BertForMeanClassification(config, head.num_labels, **keras_options)
 
-    def signatures(self, bert, reader, network, n_best):
+    def signatures(self, bert, text_inputs, network, n_best):
         def logits_of(inputs):
             states = network.encode(inputs)["sequence_output"]
             return network.run(lambda model: model.classify(states, inputs["input_mask"]))
 
-        return classification_signatures(bert.head, reader, network, logits_of)
+        return classification_signatures(bert.head, text_inputs, network, logits_of)
 
     def open_problem(self, config, tokenizer, head, described, own):
         problem = SequenceProblem(own_table(config.data, head), "", tokenizer, config, head)

@@ -22,10 +22,10 @@ class Classification(TaskKind):
 
         return BertForSequenceClassification(config, head.num_labels, **keras_options)
 
-    def signatures(self, bert, reader, network, n_best):
+    def signatures(self, bert, text_inputs, network, n_best):
         from keras_bert.export.classification import classification_signatures
 
-        return classification_signatures(bert.head, reader, network)
+        return classification_signatures(bert.head, text_inputs, network)
 
     def open_problem(self, config, tokenizer, head, described, own):
         from keras_bert.tasks.classification.problem import SequenceProblem

@@ -18,10 +18,10 @@ class MultipleChoice(TaskKind):
 
         return BertForMultipleChoice(config, **keras_options)
 
-    def signatures(self, bert, reader, network, n_best):
+    def signatures(self, bert, text_inputs, network, n_best):
         from keras_bert.export.multiple_choice import multiple_choice_signatures
 
-        return multiple_choice_signatures(reader, network)
+        return multiple_choice_signatures(text_inputs, network)
 
     def open_problem(self, config, tokenizer, head, described, own):
         from keras_bert.tasks.examples.sources import TfdsSource

@@ -24,11 +24,11 @@ class QuestionAnswering(TaskKind):
 
         return BertForQuestionAnswering(config, **keras_options)
 
-    def signatures(self, bert, reader, network, n_best):
+    def signatures(self, bert, text_inputs, network, n_best):
         from keras_bert.export.question_answering import question_answering_signatures
 
         answering = AnsweringConfig.from_fields(bert.folder.other_fields, f"{bert.path}/config.json")
-        return question_answering_signatures(answering, reader, network, n_best)
+        return question_answering_signatures(answering, text_inputs, network, n_best)
 
     def open_problem(self, config, tokenizer, head, described, own):
         from keras_bert.tasks.examples.sources import data_source

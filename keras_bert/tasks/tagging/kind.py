@@ -24,10 +24,10 @@ class Tagging(TaskKind):
 
         return BertForTokenClassification(config, head.num_labels, **keras_options)
 
-    def signatures(self, bert, reader, network, n_best):
+    def signatures(self, bert, text_inputs, network, n_best):
         from keras_bert.export.tagging import tagging_signatures
 
-        return tagging_signatures(bert.head, reader, network)
+        return tagging_signatures(bert.head, text_inputs, network)
 
     def open_problem(self, config, tokenizer, head, described, own):
         from keras_bert.tasks.examples.split_files import found_files

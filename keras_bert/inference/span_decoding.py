@@ -1,10 +1,10 @@
-"""The best answers in the windows of passages, in the graph; in Python: `tasks.question_answering.decoding`."""
+"""The best answers in the windows of passages."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_bert.export.packing import window_of_most_context
+from keras_bert.inputs.windows import window_of_most_context
 
 # Candidate spans per answer: several may have the same text, and only the best of them counts.
 _SPANS_PER_ANSWER = 8

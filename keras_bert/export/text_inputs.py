@@ -5,19 +5,13 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from keras_bert.config.bert import BertConfig
-from keras_bert.config.reading import HEAD_TAIL, WINDOWS, ReadingConfig
-from keras_bert.export.packing import (
-    Rows,
-    cut,
-    cut_pairs,
-    head_and_tail,
-    pack,
-    padded_length,
-    padded_lengths,
-    windows,
-    windows_of_pairs,
-)
+from keras_bert.config.reading import ReadingConfig
 from keras_bert.export.signature import Signature
+from keras_bert.inputs.long_texts import fit_rows
+from keras_bert.inputs.padding import padded_length, padded_lengths
+from keras_bert.inputs.pieces import PieceSpans
+from keras_bert.inputs.segments import padded_rows
+from keras_bert.inputs.truncation import truncate
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
 FINEST = 8
@@ -27,7 +21,7 @@ TOKENS = tuple(
 )
 
 
-class Reader:
+class TextInputs:
     """Converts texts, pairs of texts and tokens, of any bytes and any values, to the encoder's inputs.
 
     Args:
@@ -46,36 +40,25 @@ class Reader:
         self.lengths = padded_lengths(reading.max_length, FINEST)
         self._token_lengths = padded_lengths(config.max_position_embeddings, FINEST)
 
-    def text(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
+    def from_texts(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         """The encoder's inputs for texts `[batch]`, truncated at the end."""
-        return self.pieces(Rows.of(self.tokenizer.tokenize(texts)))
+        return self.from_pieces(self._pieces(texts))
 
-    def rows(self, *columns: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor | None]:
-        """The encoder's inputs for texts, or pairs of texts, `[batch]`, cut as in training (`sequence_rows`).
+    def from_pieces(self, pieces: PieceSpans) -> dict[str, tf.Tensor]:
+        """The encoder's inputs for the pieces of texts, truncated at the end."""
+        return padded_rows([truncate(pieces, self.reading.max_length - 2)], self.vocabulary, self.lengths)
+
+    def from_columns(self, *columns: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor | None]:
+        """The encoder's inputs for texts, or pairs of texts, `[batch]`, fitted into rows as `reading` says.
 
         Returns: `(the encoder's inputs, int32 [rows] the text of each row)`, with None for the latter if every text is
             one row.
         """
-        rows = [Rows.of(self.tokenizer.tokenize(texts)) for texts in columns]
-        longest = self.reading.max_length - 1 - len(rows)
-        first, second = rows if len(rows) == 2 else (rows[0], None)
-        if self.reading.long == WINDOWS:
-            stride = self.reading.stride or max(longest // 2, 1)
-            if second is None:
-                *segments, texts = windows(first, tf.fill(tf.shape(first.lengths), longest), stride)
-            else:
-                *segments, texts = windows_of_pairs(first, second, longest, stride)
-            return pack(segments, self.vocabulary, self.lengths), texts
-        segments = [cut(first, longest)] if second is None else list(cut_pairs(first, second, longest))
-        if self.reading.long == HEAD_TAIL:
-            segments = [head_and_tail(row, kept) for row, kept in zip(rows, segments, strict=True)]
-        return pack(segments, self.vocabulary, self.lengths), None
+        pieces, reading = [self._pieces(texts) for texts in columns], self.reading
+        segments, texts = fit_rows(pieces, reading.max_length, reading.long, reading.stride)
+        return padded_rows(segments, self.vocabulary, self.lengths), texts
 
-    def pieces(self, rows: Rows) -> dict[str, tf.Tensor]:
-        """The encoder's inputs for the pieces of texts, truncated at the end."""
-        return pack([cut(rows, self.reading.max_length - 2)], self.vocabulary, self.lengths)
-
-    def tokens(
+    def from_tokens(
         self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
         """`(the encoder's inputs, is_valid [batch] bool)` for tokens from a client, each `[batch, seq]` int32.
@@ -100,23 +83,20 @@ class Reader:
         inputs = {spec.name: column for spec, column in zip(TOKENS, padded, strict=True)}
         return inputs, tf.reduce_all(fits | ~is_real, axis=1)
 
+    def _pieces(self, texts: tf.Tensor) -> PieceSpans:
+        return PieceSpans.of(self.tokenizer.tokenize(texts))
 
-def token_signature(reader: Reader, answer: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]) -> Signature:
+
+def token_signature(
+    text_inputs: TextInputs, answer: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]
+) -> Signature:
     """The signature on tokens from a client: `answer`, a function of the encoder's inputs, for the valid rows."""
 
     def answer_tokens(*tokens):
-        inputs, is_valid = reader.tokens(*tokens)
+        inputs, is_valid = text_inputs.from_tokens(*tokens)
         return without_invalid(answer(inputs), is_valid)
 
     return Signature(answer_tokens, TOKENS)
-
-
-def filled(strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """`(is_there [batch, n] bool, counts [batch] int32)` of strings `[batch, n]` padded with "" at the end."""
-    number = tf.range(1, tf.shape(strings)[1] + 1)
-    # The maximum over zero columns is the smallest integer.
-    counts = tf.maximum(tf.reduce_max(tf.where(tf.not_equal(strings, ""), number, 0), axis=1), 0)
-    return number <= counts[:, tf.newaxis], counts
 
 
 def without_invalid(outputs: dict[str, tf.Tensor], is_valid: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -1,11 +1,12 @@
-"""Lays out the words of texts in rows for the encoder, in the graph, as in training (`tasks.tagging.word_rows`)."""
+"""Words to windows of whole words that fit into rows, and the window in which each word is labeled."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_bert.export.packing import Rows, window_of_most_context
-from keras_bert.export.reader import filled
+from keras_bert.inputs.padding import filled
+from keras_bert.inputs.pieces import PieceSpans
+from keras_bert.inputs.windows import window_of_most_context
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import CONTINUATION
 
@@ -72,37 +73,39 @@ def given_words(tokenizer: WordPieceTokenizer, words: tf.Tensor) -> TextWords:
 
 
 class WordPlaces(NamedTuple):
-    """Rows for the encoder, and the place of each word's first piece, which is the one to label.
+    """Windows over words, and the place of each word's first piece, which is the one to label.
 
     Attributes:
-        rows: rows of pieces, without special tokens; the rows of one text need not be consecutive.
-        row, column: int32 [words]; columns include [CLS].
+        windows: spans of pieces, without special tokens; those of one text need not be consecutive.
+        window, column: int32 [words]; columns include [CLS].
     """
 
-    rows: Rows
-    row: tf.Tensor
+    windows: PieceSpans
+    window: tf.Tensor
     column: tf.Tensor
 
 
 def lay_out_words(words: TextWords, capacity: int) -> WordPlaces:
-    """Lays words out in rows, as `tasks.tagging.word_rows.lay_out_words` does.
+    """Lays words out in windows that fit into rows.
 
-    A text too long for a row is split into windows of whole words, each starting in the middle of the one before; each
-    word is labeled in the window that gives it the most context.
+    A text too long for a row is split into windows of whole words, each starting in the middle of the one before. A
+    word is labeled in the window that gives it the most context, where the smaller of the numbers of pieces to its left
+    and right is largest, as in run_squad.py's `_check_is_max_context`.
 
     Args:
         words: the words.
-        capacity: the maximum number of pieces of a row. A longer word is truncated to that.
+        capacity: the maximum number of pieces of a window. A longer word is truncated to that.
     """
     words = _cut_words(words, capacity)
     splits = words.piece_splits
     firsts, lasts = _windows(words, capacity)
-    rows = Rows(words.pieces, tf.gather(splits, firsts), tf.gather(splits, lasts) - tf.gather(splits, firsts))
+    starts = tf.gather(splits, firsts)
+    windows = PieceSpans(words.pieces, starts, tf.gather(splits, lasts) - starts)
     window, shown = _ranges(firsts, lasts)
-    left = tf.gather(splits, shown) - tf.gather(splits, tf.gather(firsts, window))
+    left = tf.gather(splits, shown) - tf.gather(starts, window)
     right = tf.gather(splits, tf.gather(lasts, window)) - tf.gather(splits, shown + 1)
-    row = window_of_most_context(tf.minimum(left, right), window, tf.size(firsts), shown, tf.size(words.starts))
-    return WordPlaces(rows, row, 1 + splits[:-1] - tf.gather(rows.starts, row))
+    best = window_of_most_context(tf.minimum(left, right), window, tf.size(firsts), shown, tf.size(splits) - 1)
+    return WordPlaces(windows, best, 1 + splits[:-1] - tf.gather(starts, best))
 
 
 def _cut_words(words: TextWords, capacity: int) -> TextWords:
@@ -119,7 +122,7 @@ def _cut_words(words: TextWords, capacity: int) -> TextWords:
 
 
 def _windows(words: TextWords, capacity: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """(first word, one past the last), int32 [windows] each; see `tasks.tagging.word_rows.lay_out_words`."""
+    """(first word, one past the last), int32 [windows] each; see `lay_out_words`."""
     splits, ends = words.piece_splits, words.row_splits[1:]
 
     def next_windows(firsts, lasts, first, end):
