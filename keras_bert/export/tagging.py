@@ -7,7 +7,7 @@ from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature
 from keras_bert.export.text_inputs import TextInputs, token_signature
 from keras_bert.inputs.segments import padded_rows
-from keras_bert.inputs.word_windows import given_words, lay_out_words, split_texts
+from keras_bert.inputs.word_windows import TextWords, given_words, split_texts, word_windows
 
 WORDS = "words"
 
@@ -38,16 +38,16 @@ def tagging_signatures(
     def best(logits):
         return tf.gather(names, tf.argmax(logits, axis=-1)), tf.reduce_max(tf.nn.softmax(logits), axis=-1)
 
-    def answer_words(words):
-        places = lay_out_words(words, text_inputs.reading.max_length - 2)
-        logits = logits_of(padded_rows([places.windows], text_inputs.vocabulary, text_inputs.lengths))
-        labels, scores = best(tf.gather_nd(logits, tf.stack([places.window, places.column], axis=1)))
+    def answer_words(found: TextWords):
+        windows = word_windows(found.words, text_inputs.reading.max_length - 2)
+        logits = logits_of(padded_rows([windows.spans], text_inputs.vocabulary, text_inputs.lengths))
+        labels, scores = best(tf.gather_nd(logits, tf.stack([windows.window, windows.column], axis=1)))
         return {
-            "labels": words.by_text(labels, ""),
-            "scores": words.by_text(scores, 0.0),
-            "starts": words.by_text(words.starts, 0),
-            "ends": words.by_text(words.ends, 0),
-            "num_words": words.counts,
+            "labels": found.by_text(labels, ""),
+            "scores": found.by_text(scores, 0.0),
+            "starts": found.by_text(found.starts, 0),
+            "ends": found.by_text(found.ends, 0),
+            "num_words": found.counts,
         }
 
     def answer(inputs):

@@ -8,33 +8,43 @@ from keras_bert.inputs.padding import filled
 from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.inputs.windows import window_of_most_context
 from keras_bert.text.tokenizer import WordPieceTokenizer
-from keras_bert.text.vocabulary import CONTINUATION
+from keras_bert.text.vocabulary import CONTINUATION, Vocabulary
 
 
-class TextWords(NamedTuple):
+class Words(NamedTuple):
     """The words of a batch of texts, concatenated, each with one or more pieces.
 
     Attributes:
         pieces: int32 [pieces].
         piece_splits: int32 [words + 1]: where each word starts in `pieces`.
         row_splits: int32 [batch + 1]: the words of text `i` are `row_splits[i]` to `row_splits[i + 1]`.
-        starts, ends: int32 [words], the offsets of each word in its text, in code points.
     """
 
     pieces: tf.Tensor
     piece_splits: tf.Tensor
     row_splits: tf.Tensor
+
+
+class TextWords(NamedTuple):
+    """The words of a batch of texts, and where they are.
+
+    Attributes:
+        words: the words.
+        starts, ends: int32 [words], the offsets of each word in its text, in code points.
+    """
+
+    words: Words
     starts: tf.Tensor
     ends: tf.Tensor
 
     def by_text(self, values: tf.Tensor, default: str | float) -> tf.Tensor:
         """`[words]` as `[batch, most words of a text]`, padded with `default`."""
-        return tf.RaggedTensor.from_row_splits(values, self.row_splits, validate=False).to_tensor(default)
+        return tf.RaggedTensor.from_row_splits(values, self.words.row_splits, validate=False).to_tensor(default)
 
     @property
     def counts(self) -> tf.Tensor:
         """The number of words of each text: int32 [batch]."""
-        return self.row_splits[1:] - self.row_splits[:-1]
+        return self.words.row_splits[1:] - self.words.row_splits[:-1]
 
 
 def split_texts(tokenizer: WordPieceTokenizer, texts: tf.Tensor) -> TextWords:
@@ -43,13 +53,8 @@ def split_texts(tokenizer: WordPieceTokenizer, texts: tf.Tensor) -> TextWords:
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
     first = tf.where(~tf.gather(continues, ids.values))[:, 0]
     piece_splits = tf.concat([first, tf.shape(ids.values, tf.int64)], axis=0)
-    return TextWords(
-        ids.values,
-        tf.cast(piece_splits, tf.int32),
-        tf.searchsorted(first, ids.row_splits),
-        tf.gather(starts.values, first),
-        tf.gather(ends.values, piece_splits[1:] - 1),
-    )
+    words = Words(ids.values, tf.cast(piece_splits, tf.int32), tf.searchsorted(first, ids.row_splits))
+    return TextWords(words, tf.gather(starts.values, first), tf.gather(ends.values, piece_splits[1:] - 1))
 
 
 def given_words(tokenizer: WordPieceTokenizer, words: tf.Tensor) -> TextWords:
@@ -59,33 +64,39 @@ def given_words(tokenizer: WordPieceTokenizer, words: tf.Tensor) -> TextWords:
     """
     is_there, counts = filled(words)
     flat = tf.boolean_mask(words, is_there)
-    pieces = tokenizer.tokenize(flat)
-    nothing = tf.cast(tf.equal(pieces.row_lengths(), 0), tf.int64)
-    unknown = tf.RaggedTensor.from_row_lengths(
-        tf.fill([tf.reduce_sum(nothing)], tokenizer.vocabulary.unk_id), nothing, validate=False
-    )
-    pieces = tf.concat([pieces, unknown], axis=1)
+    pieces = with_unknown(tokenizer.tokenize(flat), tokenizer.vocabulary)
     lengths = tf.cast(tf.strings.unicode_decode(flat, "UTF-8", errors="ignore").row_lengths(), tf.int32)
     padded = tf.scatter_nd(tf.cast(tf.where(is_there), tf.int32), lengths, tf.shape(words))
     starts = tf.boolean_mask(tf.cumsum(padded + 1, axis=1, exclusive=True), is_there)
     row_splits = tf.concat([[0], tf.cumsum(counts)], axis=0)
-    return TextWords(pieces.values, tf.cast(pieces.row_splits, tf.int32), row_splits, starts, starts + lengths)
+    return TextWords(Words(pieces.values, tf.cast(pieces.row_splits, tf.int32), row_splits), starts, starts + lengths)
 
 
-class WordPlaces(NamedTuple):
+def with_unknown(pieces: tf.RaggedTensor, vocabulary: Vocabulary) -> tf.RaggedTensor:
+    """The pieces of words, `[words, (pieces)]`, with [UNK] for each word that has none."""
+    nothing = tf.cast(tf.equal(pieces.row_lengths(), 0), tf.int64)
+    unknown = tf.RaggedTensor.from_row_lengths(
+        tf.fill([tf.reduce_sum(nothing)], vocabulary.unk_id), nothing, validate=False
+    )
+    return tf.concat([pieces, unknown], axis=1)
+
+
+class WordWindows(NamedTuple):
     """Windows over words, and the place of each word's first piece, which is the one to label.
 
     Attributes:
-        windows: spans of pieces, without special tokens; those of one text need not be consecutive.
+        spans: the pieces of each window, without special tokens; the windows of one text need not be consecutive.
+        text: int32 [windows], the text of each window.
         window, column: int32 [words]; columns include [CLS].
     """
 
-    windows: PieceSpans
+    spans: PieceSpans
+    text: tf.Tensor
     window: tf.Tensor
     column: tf.Tensor
 
 
-def lay_out_words(words: TextWords, capacity: int) -> WordPlaces:
+def word_windows(words: Words, capacity: int) -> WordWindows:
     """Lays words out in windows that fit into rows.
 
     A text too long for a row is split into windows of whole words, each starting in the middle of the one before. A
@@ -98,17 +109,17 @@ def lay_out_words(words: TextWords, capacity: int) -> WordPlaces:
     """
     words = _cut_words(words, capacity)
     splits = words.piece_splits
-    firsts, lasts = _windows(words, capacity)
+    firsts, lasts, text = _windows(words, capacity)
     starts = tf.gather(splits, firsts)
-    windows = PieceSpans(words.pieces, starts, tf.gather(splits, lasts) - starts)
+    spans = PieceSpans(words.pieces, starts, tf.gather(splits, lasts) - starts)
     window, shown = _ranges(firsts, lasts)
     left = tf.gather(splits, shown) - tf.gather(starts, window)
     right = tf.gather(splits, tf.gather(lasts, window)) - tf.gather(splits, shown + 1)
     best = window_of_most_context(tf.minimum(left, right), window, tf.size(firsts), shown, tf.size(splits) - 1)
-    return WordPlaces(windows, best, 1 + splits[:-1] - tf.gather(starts, best))
+    return WordWindows(spans, text, best, 1 + splits[:-1] - tf.gather(starts, best))
 
 
-def _cut_words(words: TextWords, capacity: int) -> TextWords:
+def _cut_words(words: Words, capacity: int) -> Words:
     """Truncates each word to its first `capacity` pieces; few batches need it."""
     splits = words.piece_splits
 
@@ -121,29 +132,29 @@ def _cut_words(words: TextWords, capacity: int) -> TextWords:
     return words._replace(pieces=pieces, piece_splits=splits)
 
 
-def _windows(words: TextWords, capacity: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """(first word, one past the last), int32 [windows] each; see `lay_out_words`."""
+def _windows(words: Words, capacity: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """(first word, one past the last, text), int32 [windows] each; see `word_windows`."""
     splits, ends = words.piece_splits, words.row_splits[1:]
 
-    def next_windows(firsts, lasts, first, end):
-        room = tf.gather(splits, first) + capacity
-        last = tf.minimum(tf.searchsorted(splits, room, side="right") - 1, end)
-        firsts, lasts = tf.concat([firsts, first], axis=0), tf.concat([lasts, last], axis=0)
+    def next_windows(firsts, lasts, texts, first, text):
+        end = tf.gather(ends, text)
+        last = tf.minimum(tf.searchsorted(splits, tf.gather(splits, first) + capacity, side="right") - 1, end)
+        grown = (tf.concat(pair, axis=0) for pair in ((firsts, first), (lasts, last), (texts, text)))
         goes_on = tf.where(last < end)[:, 0]
-        first, last, end = (tf.gather(values, goes_on) for values in (first, last, end))
+        first, last, text = (tf.gather(values, goes_on) for values in (first, last, text))
         # Overlap by half the window, or less if the next word would not fit.
         half = tf.searchsorted(splits, tf.gather(splits, last) - capacity // 2)
         roomy = tf.searchsorted(splits, tf.gather(splits, last + 1) - capacity)
-        return firsts, lasts, tf.maximum(tf.maximum(half, roomy), first + 1), end
+        return *grown, tf.maximum(tf.maximum(half, roomy), first + 1), text
 
     none = tf.zeros([0], tf.int32)
-    firsts, lasts, _, _ = tf.while_loop(
-        lambda firsts, lasts, first, end: tf.size(first) > 0,
+    firsts, lasts, texts, _, _ = tf.while_loop(
+        lambda firsts, lasts, texts, first, text: tf.size(first) > 0,
         next_windows,
-        (none, none, words.row_splits[:-1], ends),
-        shape_invariants=(tf.TensorShape([None]),) * 4,
+        (none, none, none, words.row_splits[:-1], tf.range(tf.size(ends))),
+        shape_invariants=(tf.TensorShape([None]),) * 5,
     )
-    return firsts, lasts
+    return firsts, lasts, texts
 
 
 def _ranges(firsts: tf.Tensor, lasts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -4,12 +4,15 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert.data.batches.length_batches import TokenRows
+from keras_bert.inputs.segments import flat_rows
+from keras_bert.inputs.word_windows import Words, with_unknown, word_windows
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
-_AT_ONCE = 1 << 16
+_WORDS_AT_ONCE = 1 << 16
 
 
 @dataclasses.dataclass
@@ -38,11 +41,7 @@ class WordRows:
 
 
 def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: WordPieceTokenizer, max_length: int) -> WordRows:
-    """Lays out sentences as rows [CLS] pieces [SEP].
-
-    A sentence too long for a row is divided between words into windows, each of which starts in the middle of the one
-    before. A word in several windows is labelled in the one with the most context, where the smaller of the numbers of
-    pieces to its left and right is largest, as in run_squad.py's `_check_is_max_context`.
+    """Lays out sentences as rows [CLS] pieces [SEP], long ones in windows; see `inputs.word_windows.word_windows`.
 
     Args:
         words: all words.
@@ -54,75 +53,44 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: WordPieceT
     """
     if max_length < 3:
         raise ValueError(f"max_length: needs at least 3, [CLS], a piece and [SEP]. Received: {max_length}.")
-    capacity = max_length - 2
-    vocabulary = tokenizer.vocabulary
-    pieces, sources, lengths = _pieces(words, tokenizer)
-    vanished, cut = np.flatnonzero(lengths == 0), np.flatnonzero(lengths > capacity)
-    sources[vanished] = len(pieces)
-    pieces = np.append(pieces, np.int32(vocabulary.unk_id))
-    lengths = np.clip(lengths, 1, capacity)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-
-    firsts, lasts, row_sentences = _windows(np.asarray(starts), offsets, capacity)
-    row_lengths = offsets[lasts] - offsets[firsts] + 2
-    row_starts = np.concatenate([[0], np.cumsum(row_lengths)])
-    shown = _ranges(firsts, lasts - firsts)  # The words of all windows.
-    window = np.repeat(np.arange(len(firsts)), lasts - firsts)
-    ids = np.empty(row_starts[-1], np.int32)
-    is_piece = np.ones(len(ids), bool)
-    is_piece[row_starts[:-1]] = is_piece[row_starts[1:] - 1] = False
-    ids[is_piece] = pieces[_ranges(sources[shown], lengths[shown])]
-    ids[row_starts[:-1]], ids[row_starts[1:] - 1] = vocabulary.cls_id, vocabulary.sep_id
-
-    left, right = offsets[shown] - offsets[firsts[window]], offsets[lasts[window]] - offsets[shown + 1]
-    order = np.lexsort((window, -np.minimum(left, right), shown))
-    _, best = np.unique(shown[order], return_index=True)
-    chosen = order[best]
-    places = (row_starts[window] + 1 + left)[chosen]
-    rows = TokenRows(ids, row_starts, row_lengths.astype(np.int32), {})
-    return WordRows(rows, places, row_sentences, vanished, cut)
+    starts, capacity, vocabulary = np.asarray(starts), max_length - 2, tokenizer.vocabulary
+    parts, tokens = [], 0
+    with tf.device("CPU"):
+        pieces, numbers = _pieces(words, tokenizer)
+        counts = pieces.row_lengths().numpy()[numbers]
+        pieces = with_unknown(pieces, vocabulary)
+        for first, end in _blocks(starts):
+            of_words = tf.gather(pieces, numbers[starts[first] : starts[end]])
+            splits = (of_words.row_splits, starts[first : end + 1] - starts[first])
+            found = word_windows(Words(of_words.values, *(tf.cast(split, tf.int32) for split in splits)), capacity)
+            order = tf.argsort(found.text, stable=True)
+            ids, lengths, _ = (column.numpy() for column in flat_rows([found.spans.taken(order)], vocabulary))
+            row_starts = tokens + np.cumsum(lengths, dtype=np.int64) - lengths
+            row = tf.gather(tf.math.invert_permutation(order), found.window).numpy()
+            sentences = first + tf.gather(found.text, order).numpy().astype(np.int64)
+            parts.append((ids, lengths, sentences, row_starts[row] + found.column.numpy()))
+            tokens += len(ids)
+    ids, lengths, sentences, places = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rows = TokenRows(ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), lengths, {})
+    return WordRows(rows, places, sentences, np.flatnonzero(counts == 0), np.flatnonzero(counts > capacity))
 
 
-def _pieces(words: Sequence[str], tokenizer: WordPieceTokenizer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(int32 ids of the pieces of all distinct words; int64 [words], each word's first piece; how many it has)."""
+def _pieces(words: Sequence[str], tokenizer: WordPieceTokenizer) -> tuple[tf.RaggedTensor, np.ndarray]:
+    """(the pieces of all distinct words, `[distinct words, (pieces)]`; int64 [words], which of them each word is)."""
     number = {word: index for index, word in enumerate(dict.fromkeys(words))}
-    different = list(number)
-    parts, part_counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-    for start in range(0, len(different), _AT_ONCE):
-        ragged = tokenizer(different[start : start + _AT_ONCE])
-        parts.append(ragged.values.numpy())
-        part_counts.append(ragged.row_lengths().numpy())
-    ids, counts = np.concatenate(parts), np.concatenate(part_counts)
-    of_words = np.fromiter((number[word] for word in words), np.int64, len(words))
-    return ids, (np.cumsum(counts) - counts)[of_words], counts[of_words]
+    distinct = list(number)
+    blocks = range(0, max(len(distinct), 1), _WORDS_AT_ONCE)
+    pieces = tf.concat([tokenizer(distinct[first : first + _WORDS_AT_ONCE]) for first in blocks], axis=0)
+    return pieces, np.fromiter((number[word] for word in words), np.int64, len(words))
 
 
-def _windows(starts: np.ndarray, offsets: np.ndarray, capacity: int) -> np.ndarray:
-    """(first word, one past the last, sentence), each int64 [windows]."""
-    is_long = offsets[starts[1:]] - offsets[starts[:-1]] > capacity
-    short = np.flatnonzero(~is_long)
-    parts = [np.stack([starts[short], starts[short + 1], short], axis=1)]
-    for sentence in np.flatnonzero(is_long):
-        divided = _divided(int(starts[sentence]), int(starts[sentence + 1]), offsets, capacity)
-        parts.append(np.array([(first, last, sentence) for first, last in divided]))
-    spans = np.concatenate(parts).astype(np.int64)
-    return spans[np.lexsort((spans[:, 0], spans[:, 2]))].T
-
-
-def _divided(first: int, end: int, offsets: np.ndarray, capacity: int) -> Iterator[tuple[int, int]]:
-    """(first word, one past the last) of each window of a sentence that does not fit into one."""
+def _blocks(starts: np.ndarray) -> Iterator[tuple[int, int]]:
+    """(first sentence, one past the last) of blocks of many words, at least one block."""
+    first, sentences = 0, len(starts) - 1
     while True:
-        last = int(np.searchsorted(offsets, offsets[first] + capacity, side="right")) - 1
-        last = min(last, end)
-        yield first, last
-        if last == end:
+        end = int(np.searchsorted(starts, starts[first] + _WORDS_AT_ONCE, side="right")) - 1
+        end = min(max(end, first + 1), sentences)
+        yield first, end
+        if end == sentences:
             return
-        # The next window repeats half of this one, or less if its next word would not fit.
-        half = int(np.searchsorted(offsets, offsets[last] - capacity // 2))
-        first = max(half, int(np.searchsorted(offsets, offsets[last + 1] - capacity)), first + 1)
-
-
-def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The numbers starts[i], starts[i] + 1, … of each i, concatenated."""
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
+        first = end

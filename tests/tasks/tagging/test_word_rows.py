@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy_word_rows import word_rows_by_numpy
 
 from keras_bert.tasks.tagging.word_rows import lay_out_words
 from keras_bert.text.tokenizer import WordPieceTokenizer
@@ -26,6 +27,24 @@ def random_words(seed, sentences=40, longest=30):
     lengths = random.integers(1, longest, sentences)
     words = ["".join(random.choice(list("abc-"), random.integers(1, 6))) for _ in range(lengths.sum())]
     return words, np.concatenate([[0], np.cumsum(lengths)])
+
+
+@pytest.mark.parametrize("max_length, at_once", [(3, 1 << 16), (8, 50), (13, 1 << 16), (40, 1), (512, 50)])
+def test_rows_are_those_of_numpy(max_length, at_once, monkeypatch):
+    """However many sentences are laid out at once: words without pieces and words longer than a row among them."""
+    monkeypatch.setattr("keras_bert.tasks.tagging.word_rows._WORDS_AT_ONCE", at_once)
+    words, starts = random_words(max_length, sentences=12, longest=60)
+    words[::17] = ["\u200b"] * len(words[::17])
+    words[3::29] = ["abc" * 9] * len(words[3::29])
+    layout = lay_out_words(words, starts, TOKENIZER, max_length)
+    expected = word_rows_by_numpy(words, starts, TOKENIZER, max_length)
+    for name, value in vars(expected.rows).items():
+        np.testing.assert_array_equal(getattr(layout.rows, name), value, name)
+    for name in ("places", "row_sentences", "vanished", "cut"):
+        received = getattr(layout, name)
+        assert received.dtype == getattr(expected, name).dtype, name
+        np.testing.assert_array_equal(received, getattr(expected, name), name)
+    assert (layout.rows.ids.dtype, layout.rows.starts.dtype) == (np.int32, np.int64)
 
 
 def test_short_sentences_are_a_row_each():
