@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy_sequence_rows import sequence_rows_by_numpy
 from tiny import VOCABULARY
 
 from keras_bert.config.finetuning import InputConfig
@@ -25,6 +26,19 @@ def rows_of(texts, **settings):
     rows, examples = sequence_rows(texts, TOKENIZER, InputConfig(**settings))
     parts = np.split(rows.ids, rows.starts[1:-1])
     return list(zip([part.tolist() for part in parts], rows.second_starts.tolist(), examples.tolist()))
+
+
+@pytest.mark.parametrize("long", ["truncate", "head_tail", "windows"])
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("stride", [0, 1, 5, 100])
+def test_rows_are_those_of_numpy(long, columns, stride):
+    """Of texts and pairs that are empty, short, exactly as long as a row, and longer."""
+    lengths = np.array([(first, second) for first in (0, 1, 5, 12, 13, 14, 40) for second in (0, 1, 6, 13, 14, 50)])
+    random = np.random.default_rng(stride)
+    texts = [[words(*random.integers(0, 40, length)) for length in column] for column in lengths.T[:columns]]
+    settings = {"max_length": 16, "long": long, "stride": stride}
+    expected = sequence_rows_by_numpy(texts, TOKENIZER, InputConfig(**settings))
+    assert rows_of(texts, **settings) == expected
 
 
 def test_short_texts_are_whole():
