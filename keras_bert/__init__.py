@@ -1,29 +1,68 @@
-"""BERT in TensorFlow and Keras: from raw text to a pretrained encoder."""
+"""BERT in TensorFlow and Keras: from raw text to a pretrained encoder.
+
+Public names are imported on first use, because importing TensorFlow takes seconds; so are sub-packages, such as
+`keras_bert.text`. docs/api.md describes them all.
+"""
+
+from typing import TYPE_CHECKING
 
 from keras_bert.lazy import lazy_names
+from keras_bert.public_names import MODULES
+
+if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
+    from keras_bert import text as text
+    from keras_bert.allocator import keep_freed_memory as keep_freed_memory
+    from keras_bert.checkpoints.load_report import LoadReport as LoadReport
+    from keras_bert.checkpoints.model_folder import ModelFolder as ModelFolder
+    from keras_bert.checkpoints.model_folder import open_model_folder as open_model_folder
+    from keras_bert.checkpoints.model_folder import write_model_folder as write_model_folder
+    from keras_bert.checkpoints.names import StoredName as StoredName
+    from keras_bert.checkpoints.names import TensorName as TensorName
+    from keras_bert.config.bert import BertConfig as BertConfig
+    from keras_bert.config.heads import ClassificationConfig as ClassificationConfig
+    from keras_bert.config.heads import FeatureTaggingConfig as FeatureTaggingConfig
+    from keras_bert.config.heads import MultipleChoiceConfig as MultipleChoiceConfig
+    from keras_bert.config.heads import SpanExtractionConfig as SpanExtractionConfig
+    from keras_bert.config.heads import TokenClassificationConfig as TokenClassificationConfig
+    from keras_bert.errors import UserError as UserError
+    from keras_bert.export.serving_function import ServingFunction as ServingFunction
+    from keras_bert.export.serving_function import serving_function as serving_function
+    from keras_bert.export.signature import Signature as Signature
+    from keras_bert.inference.classify import Classification as Classification
+    from keras_bert.inference.encoder_inputs import encoder_inputs as encoder_inputs
+    from keras_bert.inference.fill_mask import Filling as Filling
+    from keras_bert.inference.loading import LoadedModel as LoadedModel
+    from keras_bert.inference.loading import load as load
+    from keras_bert.inference.pooling import PooledEncoder as PooledEncoder
+    from keras_bert.inference.text_embedding import EmbeddedTexts as EmbeddedTexts
+    from keras_bert.inference.text_embedding import TextEmbedder as TextEmbedder
+    from keras_bert.layers.attention import SelfAttention as SelfAttention
+    from keras_bert.layers.classification_head import ClassificationHead as ClassificationHead
+    from keras_bert.layers.embeddings import BertEmbeddings as BertEmbeddings
+    from keras_bert.layers.encoder_block import EncoderBlock as EncoderBlock
+    from keras_bert.layers.masked_lm_head import MaskedLMHead as MaskedLMHead
+    from keras_bert.layers.next_sentence_head import NextSentenceHead as NextSentenceHead
+    from keras_bert.layers.pooler import Pooler as Pooler
+    from keras_bert.models.encoder import BertEncoder as BertEncoder
+    from keras_bert.models.encoder_with_heads import EncoderWithHeads as EncoderWithHeads
+    from keras_bert.models.feature_tagger import BertFeatureTagger as BertFeatureTagger
+    from keras_bert.models.multiple_choice import BertForMultipleChoice as BertForMultipleChoice
+    from keras_bert.models.pretraining import BertForPreTraining as BertForPreTraining
+    from keras_bert.models.sequence_classification import BertForSequenceClassification as BertForSequenceClassification
+    from keras_bert.models.span_extraction import BertForQuestionAnswering as BertForQuestionAnswering
+    from keras_bert.models.token_classification import BertForTokenClassification as BertForTokenClassification
+    from keras_bert.task_kinds import TaskKind as TaskKind
+    from keras_bert.task_kinds import register as register
+    from keras_bert.task_kinds import unregister as unregister
+    from keras_bert.tasks.problem import Problem as Problem
+    from keras_bert.text.sentences import split_sentences as split_sentences
+    from keras_bert.text.tokenizer import WordPieceTokenizer as WordPieceTokenizer
+    from keras_bert.text.vocabulary import Vocabulary as Vocabulary
+    from keras_bert.text.vocabulary_learning import learn_vocabulary as learn_vocabulary
+    from keras_bert.training.optimizer import AdamW as AdamW
+    from keras_bert.training.schedules import WarmupDecay as WarmupDecay
+else:
+    __getattr__, __dir__ = lazy_names(__name__, MODULES)
 
 __version__ = "0.2.0"
-__all__ = [
-    "BertConfig",
-    "BertEncoder",
-    "BertForMultipleChoice",
-    "BertForPreTraining",
-    "BertForQuestionAnswering",
-    "BertForSequenceClassification",
-    "BertForTokenClassification",
-    "load",
-]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "BertConfig": "keras_bert.config.bert",
-        "BertEncoder": "keras_bert.models.encoder",
-        "BertForMultipleChoice": "keras_bert.models.multiple_choice",
-        "BertForPreTraining": "keras_bert.models.pretraining",
-        "BertForQuestionAnswering": "keras_bert.models.span_extraction",
-        "BertForSequenceClassification": "keras_bert.models.sequence_classification",
-        "BertForTokenClassification": "keras_bert.models.token_classification",
-        "load": "keras_bert.inference.loading",
-    },
-)
+__all__ = sorted(MODULES)

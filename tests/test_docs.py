@@ -1,12 +1,16 @@
-"""The examples of docs/python.md and of README.md do run."""
+"""The examples of docs/python.md and of README.md run, and no page needs more than the public names."""
 
+import glob
+import os
+import re
 import shlex
 
 import pytest
 from click.testing import CliRunner
-from pages import blocks
+from pages import ROOT, blocks, text_of
 from tiny import random_weights, tiny_config
 
+import keras_bert
 from keras_bert.checkpoints.model_folder import write_model_folder
 from keras_bert.cli import main
 from keras_bert.models.pretraining import BertForPreTraining
@@ -35,3 +39,19 @@ def test_every_example_runs(page, tmp_path, monkeypatch):
                 result = CliRunner().invoke(main, shlex.split(command)[2:])
                 assert result.exit_code == 0, f"{page}: {command}: {result.output}"
     assert ran > 0
+
+
+PAGES = sorted(
+    os.path.relpath(path, ROOT) for folder in ("", "docs") for path in glob.glob(os.path.join(ROOT, folder, "*.md"))
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_needs_no_more_than_the_public_names(page):
+    """An import from a deeper module, or a name that is not public, breaks a reader's program with the next version."""
+    content = text_of(page)
+    deeper = re.findall(r"(?:from|import) +keras_bert\.[\w.]+", content)
+    assert set(deeper) <= {"import keras_bert.text", "from keras_bert.text"}
+    named = re.findall(r"\bkeras_bert\.(\w+)", content)
+    named += re.findall(r"\w+", " ".join(re.findall(r"from keras_bert(?:\.text)? import (.*)", content)))
+    assert set(named) <= {*keras_bert.__all__, "text"}

@@ -6,7 +6,7 @@ import os
 
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keras_bert")
 FLOORS = [
-    {"errors", "lazy", "allocator", "program"},
+    {"errors", "lazy", "public_names", "allocator", "program"},
     {"extras", "quiet", "terminal_bar"},
     {"stores", "disks"},
     {"files"},

@@ -65,7 +65,7 @@ class LoadedModel:
 
         Args:
             texts: list of str; those longer than the model's positions are cut.
-            pooling: `mean`, `cls`, `last4` or `tokens`; see `keras_bert.inference.pooling.PooledEncoder`.
+            pooling: `mean`, `cls`, `last4` or `tokens`; see `PooledEncoder`.
 
         Returns: float32 array [texts, hidden], for `last4` [texts, 4 * hidden]; for `tokens` a list with an array
             [pieces, hidden] for each text, none for [CLS] and [SEP].
@@ -89,7 +89,7 @@ class LoadedModel:
             texts: list of str; a classifier of pairs takes pairs of str.
             top_k: how many candidates a [MASK].
 
-        Returns: a classifier's answers, see `keras_bert.inference.classify.classify`; else those of `fill`.
+        Returns: a classifier's answers, see `classify`; else those of `fill`.
 
         Raises:
             UserError: the folder held no head, one that says nothing of whole texts, or a text cannot be filled.
@@ -105,7 +105,7 @@ class LoadedModel:
         return self.fill(texts, top_k)
 
     def fill(self, texts, top_k=5):
-        """Fills the [MASK]s of each text; see `keras_bert.inference.fill_mask.fill_masks`.
+        """Fills the [MASK]s of each text; see `fill_masks`.
 
         Raises:
             UserError: the folder held no masked LM head, or a text cannot be filled.

@@ -1,15 +1,23 @@
 """From characters to the ids of BERT's vocabulary."""
 
+from typing import TYPE_CHECKING
+
 from keras_bert.lazy import lazy_names
 
-__all__ = ["Vocabulary", "WordPieceTokenizer", "learn_vocabulary", "split_sentences"]
+if TYPE_CHECKING:
+    from keras_bert.text.sentences import split_sentences as split_sentences
+    from keras_bert.text.tokenizer import WordPieceTokenizer as WordPieceTokenizer
+    from keras_bert.text.vocabulary import Vocabulary as Vocabulary
+    from keras_bert.text.vocabulary_learning import learn_vocabulary as learn_vocabulary
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Vocabulary": "keras_bert.text.vocabulary",
+            "WordPieceTokenizer": "keras_bert.text.tokenizer",
+            "learn_vocabulary": "keras_bert.text.vocabulary_learning",
+            "split_sentences": "keras_bert.text.sentences",
+        },
+    )
 
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "Vocabulary": "keras_bert.text.vocabulary",
-        "WordPieceTokenizer": "keras_bert.text.tokenizer",
-        "learn_vocabulary": "keras_bert.text.vocabulary_learning",
-        "split_sentences": "keras_bert.text.sentences",
-    },
-)
+__all__ = ["Vocabulary", "WordPieceTokenizer", "learn_vocabulary", "split_sentences"]
