@@ -8,6 +8,7 @@ median counts, for each model separately. Writes worth.md and worth.png: the tas
 medians and ranges over the seeds. The same command resumes; models, tasks and seeds may be added.
 """
 
+import itertools
 import json
 import os
 import sys
@@ -27,20 +28,14 @@ def finetune(task, plan, data, init, rate, seeds, folder):
     """Results of one model on one task at one rate, over all seeds; trains where they are not there yet."""
     if not is_finished(folder) or _read(folder)["seeds"] != seeds:
         changes = {**plan.get("set", {}), "optimizer.learning_rate": rate, "training.keep_checkpoints": 1}
-        run_command(
-            folder,
-            changes,
-            "finetune",
-            "--task",
-            task,
-            "--init",
-            init.removeprefix(SCRATCH),
-            *(["--from-scratch"] if init.startswith(SCRATCH) else []),
-            "--data-dir",
-            os.path.join(data, plan["folder"]),
-            "--seeds",
-            ",".join(map(str, seeds)),
-        )
+        options = {
+            "--task": plan.get("task", task),
+            "--init": init.removeprefix(SCRATCH),
+            "--data-dir": os.path.join(data, plan["folder"]),
+            "--seeds": ",".join(map(str, seeds)),
+        }
+        scratch = ["--from-scratch"] if init.startswith(SCRATCH) else []
+        run_command(folder, changes, "finetune", *itertools.chain.from_iterable(options.items()), *scratch)
     return _read(folder)
 
 
