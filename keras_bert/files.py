@@ -1,17 +1,12 @@
-"""Users' paths: opening, listing and naming them, and writing files that are complete or absent.
+"""Users' paths, on a disk or on any store: opening, listing, naming, copying and removing.
 
 The one module that knows what a path is. A plain path goes through the standard library and does not import TensorFlow.
 A path with a scheme (`gs://`, `file://`, …) belongs to a store and goes through `tf.io.gfile`. Every failure, remote or
 not, is an `OSError` with the path as its `filename`.
-
-Not all stores can rename a folder: an object store copies its files one by one. There, one file marks a folder as
-complete; it is written last and removed first; see `move_folder`.
 """
 
 import contextlib
-import errno
 import hashlib
-import json
 import os
 import shutil
 import tempfile
@@ -147,7 +142,7 @@ def remove_folder(path: StrPath) -> None:
     """Removes a folder and its contents as far as possible."""
     if is_remote(path):
         with contextlib.suppress(OSError):
-            _remove_tree(path)
+            remove_tree(path)
     else:
         disks.remove_tree(path)
 
@@ -161,51 +156,8 @@ def remove_file(path: StrPath) -> None:
             os.unlink(path)
 
 
-def remove_whole(path: StrPath, last: str) -> None:
-    """Removes a folder such that a part of it, if any is left, does not look complete.
-
-    Args:
-        path: the folder.
-        last: the file that marks the folder as complete.
-    """
-    if is_remote(path):
-        remove_file(join(path, last))
-        _remove_tree(path)
-    else:
-        disks.remove_whole(path)
-
-
-def standing(path: StrPath) -> str:
-    """The current place of the folder `path`: there or, on a disk, where a kill while replacing it left the old one."""
-    return os.fspath(path) if is_remote(path) else disks.standing(path)
-
-
-def move_folder(source: StrPath, target: StrPath, last: str) -> None:
-    """Renames a folder, replacing `target` if it exists.
-
-    Args:
-        source, target: paths in the same store, or on the same disk.
-        last: the file that marks the folders as complete.
-
-    On a disk the folder is synced before and the old one removed after; at any instant `standing` finds the old or the
-    new one. In a store the files move one by one, because a folder there is only a common prefix of names. `last` is
-    removed from the old folder first and moved to the new one last: readers meanwhile see the old folder, a partial one
-    or the new one, never a mixture that looks complete. After an interruption some files are under either name.
-    """
-    if not is_remote(target):
-        disks.replace_folder(source, target)
-        return
-    remove_whole(target, last)
-    first = len(join(source, ""))
-    names = [path[first:] for path in files_below(source)]
-    for folder in sorted({parent(join(target, name)) for name in names}):
-        make_folder(folder)
-    for name in sorted(names, key=lambda name: (name == last, name)):
-        stores.call("rename", join(source, name), join(target, name), overwrite=True)
-    remove_folder(source)
-
-
-def _remove_tree(path: StrPath) -> None:
+def remove_tree(path: StrPath) -> None:
+    """Removes a folder of a store; nothing happens if it is not there."""
     # It was never there, or someone else removed it; Google's store reports the former as NotADirectoryError.
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         stores.call("rmtree", path)
@@ -280,63 +232,3 @@ def ask(question: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
         return [question(path) for path in paths]
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as threads:
         return list(threads.map(question, paths))
-
-
-@contextlib.contextmanager
-def atomic_write(path: StrPath, mode: str = "w") -> Iterator[IO[Any]]:
-    """Opens a temporary file beside `path`, which replaces `path` when the block ends without an error.
-
-    Readers of `path` see the old file or the new one: a disk renames atomically, an object store copies the finished
-    file to `path` and then removes the temporary one. The folder is made if it does not exist.
-    """
-    path = os.fspath(path)
-    aside = f"{path}.partial"
-    newline = None if "b" in mode else "\n"
-    try:
-        with _opened_in_new_folder(aside, mode, newline) as stream:
-            yield stream
-            stream.flush()
-            if not is_remote(path):
-                os.fsync(stream.fileno())
-        if is_remote(path):
-            stores.call("rename", aside, path, overwrite=True)
-        else:
-            disks.rename_file(aside, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            remove_file(aside)
-        if isinstance(error, OSError) and error.filename == aside:
-            error.filename = path  # The name that the user knows.
-        raise
-
-
-def _opened_in_new_folder(path: str, mode: str, newline: str | None) -> IO[Any]:
-    try:
-        return open_file(path, mode, newline=newline)
-    except FileNotFoundError:
-        make_folder(parent(path))
-        return open_file(path, mode, newline=newline)
-
-
-@contextlib.contextmanager
-def whole_folder(path: StrPath, last: str) -> Iterator[str]:
-    """Makes a temporary folder beside `path`, which replaces `path` when the block ends without an error.
-
-    `last` is the file that marks the folder as complete; see `move_folder` for what readers see meanwhile.
-    """
-    if is_file(path):
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(path))
-    aside = f"{os.fspath(path).rstrip('/')}.partial"
-    remove_folder(aside)
-    make_folder(aside)
-    try:
-        yield aside
-    except BaseException:
-        remove_folder(aside)
-        raise
-    move_folder(aside, path, last)
-
-
-def write_json(path: StrPath, values: Any) -> None:
-    with atomic_write(path) as stream:
-        stream.write(json.dumps(values, indent=2) + "\n")

@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from keras_bert import disks, files
+from keras_bert import disks, files, whole_files
 
 
 def fill(folder, mark):
     for name in ("config.json", "weights", "a/b"):
-        with files.atomic_write(os.path.join(folder, name)) as stream:
+        with whole_files.atomic_write(os.path.join(folder, name)) as stream:
             stream.write(mark)
 
 
@@ -22,7 +22,7 @@ WHOLE = {mark: dict.fromkeys(("config.json", "weights", "a/b"), mark) for mark i
 
 
 def replace(folder):
-    with files.whole_folder(folder, "config.json") as aside:
+    with whole_files.whole_folder(folder, "config.json") as aside:
         fill(aside, "new")
 
 
@@ -33,7 +33,7 @@ def test_killed_at_any_instant_a_replaced_folder_is_the_old_or_the_new_one(tmp_p
         folder = str(tmp_path / str(instant) / "model")
         fill(folder, "old")
         is_over = killed_at(instant, lambda folder=folder: replace(folder))
-        standing = marks(files.standing(folder))
+        standing = marks(whole_files.standing(folder))
         assert standing in WHOLE.values(), f"killed at the call numbered {instant}"
         found.append(standing["weights"])
         replace(folder)  # What the kill left is in nobody's way.
@@ -50,7 +50,7 @@ def test_a_part_of_an_old_folder_is_never_found(tmp_path, killed_at):
         fill(str(folder), "old")
         is_over = killed_at(instant, lambda folder=folder: replace(str(folder)))
         disks.remove_tree(str(folder))
-        assert marks(files.standing(str(folder))) in ({}, WHOLE["old"])
+        assert marks(whole_files.standing(str(folder))) in ({}, WHOLE["old"])
         if is_over:
             break
 
@@ -66,7 +66,7 @@ def test_all_is_on_the_disk_before_it_has_its_name_and_before_the_old_goes(tmp_p
     """After a power cut a new name may stand for files that were never written."""
     folder = str(tmp_path / "model")
     fill(folder, "old")
-    with files.whole_folder(folder, "config.json") as aside:
+    with whole_files.whole_folder(folder, "config.json") as aside:
         os.makedirs(f"{aside}/a")
         for name in ("config.json", "weights", "a/b"):  # As a library writes them, which syncs nothing.
             with open(f"{aside}/{name}", "w", encoding="utf-8") as stream:
@@ -81,7 +81,7 @@ def test_all_is_on_the_disk_before_it_has_its_name_and_before_the_old_goes(tmp_p
 
 def test_a_file_has_its_name_on_the_disk(tmp_path, disk_calls):
     path = str(tmp_path / "new" / "file")
-    with files.atomic_write(path) as stream:
+    with whole_files.atomic_write(path) as stream:
         stream.write("x")
     renamed = disk_calls.index(("rename", f"{path}.partial", path))
     assert ("fsync", f"{path}.partial") in disk_calls[:renamed]

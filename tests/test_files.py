@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert import files, stores
+from keras_bert import files, stores, whole_files
 from keras_bert.errors import UserError
 from keras_bert.globs import expand
 
@@ -157,10 +157,10 @@ def test_what_a_disk_says_comes_through_tensorflow(tmp_path):
     with pytest.raises(OSError) as caught, files.open_file("file:///dev/full", "w") as stream:
         stream.write("x")
     assert (caught.value.errno, caught.value.strerror) == (errno.ENOSPC, "No space left on device")
-    with pytest.raises(OSError) as caught, files.atomic_write(f"file://{tmp_path}"):
+    with pytest.raises(OSError) as caught, whole_files.atomic_write(f"file://{tmp_path}"):
         pass
     assert caught.value.filename == f"file://{tmp_path}"
-    with pytest.raises(OSError) as caught, files.atomic_write("file:///sys/keras_bert"):
+    with pytest.raises(OSError) as caught, whole_files.atomic_write("file:///sys/keras_bert"):
         pass
     assert caught.value.filename == "file:///sys/keras_bert"  # And not the name of what is written aside.
     with pytest.raises(OSError) as caught:
@@ -195,13 +195,13 @@ def test_errors_of_a_network(error, kind, strerror):
 @every_place
 def test_written_whole_or_not_at_all(root):
     path = files.join(root, "new folder", "file")
-    with files.atomic_write(path) as stream:
+    with whole_files.atomic_write(path) as stream:
         stream.writelines(["one\n"])
-    with pytest.raises(RuntimeError), files.atomic_write(path) as stream:
+    with pytest.raises(RuntimeError), whole_files.atomic_write(path) as stream:
         stream.write("two\n")
         raise RuntimeError
     assert read(path) == b"one\n" and files.list_folder(files.parent(path)) == ["file"]
-    with files.atomic_write(path, "wb") as stream:
+    with whole_files.atomic_write(path, "wb") as stream:
         stream.write(b"three")
         assert read(path) == b"one\n"
     assert read(path) == b"three"
@@ -216,13 +216,13 @@ def fill(folder, mark, names=("last", "a/b", "z")):
 def test_a_folder_is_replaced_whole(root):
     """TensorFlow's memory, as an object store, has no renaming of folders at all."""
     path = files.join(root, "model")
-    with files.whole_folder(path, "last") as aside:
+    with whole_files.whole_folder(path, "last") as aside:
         fill(aside, b"old", ("last", "a/b", "of the old"))
-    with pytest.raises(RuntimeError), files.whole_folder(path, "last") as aside:
+    with pytest.raises(RuntimeError), whole_files.whole_folder(path, "last") as aside:
         fill(aside, b"half")
         raise RuntimeError
     assert files.files_below(root) == [files.join(path, name) for name in ("a/b", "last", "of the old")]
-    with files.whole_folder(path, "last") as aside:
+    with whole_files.whole_folder(path, "last") as aside:
         fill(aside, b"new")
         assert read(files.join(path, "last")) == b"old"
     assert files.files_below(root) == [files.join(path, name) for name in ("a/b", "last", "z")]
@@ -242,7 +242,7 @@ def test_a_folder_half_replaced_in_a_store_does_not_look_whole(root, step, monke
             raise KeyboardInterrupt
         return original(name, *args, **options)
 
-    with pytest.raises(KeyboardInterrupt), files.whole_folder(path, "last") as aside:
+    with pytest.raises(KeyboardInterrupt), whole_files.whole_folder(path, "last") as aside:
         fill(aside, b"new")
         monkeypatch.setattr(stores, "call", call)
     monkeypatch.undo()
@@ -328,8 +328,8 @@ def test_a_listing_marks_folders_by_a_slash(monkeypatch):
 def test_plain_paths_need_no_tensorflow(tmp_path):
     """Help and bad arguments are answered before TensorFlow could be imported."""
     program = (
-        "import sys; from keras_bert import files, globs\n"
-        "with files.atomic_write(sys.argv[1]) as stream: stream.write('x')\n"
+        "import sys; from keras_bert import files, globs, whole_files\n"
+        "with whole_files.atomic_write(sys.argv[1]) as stream: stream.write('x')\n"
         "files.mapped(globs.expand([files.parent(sys.argv[1])])[0]); files.sha256(sys.argv[1])\n"
         "assert 'tensorflow' not in sys.modules"
     )

@@ -10,6 +10,7 @@ FLOORS = [
     {"extras", "quiet", "terminal_bar"},
     {"stores", "disks"},
     {"files"},
+    {"whole_files"},
     {"leases"},
     {"globs", "locks"},
     {"settings"},

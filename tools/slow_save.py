@@ -6,6 +6,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from keras_bert import whole_files
 from keras_bert.cli import main
 
 
@@ -20,7 +21,7 @@ def slow_down(seconds: float) -> None:
 
         def move_folder(self, *arguments, **options):
             time.sleep(seconds / 2)
-            files.move_folder(*arguments, **options)
+            whole_files.move_folder(*arguments, **options)
             time.sleep(seconds / 2)
 
     checkpoints.files = SlowFiles()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.checkpoints.model_card import ModelCard, write_card
 from keras_bert.checkpoints.names import TensorName, parts
 from keras_bert.checkpoints.readable_prefix import readable_prefix
@@ -154,7 +154,7 @@ def write_google_folder(
         fields["architectures"] = heads
     stored = {name.google.name: value.T if name.google.transposed else value for name, value in tensors.items()}
     names = sorted(stored)
-    with files.whole_folder(path, last=CONFIG) as aside:
+    with whole_files.whole_folder(path, last=CONFIG) as aside:
         with tf.device("CPU:0"), as_os_errors(path):
             # tf.train.Saver writes these plain names too, but only from a graph in a session.
             tf.raw_ops.SaveV2(
@@ -164,7 +164,7 @@ def write_google_folder(
                 tensors=[tf.constant(stored[name]) for name in names],
             )
         fields = {**dataclasses.asdict(config), **fields}
-        files.write_json(files.join(aside, CONFIG), fields)
+        whole_files.write_json(files.join(aside, CONFIG), fields)
         if card:
             write_card(aside, card, config, fields, sum(value.size for value in tensors.values()), lower_case)
         vocabulary.to_file(files.join(aside, VOCABULARY))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.checkpoints.huggingface import WEIGHTS
 from keras_bert.checkpoints.model_card import ModelCard, write_card
 from keras_bert.checkpoints.names import MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, TensorName, parts
@@ -59,15 +59,15 @@ def write_huggingface_folder(
         name.huggingface.name: np.ascontiguousarray(value.T if name.huggingface.transposed else value)
         for name, value in tensors.items()
     }
-    with files.whole_folder(path, last="config.json") as aside:
+    with whole_files.whole_folder(path, last="config.json") as aside:
         config_file, weights_file = files.join(aside, "config.json"), files.join(aside, WEIGHTS)
         fields = _config(config, tensors, vocabulary, other_fields or {})
-        files.write_json(config_file, fields)
+        whole_files.write_json(config_file, fields)
         with files.written_locally(weights_file) as local:
             safetensors.numpy.save_file(stored, local, metadata={"format": "pt"})
         if not files.is_remote(path):
             shutil.copymode(config_file, weights_file)  # safetensors makes it readable for the owner only.
-        files.write_json(
+        whole_files.write_json(
             files.join(aside, TOKENIZER_CONFIG), tokenizer_config(tokenizer, config.max_position_embeddings)
         )
         vocabulary.to_file(files.join(aside, VOCABULARY))

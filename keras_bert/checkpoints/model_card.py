@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 import keras_bert
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.config.bert import BertConfig
 from keras_bert.task_kinds import kind_of_fields
 
@@ -124,7 +124,7 @@ def write_card(
         lower_case: whether the tokenizer lower-cases.
     """
     text = card if isinstance(card, str) else _text(card, config, fields, parameters, lower_case)
-    with files.atomic_write(files.join(folder, CARD)) as stream:
+    with whole_files.atomic_write(files.join(folder, CARD)) as stream:
         stream.write(text)
 
 

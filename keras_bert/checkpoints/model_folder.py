@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_bert import files, settings
+from keras_bert import files, settings, whole_files
 from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.hub import HubModel
 from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name, is_web_address
@@ -193,7 +193,7 @@ def find_model_folder(path: files.StrPath) -> tuple[str, str]:
     if is_web_address(path):
         raise UserError(f"{path}: is the address of a web page, not a folder.{hub_proposal(path)}")
     try:
-        for folder in map(files.standing, (path, files.join(path, "model"))):
+        for folder in map(whole_files.standing, (path, files.join(path, "model"))):
             has_config = files.is_file(files.join(folder, CONFIG))
             # Some folders hold both formats; take the one that can be read.
             if google.is_google_folder(folder) and not (has_config and huggingface.has_weights(folder)):
@@ -211,7 +211,7 @@ def find_model_folder(path: files.StrPath) -> tuple[str, str]:
 def newest_pretrained(folder: files.StrPath) -> str | None:
     """The newest run in `folder` with a model that is not fine-tuned; None if there is none."""
     paths = [files.join(folder, name) for name in files.list_folder(folder)]
-    configs = {path: files.join(files.standing(files.join(path, "model")), CONFIG) for path in paths}
+    configs = {path: files.join(whole_files.standing(files.join(path, "model")), CONFIG) for path in paths}
     found = [path for path in paths if files.is_file(configs[path])]
     pretrained = [path for path in found if FIELD not in settings.read_json(configs[path])]
     return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)

@@ -4,7 +4,7 @@ import shlex
 
 import click
 
-from keras_bert import files
+from keras_bert import whole_files
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import file_to_write, model_option, table_options, table_settings
 from keras_bert.errors import UserError
@@ -57,7 +57,7 @@ def evaluate(context, model, split, noises, output, **data):
     for line in evaluation_lines(found, problem):
         click.echo(line)
     if output:
-        files.write_json(output, found)
+        whole_files.write_json(output, found)
         click.echo(
             f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(model)} --input FILE --output FILE"
         )

@@ -10,7 +10,7 @@ from typing import Any
 from keras_bert import settings
 from keras_bert.config.checks import require, require_positive
 from keras_bert.errors import UserError
-from keras_bert.files import atomic_write
+from keras_bert.whole_files import atomic_write
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
 

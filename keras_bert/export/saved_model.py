@@ -7,9 +7,10 @@ import tensorflow as tf
 from keras_bert.export.serving_files import model_name, write_serving_files
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.export.warm_up import write_warm_up
-from keras_bert.files import StrPath, join, list_folder, make_folder, whole_folder
+from keras_bert.files import StrPath, join, list_folder, make_folder
 from keras_bert.locks import NAME, taken
 from keras_bert.stores import as_os_errors
+from keras_bert.whole_files import whole_folder
 
 
 def write_version(output: StrPath, function: ServingFunction, report: Callable[[str], object] = print) -> str:

@@ -2,7 +2,8 @@
 
 import os
 
-from keras_bert.files import StrPath, atomic_write, exists, is_remote, join
+from keras_bert.files import StrPath, exists, is_remote, join
+from keras_bert.whole_files import atomic_write
 
 MODELS, BATCHING = "models.config", "batching.config"
 

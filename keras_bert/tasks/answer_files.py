@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.errors import UserError
 
 STANDARD_STREAM = "-"
@@ -49,7 +49,7 @@ def text_output(path: str) -> Iterator[Callable[[Iterable[str]], None]]:
         sys.stdout.flush()
         yield write
         return
-    with files.atomic_write(path) as stream:
+    with whole_files.atomic_write(path) as stream:
         yield stream.writelines
 
 
@@ -64,7 +64,7 @@ def json_objects(folder: str, names: Iterable[str]) -> Iterator[dict[str, Callab
     with contextlib.ExitStack() as stack:
         writers = {}
         for name in names:
-            stream = stack.enter_context(files.atomic_write(files.join(folder, name)))
+            stream = stack.enter_context(whole_files.atomic_write(files.join(folder, name)))
             writers[name] = _Members(stream)
         yield {name: members.add for name, members in writers.items()}
         for members in writers.values():

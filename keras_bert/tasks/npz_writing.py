@@ -11,7 +11,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from keras_bert.errors import UserError
-from keras_bert.files import atomic_write, is_folder, is_remote, make_folder, parent
+from keras_bert.files import is_folder, is_remote, make_folder, parent
+from keras_bert.whole_files import atomic_write
 
 _COPIED_AT_ONCE = 1 << 22  # Bytes.
 

@@ -2,7 +2,7 @@
 
 import functools
 
-from keras_bert import files, settings
+from keras_bert import files, settings, whole_files
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.unfinished import difference
 from keras_bert.errors import UserError
@@ -53,7 +53,7 @@ def _keep(run, before, now, changed):
             "start over in a new folder, or give another --output."
         )
     if now != before:
-        files.write_json(files.join(run.path, FILE), now)
+        whole_files.write_json(files.join(run.path, FILE), now)
 
 
 def _fingerprint(problem, split, before):

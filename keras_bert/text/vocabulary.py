@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_bert.errors import UserError
-from keras_bert.files import StrPath, atomic_write, open_file
+from keras_bert.files import StrPath, open_file
 from keras_bert.text.tokenizer_json import CONTINUATION, read_pieces
+from keras_bert.whole_files import atomic_write
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MAX_PIECE_BYTES = 256  # the limit of tensorflow_text's WordPiece

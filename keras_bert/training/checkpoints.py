@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.errors import UserError
 from keras_bert.stores import as_os_errors
@@ -98,9 +98,9 @@ class Checkpoints:
             with as_os_errors(self.folder):
                 self._checkpoint.write(files.join(aside, "checkpoint"), self._options)
             sums = {entry: files.sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
-            with files.atomic_write(files.join(aside, _STATE)) as stream:
+            with whole_files.atomic_write(files.join(aside, _STATE)) as stream:
                 json.dump({"step": step, "score": score, "unlogged": unlogged, "sha256": sums}, stream, indent=2)
-            files.move_folder(aside, files.join(self.folder, name), last=_STATE)  # Syncs it to the disk first.
+            whole_files.move_folder(aside, files.join(self.folder, name), last=_STATE)  # Syncs it to the disk first.
         except OSError as error:
             files.remove_folder(aside)
             older = self.steps()
@@ -163,7 +163,7 @@ class Checkpoints:
             is_for_good = self.keep_every and step % self.keep_every == 0 and step in kept
             if step not in stay and not is_for_good:
                 with contextlib.suppress(OSError):
-                    files.remove_whole(self._path(step), last=_STATE)
+                    whole_files.remove_whole(self._path(step), last=_STATE)
 
     def _path(self, step: int) -> str:
         return files.join(self.folder, f"step-{step:09d}")

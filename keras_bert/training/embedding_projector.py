@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from tensorboard.plugins import projector
 
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.stores import as_os_errors
 
 
@@ -19,9 +19,9 @@ def write_embeddings(folder: str, name: str, embeddings: np.ndarray, labels: Ite
         labels: one label per row.
     """
     files.make_folder(folder)
-    with files.atomic_write(files.join(folder, f"{name}.bytes"), "wb") as stream:
+    with whole_files.atomic_write(files.join(folder, f"{name}.bytes"), "wb") as stream:
         stream.write(np.ascontiguousarray(embeddings, "float32").tobytes())
-    with files.atomic_write(files.join(folder, f"{name}_labels.tsv")) as stream:
+    with whole_files.atomic_write(files.join(folder, f"{name}_labels.tsv")) as stream:
         # A line break or a tab in a label would shift all labels after it.
         stream.writelines(" ".join(label.split()) + "\n" for label in labels)
     config = projector.ProjectorConfig()

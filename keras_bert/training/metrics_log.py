@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.stores import as_os_errors
 from keras_bert.training.run_folder import RunFolder
 
@@ -44,7 +44,7 @@ class MetricsLog:
         self._run = run
         self._path = run.metrics_file
         lines = [line for line in read_metrics(run.metrics_file) if line["step"] <= step]
-        with files.atomic_write(self._path) as stream:
+        with whole_files.atomic_write(self._path) as stream:
             stream.writelines(json.dumps(line) + "\n" for line in lines)
         self._stream = files.open_file(self._path, "a")
         self._seconds_between_flushes = _SECONDS_BETWEEN_UPLOADS if files.is_remote(self._path) else 0.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from keras_bert import files, locks, settings
+from keras_bert import files, locks, settings, whole_files
 from keras_bert.errors import UserError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class RunFolder:
                     f"{self.path}: holds a run with other settings ({shown}). Give the same settings to resume it, "
                     "--fresh to start over in a new folder, or another --output."
                 )
-        with files.atomic_write(self.config_file) as stream:
+        with whole_files.atomic_write(self.config_file) as stream:
             stream.write(settings.to_yaml(config))
 
     def results(self) -> dict[str, Any] | None:
@@ -162,5 +162,5 @@ class RunFolder:
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Writes results.json. Raises `UserError` if another process has taken over the folder."""
         self.require_own()
-        with files.atomic_write(self.results_file) as stream:
+        with whole_files.atomic_write(self.results_file) as stream:
             stream.write(json.dumps(results, indent=2, ensure_ascii=False) + "\n")

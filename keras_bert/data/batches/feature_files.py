@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.lib import format as npy
 
-from keras_bert import files, locks
+from keras_bert import files, locks, whole_files
 from keras_bert.errors import UserError
 
 _FEATURES, _MADE_OF = "features.npy", "made_of.json"
@@ -130,7 +130,7 @@ class FeatureRoom:
         """
         header = _header(shape)
         try:
-            with files.whole_folder(self.folder(name, made_of), last=_MADE_OF) as aside:
+            with whole_files.whole_folder(self.folder(name, made_of), last=_MADE_OF) as aside:
                 # The states arrive in any order, but a store can only be written sequentially.
                 with files.written_locally(files.join(aside, _FEATURES)) as local:
                     with open(local, "wb") as stream:
@@ -138,7 +138,7 @@ class FeatureRoom:
                         yield _writer(stream, len(header), shape)
                     digest = files.sha256(local)
                 record = {"format": _FORMAT, "made_of": made_of, "sha256": digest}
-                files.write_json(files.join(aside, _MADE_OF), record)
+                whole_files.write_json(files.join(aside, _MADE_OF), record)
         except OSError as error:
             raise UserError(
                 f"{self.path}: the features cannot be written ({error.strerror or error}). "

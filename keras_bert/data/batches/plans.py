@@ -14,7 +14,8 @@ from keras_bert.config.pretraining import ObjectiveConfig
 from keras_bert.data.batches.packing import most_documents, plan_packed
 from keras_bert.data.batches.pairs import plan_pairs, repeat_to_count
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.files import atomic_write, exists, join, make_folder, open_file, remove_file
+from keras_bert.files import exists, join, make_folder, open_file, remove_file
+from keras_bert.whole_files import atomic_write
 
 SPECIAL_TOKENS_OF_A_PAIR = 3  # [CLS] A [SEP] B [SEP]
 _PAIRS_STREAM, _REPEAT_STREAM = 1, 2

@@ -23,13 +23,13 @@ from keras_bert.files import (
     join,
     list_folder,
     make_folder,
-    move_folder,
     remove_file,
     remove_folder,
 )
 from keras_bert.locks import NAME, require_own, take_folder
 from keras_bert.terminal_bar import terminal_bar
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.whole_files import move_folder
 
 VOCABULARY_FILE = "vocab.txt"
 _BATCH_CHARACTERS = 250_000

@@ -23,8 +23,9 @@ from keras_bert.data.shards.shard_format import (
 )
 from keras_bert.data.shards.tokenized_documents import TokenizedDocuments, offsets
 from keras_bert.errors import UserError
-from keras_bert.files import atomic_write, exists, join, make_folder
+from keras_bert.files import exists, join, make_folder
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.whole_files import atomic_write
 
 
 class ShardWriter:

@@ -10,7 +10,8 @@ from typing import Any
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.errors import UserError
-from keras_bert.files import atomic_write, exists, join, open_file, remove_file
+from keras_bert.files import exists, join, open_file, remove_file
+from keras_bert.whole_files import atomic_write
 
 _FILE = "state.json"
 _FORMAT = 1

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.errors import UserError
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
@@ -51,5 +51,5 @@ def finetune_glue(
         report(f"Skipped {task}: {reason}")
     if not results:
         raise UserError("glue: needs the data of at least one task. Received: none. Give --data-dir.")
-    files.write_json(files.join(path, "results.json"), {"tasks": results, "left_out": left_out})
+    whole_files.write_json(files.join(path, "results.json"), {"tasks": results, "left_out": left_out})
     return results

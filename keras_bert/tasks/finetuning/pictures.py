@@ -5,7 +5,7 @@ import io
 import numpy as np
 import tensorflow as tf
 
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.extras import import_extra
 from keras_bert.stores import as_os_errors
 
@@ -89,7 +89,7 @@ def scores_picture(scores, title=""):
 def write_pictures(run, pictures, step):
     """Writes `{name: PNG bytes}` to the run's folder, each as `<name>.png`, and to TensorBoard."""
     for name, png in pictures.items():
-        with files.atomic_write(files.join(run.path, f"{name}.png"), "wb") as stream:
+        with whole_files.atomic_write(files.join(run.path, f"{name}.png"), "wb") as stream:
             stream.write(png)
     with as_os_errors(run.tensorboard):
         writer = tf.summary.create_file_writer(files.join(run.tensorboard, "validation"))

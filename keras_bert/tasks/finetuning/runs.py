@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams
 
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.checkpoints.model_folder import CONFIG, describe_folder, open_model_folder
 from keras_bert.config.features import feature_layers
 from keras_bert.inference.loading import model_tokenizer
@@ -94,8 +94,8 @@ class FinetuningRuns:
 
     def _write_seeds(self, run, found):
         results = summary(found)
-        best = files.standing(files.join(run.path, f"seed-{results['best_seed']}", "model"))
-        with files.whole_folder(run.model, last=CONFIG) as aside:
+        best = whole_files.standing(files.join(run.path, f"seed-{results['best_seed']}", "model"))
+        with whole_files.whole_folder(run.model, last=CONFIG) as aside:
             files.copy_folder(best, aside)
             describe_folder(aside, seeds_card(self.config, run.path, results, self._command))
         run.write_results(results)

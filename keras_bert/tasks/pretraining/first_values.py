@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert import files
+from keras_bert import files, whole_files
 from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
@@ -64,7 +64,7 @@ def text_values(config: PretrainConfig, sources: BatchSources, folder: str, repo
     # The parts of a .npz carry checksums.
     content = io.BytesIO()
     np.savez(content, counts=counts, vectors=vectors, made_of=_made_of(config))
-    with files.atomic_write(files.join(folder, FILE), "wb") as stream:
+    with whole_files.atomic_write(files.join(folder, FILE), "wb") as stream:
         stream.write(content.getvalue())
     return TextValues(counts, vectors)
 
