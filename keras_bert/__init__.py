@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.checkpoints.load_report import LoadReport as LoadReport
     from keras_bert.checkpoints.model_folder import ModelFolder as ModelFolder
     from keras_bert.checkpoints.model_folder import open_model_folder as open_model_folder
-    from keras_bert.checkpoints.model_folder import write_model_folder as write_model_folder
+    from keras_bert.checkpoints.model_writing import write_model_folder as write_model_folder
     from keras_bert.checkpoints.names import StoredName as StoredName
     from keras_bert.checkpoints.names import TensorName as TensorName
     from keras_bert.config.bert import BertConfig as BertConfig

@@ -11,7 +11,7 @@ PUBLIC_NAMES = {
         "LoadReport": "keras_bert.checkpoints.load_report",
         "open_model_folder": "keras_bert.checkpoints.model_folder",
         "ModelFolder": "keras_bert.checkpoints.model_folder",
-        "write_model_folder": "keras_bert.checkpoints.model_folder",
+        "write_model_folder": "keras_bert.checkpoints.model_writing",
         "UserError": "keras_bert.errors",
     },
     "Answers and vectors": {

@@ -63,7 +63,7 @@ def is_installed(name):
 def write_classifier(folder, size, vocab):
     program = (
         "import json, sys\n"
-        "from keras_bert.checkpoints.model_folder import write_model_folder\n"
+        "from keras_bert.checkpoints.model_writing import write_model_folder\n"
         "from keras_bert.config.bert import BertConfig\n"
         "from keras_bert.config.heads import ClassificationConfig\n"
         "from keras_bert.models.sequence_classification import BertForSequenceClassification\n"

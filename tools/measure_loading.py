@@ -132,7 +132,7 @@ def write_base(path):
     from keras_bert.quiet import import_tensorflow
 
     import_tensorflow()
-    from keras_bert.checkpoints.model_folder import write_model_folder
+    from keras_bert.checkpoints.model_writing import write_model_folder
     from keras_bert.config.bert import BertConfig
     from keras_bert.models.pretraining import BertForPreTraining
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary

@@ -1,31 +1,25 @@
-"""Opens a folder that holds a BERT, loads it into a model, and writes one.
-
-It reads Hugging Face's format, which is also the one written here, and Google's (`checkpoints.google`).
-"""
+"""Opens a folder that holds a BERT, in Hugging Face's format or Google's, and loads it into a model."""
 
 import dataclasses
 import functools
-import math
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from keras_bert import files, settings, whole_files
+from keras_bert import files, settings
 from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.hub import HubModel
-from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name, is_web_address
+from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.huggingface import CONFIG
-from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.load_report import LoadReport
-from keras_bert.checkpoints.model_card import ModelCard, write_card
+from keras_bert.checkpoints.model_finding import find_model_folder
 from keras_bert.checkpoints.names import (
     ENCODER,
     TensorName,
     model_parts,
-    model_variables,
     part_names,
     parts,
 )
@@ -40,9 +34,7 @@ from keras_bert.checkpoints.tokenizer_settings import (
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.errors import UserError
-from keras_bert.program import PROGRAM
-from keras_bert.task_kinds import kind_of_fields, kind_of_head, task_kinds
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.task_kinds import kind_of_fields, task_kinds
 
 if TYPE_CHECKING:
     import keras
@@ -184,39 +176,6 @@ class ModelFolder:
         return bool(present)
 
 
-def find_model_folder(path: files.StrPath) -> tuple[str, str]:
-    """`(folder, kind)` of the model at `path`: in that folder or, for a run folder, in its `model/`.
-
-    Raises:
-        UserError: there is no model, or the path cannot be read.
-    """
-    if is_web_address(path):
-        raise UserError(f"{path}: is the address of a web page, not a folder.{hub_proposal(path)}")
-    try:
-        for folder in map(whole_files.standing, (path, files.join(path, "model"))):
-            has_config = files.is_file(files.join(folder, CONFIG))
-            # Some folders hold both formats; take the one that can be read.
-            if google.is_google_folder(folder) and not (has_config and huggingface.has_weights(folder)):
-                return folder, "google"
-            if has_config:
-                return folder, "huggingface"
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror or error}).{hub_proposal(path)}") from None
-    raise UserError(
-        f"{path}: needs a model folder (with {CONFIG} or {google.CONFIG}) or a run folder that holds model/. "
-        f"Train one with: {PROGRAM} pretrain.{hub_proposal(path)}"
-    )
-
-
-def newest_pretrained(folder: files.StrPath) -> str | None:
-    """The newest run in `folder` with a model that is not fine-tuned; None if there is none."""
-    paths = [files.join(folder, name) for name in files.list_folder(folder)]
-    configs = {path: files.join(whole_files.standing(files.join(path, "model")), CONFIG) for path in paths}
-    found = [path for path in paths if files.is_file(configs[path])]
-    pretrained = [path for path in found if FIELD not in settings.read_json(configs[path])]
-    return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)
-
-
 def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> ModelFolder:
     """Opens the model at `path`: reads all its files but the weights.
 
@@ -241,14 +200,6 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
     else:
         huggingface.require_weights(found)
     return folder
-
-
-def describe_folder(path: files.StrPath, card: ModelCard) -> None:
-    """Replaces the model card of a model folder."""
-    folder = open_model_folder(path)
-    fields = {**folder.other_fields, **dataclasses.asdict(folder.config)}
-    parameters = sum(map(math.prod, folder.tensor_shapes().values()))
-    write_card(path, card, folder.config, fields, parameters, folder.lower_case)
 
 
 def vocabulary_path(path: files.StrPath) -> str:
@@ -285,41 +236,3 @@ def _open_google(folder: str, name: str, lower_case: bool | None) -> ModelFolder
 def _other_fields(config_file: str) -> dict[str, Any]:
     fields = {item.name for item in dataclasses.fields(BertConfig)}
     return {key: value for key, value in settings.read_json(config_file).items() if key not in fields}
-
-
-def write_model_folder(
-    path: files.StrPath,
-    model: "keras.Model",
-    vocabulary: Vocabulary,
-    lower_case: bool,
-    strip_accents: bool | None = None,
-    split_chinese: bool = True,
-    head: TaskHead | None = None,
-    task: Mapping[str, Any] | None = None,
-    card: ModelCard | None = None,
-) -> None:
-    """Writes a model to `path`, whole or not at all, in Hugging Face's format.
-
-    Args:
-        path: the folder; replaced if it exists.
-        model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
-        vocabulary: the vocabulary.
-        lower_case, strip_accents, split_chinese: the settings of its tokenizer, as for `WordPieceTokenizer`.
-        head: the config of the model's head, if a task put one on it.
-        task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
-        card: what its README.md says.
-    """
-    kind = type(model).__name__
-    if head and head.architecture != kind:
-        raise ValueError(f"head: needs the config of a {kind}. Received: that of a {head.architecture}.")
-    if head and hasattr(head, "num_labels") and head.num_labels != model.num_labels:
-        raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_labels}.")
-    tensors = {name: variable.numpy() for name, variable in model_variables(model)}
-    tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese)
-    fields: dict[str, Any] = head.to_fields() if head else {"architectures": [kind]}
-    if task:
-        fields[FIELD] = {**fields.get(FIELD, {}), **task}
-    if head and not kind_of_head(head).is_of(fields):  # transformers has no class of its name.
-        fields["architectures"] = ["BertModel"]
-        fields[FIELD] = {**fields.get(FIELD, {}), "architecture": head.architecture}
-    write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields, card)

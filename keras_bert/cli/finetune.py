@@ -6,7 +6,8 @@ import shlex
 import click
 
 from keras_bert import settings
-from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
+from keras_bert.checkpoints.model_finding import newest_pretrained
+from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
     casing_option,
     folder_to_write,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import keras
 
     from keras_bert.config.bert import BertConfig
-    from keras_bert.data.batches.length_batches import TokenRows
+    from keras_bert.data.batches.token_rows import TokenRows
     from keras_bert.export.serving_function import ServingFunction
 
 Answers = Any  # What a model says to the examples of a split, in the form that the kind of task has for it.

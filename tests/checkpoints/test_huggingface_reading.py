@@ -10,7 +10,8 @@ import safetensors.numpy
 from tiny import VOCABULARY, random_model, without_dropout
 
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
-from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.checkpoints.names import model_variables
 from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
 from keras_bert.errors import UserError

@@ -9,7 +9,8 @@ from tiny import VOCABULARY, random_model, tiny_config
 
 from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
-from keras_bert.checkpoints.model_folder import describe_folder, open_model_folder, write_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_writing import describe_folder, write_model_folder
 from keras_bert.config.heads import SINGLE_LABEL, ClassificationConfig, FeatureTaggingConfig
 from keras_bert.task_kinds import kind_of_head
 

@@ -9,7 +9,8 @@ import pytest
 import safetensors.numpy
 from tiny import VOCABULARY, random_model, without_dropout
 
-from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tiny import random_weights, without_dropout
 
-from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.inference.encoder_inputs import pair_inputs, pair_lengths

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from goldens import Golden, load_arrays, outputs_in, read_tensors, run_peer, write_again
 
-from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.checkpoints.names import model_variables
 from keras_bert.config.heads import FeatureTaggingConfig
 from keras_bert.inference.loading import load

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_bert.data.batches.length_batches import TokenRows
+from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.tasks.tagging.word_rows import WordRows
 from keras_bert.text.tokenizer import WordPieceTokenizer
 

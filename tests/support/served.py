@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tiny import random_weights, without_dropout
 
-from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.config.heads import (
     MULTI_LABEL,
     REGRESSION,

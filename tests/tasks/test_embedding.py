@@ -8,7 +8,7 @@ import pytest
 from tiny import random_weights, without_dropout
 
 import keras_bert
-from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.errors import UserError
 from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.models.encoder import BertEncoder

@@ -1,6 +1,5 @@
 """Batches of examples of similar length, in a few static shapes, for fine-tuning."""
 
-import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
@@ -8,101 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.data.batches.feature_files import FeatureFile
-
-# For a single pass over the rows: more shapes would take longer to trace than they save.
-FEW_SHAPES = 4
-
-
-@dataclasses.dataclass
-class TokenRows:
-    """Rows of ids, special tokens included, as flat arrays.
-
-    Attributes:
-        ids: int32 or uint16 [tokens], all rows one after the other.
-        starts: int64 [rows + 1], where each row starts in `ids`.
-        second_starts: int32 [rows], the position in the row where the second segment starts; the row's length if none.
-        extra: {name: array [examples, ...]} to add to the batches: labels, weights, numbers of examples.
-        token_extra: {name: int32 [tokens]} to add to the batches as [batch, width], -1 at padding: labels of tokens.
-        token_files: {name: file} of features to add to the batches as [batch, width, ...], 0 at padding.
-        group_starts: int64 [examples + 1], the first row of each example, for examples with several rows (choices);
-            None if every row is an example.
-    """
-
-    ids: np.ndarray
-    starts: np.ndarray
-    second_starts: np.ndarray
-    extra: dict[str, np.ndarray]
-    token_extra: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    token_files: dict[str, FeatureFile] = dataclasses.field(default_factory=dict)
-    group_starts: np.ndarray | None = None
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """int64 [examples]: the tokens of each example's longest row."""
-        lengths = np.diff(self.starts)
-        return lengths if self.group_starts is None else np.maximum.reduceat(lengths, self.group_starts[:-1])
-
-    @property
-    def group_sizes(self) -> np.ndarray:
-        """int64 [examples]: how many rows each example has."""
-        one = np.broadcast_to(np.int64(1), len(self))  # Takes no memory, even for ten million rows.
-        return one if self.group_starts is None else np.diff(self.group_starts)
-
-    def __len__(self) -> int:
-        """How many examples there are."""
-        return len(self.second_starts if self.group_starts is None else self.group_starts[1:])
-
-
-def choose_widths(lengths: np.ndarray, most: int = 8, multiple: int = 2) -> list[int]:
-    """The static sequence lengths, ascending, with the least padding when each row is padded to the next width.
-
-    Args:
-        lengths: int [rows], tokens of each row.
-        most: the most widths to choose; each is compiled once.
-        multiple: every width is a multiple of this.
-    """
-    counts = np.bincount(-(-np.asarray(lengths) // multiple))
-    rounded, counts = np.flatnonzero(counts) * multiple, counts[counts > 0]
-    # cost[k, j]: tokens, with padding, of all rows up to the j-th length, in k widths the last of which is the j-th.
-    below = np.concatenate([[0], np.cumsum(counts)])
-    most = min(most, len(rounded))
-    cost = np.full((most + 1, len(rounded) + 1), np.inf)
-    before = np.zeros(cost.shape, int)
-    cost[:, 0] = 0.0
-    for widths in range(1, most + 1):
-        for last in range(1, len(rounded) + 1):
-            candidates = cost[widths - 1, :last] + (below[last] - below[:last]) * rounded[last - 1]
-            before[widths, last] = np.argmin(candidates)
-            cost[widths, last] = candidates[before[widths, last]]
-    chosen, last = [], len(rounded)
-    for widths in range(most, 0, -1):
-        if last == 0:
-            break
-        chosen.append(int(rounded[last - 1]))
-        last = before[widths, last]
-    return chosen[::-1]
-
-
-def choose_shapes(rows: TokenRows, most: int = 8) -> tuple[list[int], list[int]]:
-    """(widths, group sizes), both ascending: the static shapes with the least padding.
-
-    Args:
-        rows: the rows to batch.
-        most: the most pairs of a width and a group size; each is compiled once.
-    """
-    lengths, sizes = rows.lengths, rows.group_sizes
-    choices = []
-    for most_sizes in range(1, min(most, len(np.unique(sizes))) + 1):
-        group_sizes = choose_widths(sizes, most_sizes, multiple=1)
-        widths = choose_widths(lengths, most // most_sizes)
-        tokens = np.dot(
-            np.take(widths, np.searchsorted(widths, lengths)),
-            np.take(group_sizes, np.searchsorted(group_sizes, sizes)),
-        )
-        choices.append((tokens, widths, group_sizes))
-    _, widths, group_sizes = min(choices, key=lambda choice: choice[0])
-    return widths, group_sizes
+from keras_bert.data.batches.static_shapes import FEW_SHAPES, choose_shapes
+from keras_bert.data.batches.token_rows import TokenRows
 
 
 class LengthBatches:

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert.config.finetuning import InputConfig
 from keras_bert.config.heads import MULTI_LABEL, SINGLE_LABEL
-from keras_bert.data.batches.length_batches import TokenRows
+from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.growing_array import GrowingArray
 from keras_bert.tasks.classification.examples import ExampleRows
 from keras_bert.tasks.examples.sequence_rows import SequenceRows

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.finetuning import InputConfig
-from keras_bert.data.batches.length_batches import TokenRows
+from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.growing_array import GrowingArray
 from keras_bert.inputs.long_texts import fit_rows
 from keras_bert.inputs.pieces import PieceSpans

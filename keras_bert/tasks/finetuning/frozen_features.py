@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from keras_bert.checkpoints.names import ENCODER, model_parts
 from keras_bert.data.batches.feature_files import FeatureRoom, feature_bytes, megabytes
-from keras_bert.data.batches.length_batches import FEW_SHAPES, choose_widths, every_row_once
+from keras_bert.data.batches.length_batches import every_row_once
+from keras_bert.data.batches.static_shapes import FEW_SHAPES, choose_widths
 from keras_bert.errors import UserError
 from keras_bert.terminal_bar import terminal_bar
 from keras_bert.training.strategy import tf_config_workers

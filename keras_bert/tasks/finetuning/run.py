@@ -6,9 +6,10 @@ import math
 import time
 
 from keras_bert import extras, files
-from keras_bert.checkpoints.model_folder import write_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.checkpoints.names import heads
-from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
+from keras_bert.data.batches.length_batches import LengthBatches
+from keras_bert.data.batches.static_shapes import choose_shapes
 from keras_bert.errors import UserError
 from keras_bert.models.first_values import set_first_values
 from keras_bert.tasks.evaluation import Evaluator

@@ -9,7 +9,8 @@ import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams
 
 from keras_bert import files, whole_files
-from keras_bert.checkpoints.model_folder import CONFIG, describe_folder, open_model_folder
+from keras_bert.checkpoints.model_folder import CONFIG, open_model_folder
+from keras_bert.checkpoints.model_writing import describe_folder
 from keras_bert.config.features import feature_layers
 from keras_bert.inference.loading import model_tokenizer
 from keras_bert.stores import as_os_errors

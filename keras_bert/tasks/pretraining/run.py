@@ -5,7 +5,8 @@ import functools
 import time
 
 from keras_bert.checkpoints.hub_name import is_hub_name
-from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.inference.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective

@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_bert.data.batches.length_batches import TokenRows
+from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.tasks.question_answering.answer_spans import LOST, count_of
 
 _TEXTS_AT_ONCE = 1024

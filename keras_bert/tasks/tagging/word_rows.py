@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
-from keras_bert.data.batches.length_batches import TokenRows
+from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.inputs.segments import flat_rows
 from keras_bert.inputs.word_windows import Words, with_unknown, word_windows
 from keras_bert.text.tokenizer import WordPieceTokenizer

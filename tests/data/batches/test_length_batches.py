@@ -5,7 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from keras_bert.data.batches.length_batches import LengthBatches, TokenRows, choose_shapes, choose_widths
+from keras_bert.data.batches.length_batches import LengthBatches
+from keras_bert.data.batches.static_shapes import choose_shapes, choose_widths
+from keras_bert.data.batches.token_rows import TokenRows
 
 
 def make_rows(count=100, seed=0, longest=60):

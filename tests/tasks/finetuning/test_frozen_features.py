@@ -10,7 +10,8 @@ from finetuning import VOCABULARY, WORDS, finetune_config, write_tiny_bert
 from tiny import random_weights, without_dropout
 
 import keras_bert
-from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.errors import UserError
 from keras_bert.models.pretraining import BertForPreTraining

@@ -10,7 +10,8 @@ from tiny import random_weights, without_dropout
 
 from keras_bert.config.finetuning import InputConfig
 from keras_bert.config.training import OptimizerConfig
-from keras_bert.data.batches.length_batches import LengthBatches, choose_widths
+from keras_bert.data.batches.length_batches import LengthBatches
+from keras_bert.data.batches.static_shapes import choose_widths
 from keras_bert.errors import UserError
 from keras_bert.tasks.examples.sources import TfdsSource
 from keras_bert.tasks.examples.split_files import find_split_files

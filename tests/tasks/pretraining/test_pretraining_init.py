@@ -12,7 +12,8 @@ from tiny import random_weights, without_dropout
 
 from keras_bert import settings
 from keras_bert.checkpoints.conversion import convert_folder
-from keras_bert.checkpoints.model_folder import open_model_folder, write_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.checkpoints.names import ENCODER, MASKED_LM_HEAD
 from keras_bert.cli import main
 from keras_bert.models.encoder import BertEncoder

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from squad_file import CAFE, GAME, paragraph, squad_tokenizer, write_squad
 
-from keras_bert.data.batches.length_batches import LengthBatches, choose_widths
+from keras_bert.data.batches.length_batches import LengthBatches
+from keras_bert.data.batches.static_shapes import choose_widths
 from keras_bert.errors import UserError
 from keras_bert.tasks.question_answering.decoding import Decoded, Span
 from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem

@@ -1,0 +1,70 @@
+"""Writes a model folder, and its card anew."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from keras_bert import files
+from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
+from keras_bert.checkpoints.model_card import ModelCard, write_card
+from keras_bert.checkpoints.names import (
+    model_variables,
+)
+from keras_bert.checkpoints.tokenizer_settings import (
+    TokenizerSettings,
+)
+from keras_bert.config.reading import FIELD
+from keras_bert.task_kinds import kind_of_head
+from keras_bert.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import keras
+
+from keras_bert.checkpoints.model_folder import TaskHead, open_model_folder
+
+
+def write_model_folder(
+    path: files.StrPath,
+    model: "keras.Model",
+    vocabulary: Vocabulary,
+    lower_case: bool,
+    strip_accents: bool | None = None,
+    split_chinese: bool = True,
+    head: TaskHead | None = None,
+    task: Mapping[str, Any] | None = None,
+    card: ModelCard | None = None,
+) -> None:
+    """Writes a model to `path`, whole or not at all, in Hugging Face's format.
+
+    Args:
+        path: the folder; replaced if it exists.
+        model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
+        vocabulary: the vocabulary.
+        lower_case, strip_accents, split_chinese: the settings of its tokenizer, as for `WordPieceTokenizer`.
+        head: the config of the model's head, if a task put one on it.
+        task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
+        card: what its README.md says.
+    """
+    kind = type(model).__name__
+    if head and head.architecture != kind:
+        raise ValueError(f"head: needs the config of a {kind}. Received: that of a {head.architecture}.")
+    if head and hasattr(head, "num_labels") and head.num_labels != model.num_labels:
+        raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_labels}.")
+    tensors = {name: variable.numpy() for name, variable in model_variables(model)}
+    tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese)
+    fields: dict[str, Any] = head.to_fields() if head else {"architectures": [kind]}
+    if task:
+        fields[FIELD] = {**fields.get(FIELD, {}), **task}
+    if head and not kind_of_head(head).is_of(fields):  # transformers has no class of its name.
+        fields["architectures"] = ["BertModel"]
+        fields[FIELD] = {**fields.get(FIELD, {}), "architecture": head.architecture}
+    write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields, card)
+
+
+def describe_folder(path: files.StrPath, card: ModelCard) -> None:
+    """Replaces the model card of a model folder."""
+    folder = open_model_folder(path)
+    fields = {**folder.other_fields, **dataclasses.asdict(folder.config)}
+    parameters = sum(map(math.prod, folder.tensor_shapes().values()))
+    write_card(path, card, folder.config, fields, parameters, folder.lower_case)
