@@ -1,13 +1,23 @@
 """The batches of a run whose phases differ in length and batch size."""
 
 import concurrent.futures
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from keras_bert.training.step_loop import taking
+import tensorflow as tf
+
+from keras_bert.data.batches.length_batches import LengthBatches
+from keras_bert.data.batches.shard_batches import ShardBatches
+from keras_bert.data.batches.text_batches import TextBatches
+from keras_bert.training.budget import StepBudget, TimeBudget
+from keras_bert.training.step import Batch
+from keras_bert.training.step_loop import LoopBatches, taking
+
+_Take = Callable[[int], Batch | LoopBatches]
 
 
 class _Visit(NamedTuple):
-    """A stretch of one epoch: so many batches from `first_batch` on."""
+    """A stretch of one epoch: `batches` batches from `first_batch` on."""
 
     phase: int
     epoch: int
@@ -16,37 +26,45 @@ class _Visit(NamedTuple):
 
 
 class PhasedBatches:
-    """`batch = f(step)` over phases and epochs.
+    """Function (first step) -> the batches from that step to the last, over all phases and epochs.
 
-    With `steps_per_loop` above 1 it is `LoopBatches` of so many steps. A loop ends at the multiples of that number, and
-    where an epoch or a phase does, for each of these has an iterator of its own.
+    With `steps_per_loop` larger than 1 it yields `LoopBatches`. A loop of steps ends at multiples of `steps_per_loop`
+    and at the end of each epoch and phase, because each of these has its own iterator.
 
     Args:
-        sources: one `ShardBatches`, `TextBatches` or `LengthBatches` a phase.
-        budget: a `StepBudget` or `TimeBudget`, which knows the phase of every step.
-        distribute: function that spreads a `tf.data.Dataset` over the replicas.
-        steps_per_loop: steps of one call.
+        sources: one source per phase.
+        budget: says which phase a step falls in.
+        distribute: spreads a data set over the replicas.
+        steps_per_loop: the most steps in one call.
     """
 
-    def __init__(self, sources, budget, distribute, steps_per_loop=1):
+    def __init__(
+        self,
+        sources: Sequence[ShardBatches | TextBatches | LengthBatches],
+        budget: StepBudget | TimeBudget,
+        distribute: Callable[[tf.data.Dataset], tf.distribute.DistributedDataset],
+        steps_per_loop: int = 1,
+    ):
         self._sources = sources
         self._budget = budget
         self._distribute = distribute
         self._steps_per_loop = steps_per_loop
 
-    def __call__(self, first_step):
-        """Yields the batches from the step numbered `first_step` to the last, starting by arithmetic."""
-        # The next epoch is planned, and its first batches are made, while this one trains.
+    def __call__(self, first_step: int) -> Iterator[Batch | LoopBatches]:
+        """Yields the batches from step `first_step` to the last; the start is found by arithmetic."""
+        # While one epoch trains, the next one is planned and its first batches are made.
         with concurrent.futures.ThreadPoolExecutor(max_workers=1) as ahead:
-            step, visit, finished = first_step, self._visit(first_step), []
+            step, visit = first_step, self._visit(first_step)
+            finished: list[_Take | None] = []
             opened = ahead.submit(self._open, visit, finished)
             while visit:
                 take = opened.result()
+                assert take is not None
                 expected = self._visit(step + visit.batches)
                 # Dropping a finished tf.data iterator takes seconds, so the other thread holds the last reference.
                 opened, finished = ahead.submit(self._open, expected, finished), [take]
                 end = step + visit.batches
-                # By the clock a phase ends when its time is over.
+                # In a run limited by time, a phase ends when its time is up.
                 while step < end and self._budget.phase(step) == visit.phase:
                     count = min(end - step, self._steps_per_loop - step % self._steps_per_loop)
                     yield take(count)
@@ -55,12 +73,13 @@ class PhasedBatches:
                 self._sources[visit.phase].remove_epoch(visit.epoch)
                 visit = self._visit(step)
                 if visit != expected:
+                    assert expected is not None  # Time may be up earlier than expected, but not later.
                     finished.append(opened.result())
                     opened, finished = ahead.submit(self._open, visit, finished), []
                     self._sources[expected.phase].remove_epoch(expected.epoch)
 
-    def _visit(self, step):
-        """What is read from the step numbered `step` on, to the end of the epoch or the phase; None after the last."""
+    def _visit(self, step: int) -> _Visit | None:
+        """The batches from step `step` to the end of its epoch or phase; None after the last step."""
         phase = self._budget.phase(step)
         if phase is None:
             return None
@@ -70,8 +89,8 @@ class PhasedBatches:
         count = batches_per_epoch - first_batch
         return _Visit(phase, epoch, first_batch, count if end is None else min(count, end - step))
 
-    def _open(self, visit, finished):
-        """Function (count) -> what is yielded for that many steps of a visit, None without one; clears `finished`."""
+    def _open(self, visit: _Visit | None, finished: list[_Take | None]) -> _Take | None:
+        """Function (count) -> the input of that many steps of a visit, None without one; clears `finished`."""
         take = None
         if visit is not None:
             source = self._sources[visit.phase]

@@ -1,87 +1,95 @@
-"""Whether a run reads what it began with: `data.json` in its folder."""
+"""Whether a run still reads the data it started with: `data.json` in its folder."""
 
 import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from keras_bert import files, settings, whole_files
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.unfinished import difference
 from keras_bert.errors import UserError
+from keras_bert.tasks.problem import Problem
+from keras_bert.training.run_folder import RunFolder
 
 FILE = "data.json"
 
 
-def require_same_data(run, problem):
-    """Keeps what a run reads, or compares it with what the run in this folder has read so far.
+def require_same_data(run: RunFolder, problem: Problem) -> None:
+    """Records what a run reads, or compares it with what the run in this folder has read so far.
 
-    A file is known by its SHA-256. One of the same size and time as before is not read for that.
+    A file is identified by its SHA-256, which is not computed again for a file of the same size and time as before.
 
     Args:
-        run: the `RunFolder`, settled.
-        problem: the `Problem`.
+        run: the run's folder, settled.
+        problem: the task.
 
     Raises:
-        UserError: names the files that are others than when the run learned from them.
+        UserError: files have changed since the run learned from them; names them.
     """
     before = _before(run)
-    now = {split: _fingerprint(problem, split, before.get(split)) for split in ("train", *problem.dev_splits)}
+    now = {split: _fingerprint(problem, split, before.get(split, {})) for split in ("train", *problem.dev_splits)}
     changed = [_change(split, before[split], now[split]) for split in now if split in before]
-    _keep(run, before, now, "; ".join(filter(None, changed)))
+    _record(run, before, now, "; ".join(filter(None, changed)))
 
 
-def require_same_text(run, entries):
-    """As `require_same_data`, for text that is read as it is, which may fill a disk: by the names and sizes alone.
+def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
+    """As `require_same_data`, for raw text, which may fill a disk: compares names and sizes only.
 
     Args:
-        run: the `RunFolder`, settled.
+        run: the run's folder, settled.
         entries: as for `Corpus`.
     """
     before, now = _before(run), {"text": Corpus(entries).fingerprint()}
-    is_other = "text" in before and before != now
-    _keep(run, before, now, is_other and difference(before["text"], now["text"]))
+    is_changed = "text" in before and before != now
+    _record(run, before, now, difference(before["text"], now["text"]) if is_changed else "")
 
 
-def _before(run):
+def _before(run: RunFolder) -> dict[str, Any]:
     path = files.join(run.path, FILE)
-    # A start that failed before anything was learned binds nobody.
+    # A run that failed before it learned anything may change its data.
     return settings.read_json(path) if run.has_begun() and files.exists(path) else {}
 
 
-def _keep(run, before, now, changed):
+def _record(run: RunFolder, before: Mapping[str, Any], now: Mapping[str, Any], changed: str) -> None:
     if changed:
         raise UserError(
-            f"{run.path}: holds a run on other data ({changed}). Put back what it began with to go on, --fresh to "
-            "start over in a new folder, or give another --output."
+            f"{run.path}: holds a run on other data ({changed}). Restore the data it started with to resume it, "
+            "--fresh to start over in a new folder, or give another --output."
         )
     if now != before:
         whole_files.write_json(files.join(run.path, FILE), now)
 
 
-def _fingerprint(problem, split, before):
-    """`{"from", "bytes", "modified", "sha256"}` of a split's file; of a data set `{"from", "examples"}`."""
+def _fingerprint(problem: Problem, split: str, before: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"from", "bytes", "modified", "sha256"}` of a split's file, or `{"from", "examples"}` of a data set's split."""
     origin = problem.origin(split)
     size = files.size(origin)
     if size is None:
         return {"from": origin, "examples": len(problem.rows(split))}
-    found = {"from": origin, "bytes": size, "modified": files.modified(origin)}
-    is_untouched = before and found["modified"] and {**before, **found} == before
-    return {**found, "sha256": before.get("sha256") if is_untouched else _sha256(*found.values())}
+    modified = files.modified(origin)
+    found = {"from": origin, "bytes": size, "modified": modified}
+    is_untouched = before and modified and {**before, **found} == before
+    return {**found, "sha256": before.get("sha256") if is_untouched else _sha256(origin, size, modified)}
 
 
 @functools.lru_cache
-def _sha256(path, size, modified):
-    """Of a file, computed once for all seeds and points of a grid."""
+def _sha256(path: str, size: int, modified: float) -> str:
+    """The SHA-256 of a file, computed once for all seeds and points of a grid."""
     return files.sha256(path)
 
 
-def _change(split, before, now):
-    """What is different, in words; None where nothing is."""
+def _change(split: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """What has changed, in words, or None if nothing has."""
     if "sha256" in before and before["sha256"] == now.get("sha256"):
-        return None  # Wherever it stands.
+        return None  # The same content, perhaps in another place.
     for key, what in (("bytes", "bytes"), ("sha256", "SHA-256"), ("examples", "examples"), ("from", "source")):
         if before.get(key) != now.get(key):
             return f"{split}, {now['from']}: {what} {_shown(before.get(key))} there, {_shown(now.get(key))} now"
     return None
 
 
-def _shown(value):
-    return f"{value:,}" if isinstance(value, int) else f"{str(value)[:12]}…" if len(str(value)) == 64 else value
+def _shown(value: Any) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = str(value)
+    return f"{text[:12]}…" if len(text) == 64 else text  # The start of a SHA-256.

@@ -41,7 +41,7 @@ class Engine:
     trainer: Step | StepLoop
     checkpoints: Checkpoints
 
-    def start(self, run: RunFolder, config: Any, begin: Callable[[], None], report: Callable[[str], None]) -> int:
+    def start(self, run: RunFolder, config: Any, begin: Callable[[], None], report: Callable[[str], object]) -> int:
         """Restores the newest checkpoint, or calls `begin` where there is none; returns the steps done.
 
         Raises:

@@ -1,12 +1,13 @@
-"""Where the batches of a pretraining run come from: shards, or text as it is."""
+"""Where the batches of a pretraining run come from: prepared shards or raw text."""
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from keras_bert import files
+from keras_bert.config.pretraining import MaskingConfig, PhaseConfig, PretrainConfig
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
@@ -17,7 +18,7 @@ from keras_bert.tasks.pretraining.data import prepare_run_data, shards_folder
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
-# Of the validation masks and pairs: fixed, so that runs with different seeds are measured on the same questions.
+# Seed of the validation masks and pairs, fixed so that runs with different seeds are measured on the same predictions.
 VALIDATION_SEED = 20181011
 
 
@@ -26,24 +27,30 @@ class BatchSources:
     """What a run reads.
 
     Attributes:
-        tokenizer: the run's `WordPieceTokenizer`.
-        training, validation: lists of sources, one a phase.
-        unigram_nats: float32 [vocab], -log p of each token in the training text; None where it was not counted.
-        sample: function (tokens) -> iterator of arrays of ids [n], so many in all at the most, of the training text.
+        tokenizer: the run's tokenizer.
+        training, validation: one source per phase.
+        unigram_nats: float32 [vocab], -log p of each token in the training text; None for raw text, which is not
+            counted.
+        sample: function (most) -> iterator over arrays of ids [n] of the training text, at most `most` ids in all.
     """
 
     tokenizer: WordPieceTokenizer
-    training: list
-    validation: list
+    training: Sequence[ShardBatches | TextBatches]
+    validation: Sequence[ShardBatches | TextBatches]
     unigram_nats: np.ndarray | None
     sample: Callable[[int], Iterator[np.ndarray]]
 
 
-def open_batch_sources(config, folder, report, worker=0):
-    """The `BatchSources` of a `PretrainConfig`; vocabulary and shards are made in `folder` if absent.
+def open_batch_sources(
+    config: PretrainConfig, folder: str, report: Callable[[str], object], worker: int = 0
+) -> BatchSources:
+    """The `BatchSources` of a recipe; missing vocabulary and shards are made first.
 
-    `report` takes one line of text at a time, the last of them on the training examples. `worker` is the number of
-    this process among those of the run: each has its own plans, so that none reads or removes another's.
+    Args:
+        config: the recipe.
+        folder: the run's data folder.
+        report: receives one line of text at a time, the last one about the training examples.
+        worker: this process's number in the run. Each process has its own plans, so none reads or removes another's.
     """
     if config.data.source == "text":
         sources = _text_sources(config, folder, report)
@@ -54,55 +61,55 @@ def open_batch_sources(config, folder, report, worker=0):
     return sources
 
 
-def _shard_sources(config, folder, report, worker):
+def _shard_sources(config: PretrainConfig, folder: str, report: Callable[[str], object], worker: int) -> BatchSources:
     tokenizer = prepare_run_data(config, folder, report)
     vocabulary = tokenizer.vocabulary
     training, validation = (
         ShardSet.open(shards_folder(config, folder, side), vocabulary) for side in (TRAIN, VALIDATION)
     )
+    plans, group = files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group
 
-    def source(shards, phase, seed, masking):
-        return ShardBatches(
-            shards, vocabulary, phase, config.objective, masking, seed,
-            files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group,
-        )  # fmt: skip
+    def source(shards: ShardSet, phase: PhaseConfig, seed: int, masking: MaskingConfig) -> ShardBatches:
+        return ShardBatches(shards, vocabulary, phase, config.objective, masking, seed, plans, group)
 
     return BatchSources(
         tokenizer,
-        [source(training, phase, config.training.seed, _of_phase(config.masking, phase)) for phase in config.phases],
-        [source(validation, phase, VALIDATION_SEED, _of_validation(config.masking)) for phase in config.phases],
+        [source(training, phase, config.training.seed, _phase_masking(config, phase)) for phase in config.phases],
+        [source(validation, phase, VALIDATION_SEED, _validation_masking(config)) for phase in config.phases],
         unigram_nats(training.token_counts()),
         functools.partial(sample_of_shards, training),
     )
 
 
-def _text_sources(config, folder, report):
+def _text_sources(config: PretrainConfig, folder: str, report: Callable[[str], object]) -> BatchSources:
     config.require_text()
     lines = RawLines(config.data.files, config.data.validation_share)
     vocabulary = run_vocabulary(config, folder, lines.training_texts, report)
     tokenizer = WordPieceTokenizer(vocabulary, config.vocabulary.lower_case)
 
-    def source(phase, seed, masking, validation):
+    def source(phase: PhaseConfig, seed: int, masking: MaskingConfig, validation: bool) -> TextBatches:
         return TextBatches(lines, tokenizer, phase, config.objective, masking, seed, validation)
 
     return BatchSources(
         tokenizer,
-        [source(phase, config.training.seed, _of_phase(config.masking, phase), False) for phase in config.phases],
-        [source(phase, VALIDATION_SEED, _of_validation(config.masking), True) for phase in config.phases],
+        [source(phase, config.training.seed, _phase_masking(config, phase), False) for phase in config.phases],
+        [source(phase, VALIDATION_SEED, _validation_masking(config), True) for phase in config.phases],
         None,
         functools.partial(sample_of_lines, lines, tokenizer),
     )
 
 
-def _of_phase(masking, phase):
+def _phase_masking(config: PretrainConfig, phase: PhaseConfig) -> MaskingConfig:
+    masking = config.masking
     return masking if phase.masking_share is None else dataclasses.replace(masking, share=phase.masking_share)
 
 
-def _of_validation(masking):
+def _validation_masking(config: PretrainConfig) -> MaskingConfig:
+    masking = config.masking
     return dataclasses.replace(masking, share=masking.validation_share, refresh="never")
 
 
-def _describe(source, phase):
+def _describe(source: ShardBatches | TextBatches, phase: PhaseConfig) -> str:
     parts = [] if source.examples_per_epoch is None else [f"{source.examples_per_epoch:,} an epoch"]
     parts += [f"at most {phase.sequence_length} tokens", f"{source.padding_share:.1%} padding"]
     if source.next_share is not None:
@@ -111,6 +118,6 @@ def _describe(source, phase):
 
 
 def unigram_nats(counts: np.ndarray) -> np.ndarray:
-    """-log p of each token, float32 [vocab], from how often each occurs; one is added so that none is infinite."""
+    """-log p of each token, float32 [vocab], from its number of occurrences, plus one so that none is infinite."""
     counts = counts.astype("float64") + 1.0
     return (np.log(counts.sum()) - np.log(counts)).astype("float32")

@@ -1,9 +1,11 @@
-"""What a pretraining run reads: its vocabulary and its shards, made once in the run's folder or by `prepare`."""
+"""The data of a pretraining run: its vocabulary and shards, made once in the run's folder or by `prepare`."""
 
 import platform
+from collections.abc import Callable, Iterator
 
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import vocabulary_path
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import TRAIN, training_documents
 from keras_bert.data.corpus.python_documentation import python_documentation
@@ -16,25 +18,26 @@ from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
 
-def prepare_run_data(config, folder, report):
-    """Makes vocab.txt and the shards in `folder` where they are not there yet.
+def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str], object]) -> WordPieceTokenizer:
+    """Makes vocab.txt and the shards in `folder` unless they are there already.
 
-    Where `data.files` is a folder that `prepare` wrote, its shards are used where they are, with its vocabulary and
-    the casing that they were made with.
+    If `data.files` is a folder written by `prepare`, its shards are used in place, with the vocabulary and casing they
+    were made with.
 
     Args:
-        config: a `PretrainConfig`.
+        config: the recipe.
         folder: the run's data folder.
-        report: takes one line of text at a time.
+        report: receives one line of text at a time.
 
-    Returns: the `WordPieceTokenizer` of the run.
+    Returns: the run's tokenizer.
 
     Raises:
-        UserError: the prepared folder, or what is in the run's, was made with another tokenizer than the recipe's.
+        UserError: the prepared folder, or the data in the run's folder, was made with another tokenizer than the
+            recipe's.
     """
     prepared = _prepared_folder(config)
 
-    def training_texts():
+    def training_texts() -> Iterator[str]:
         return training_documents(_corpus(config).documents(), config.data.validation_share)
 
     given = _prepared_vocabulary(config, prepared) if prepared else None
@@ -42,74 +45,81 @@ def prepare_run_data(config, folder, report):
     lower_case = config.vocabulary.lower_case
     shards = prepared or files.join(folder, "shards")
     if prepared:
-        report(f"The shards of {prepared} are used as they are.")
+        report(f"Using the prepared shards in {prepared}.")
     elif not files.exists(shards) or UnfinishedWork.is_in(shards):
         report("Preparing the text.")
         corpus = _corpus(config)
         summary = prepare(
-            corpus.documents(), vocabulary, lower_case, shards, config.data.validation_share,
-            config.data.shard_megabytes, inputs=corpus.fingerprint(), report=report,
-        )  # fmt: skip
+            corpus.documents(),
+            vocabulary,
+            lower_case,
+            shards,
+            config.data.validation_share,
+            config.data.shard_megabytes,
+            inputs=corpus.fingerprint(),
+            report=report,
+        )
         report(f"{corpus.report}\n{summary}".strip())
     made_with = ShardSet.open(files.join(shards, TRAIN), vocabulary, verify=False).meta["lower_case"]
-    if lower_case != made_with and not (prepared and lower_case):  # True is what a recipe has that says nothing.
+    if lower_case != made_with and not (prepared and lower_case):  # True is the default of a recipe that does not say.
         raise UserError(
             f"{shards}: made with vocabulary.lower_case {made_with}. Received: {lower_case}. "
-            "Give the setting of the shards, or run `prepare` again."
+            "Use the setting of the shards, or run `prepare` again."
         )
     return WordPieceTokenizer(vocabulary, made_with)
 
 
-def shards_folder(config, folder, side):
-    """Where a run with the data folder `folder` finds the shards of a side, `held_out.TRAIN` or `VALIDATION`."""
+def shards_folder(config: PretrainConfig, folder: str, side: str) -> str:
+    """The folder with a run's shards of one side, `held_out.TRAIN` or `VALIDATION`; `folder` is its data folder."""
     return files.join(_prepared_folder(config) or files.join(folder, "shards"), side)
 
 
-def _prepared_folder(config):
-    """The folder that `prepare` wrote, if that is what the recipe's `data.files` names."""
+def _prepared_folder(config: PretrainConfig) -> str | None:
+    """The folder written by `prepare` that the recipe's `data.files` names, if it names one."""
     if config.data.source != "files":
         return None
     prepared = next((path for path in config.data.files if is_prepared(path)), None)
     unfinished = next((path for path in config.data.files if _is_unfinished(path)), None)
     if unfinished:
-        raise UserError(f"{unfinished}: `prepare` has not come to its end. Give its command again, which goes on.")
+        raise UserError(f"{unfinished}: `prepare` did not finish. Run its command again to resume it.")
     if prepared and len(config.data.files) > 1:
         raise UserError(
-            f"data.files: needs a folder that `prepare` wrote alone. Received: {prepared} and "
+            f"data.files: needs a folder written by `prepare` to be the only entry. Received: {prepared} and "
             f"{len(config.data.files) - 1} more. Prepare all the text into one folder."
         )
     return prepared
 
 
-def _is_unfinished(path):
-    """Whether an unfinished `prepare` left its work here: in a store it has no other name until it is done."""
-    return (
-        files.is_remote(path) and not is_prepared(path)
-        and UnfinishedWork.is_in(path) and files.exists(files.join(path, TRAIN))
-    )  # fmt: skip
+def _is_unfinished(path: str) -> bool:
+    """Whether `prepare` was interrupted here. Only in a store does it write under the final name from the start."""
+    if not files.is_remote(path) or is_prepared(path):
+        return False
+    return UnfinishedWork.is_in(path) and files.exists(files.join(path, TRAIN))
 
 
-def _prepared_vocabulary(config, prepared):
-    """The vocabulary file in a prepared folder; one that the recipe names must be the same."""
+def _prepared_vocabulary(config: PretrainConfig, prepared: str) -> str:
+    """The vocabulary file in a prepared folder. Raises `UserError` if the recipe names a different vocabulary."""
     path, given = files.join(prepared, VOCABULARY_FILE), config.vocabulary.file
     if given and Vocabulary.from_file(vocabulary_path(given)).fingerprint != Vocabulary.from_file(path).fingerprint:
         raise UserError(
-            f"{prepared}: made with the vocabulary in {path}. Received: {given}, which is another. "
+            f"{prepared}: made with the vocabulary in {path}. Received: {given}, which is different. "
             "Leave vocabulary.file out, or run `prepare` again with it."
         )
     return path
 
 
-def _corpus(config):
-    """The recipe's text: a `Corpus`, or the same of the Python documentation."""
+def _corpus(config: PretrainConfig) -> "Corpus | _PythonDocumentation":
+    """The recipe's text."""
     config.require_text()
     return _PythonDocumentation() if config.data.source == "python_documentation" else Corpus(config.data.files)
 
 
 class _PythonDocumentation:
+    """The Python documentation, with the members of `Corpus` that are needed here."""
+
     report = ""
     documents = staticmethod(python_documentation)
 
     @staticmethod
-    def fingerprint():
+    def fingerprint() -> list[list[str]]:
         return [["Python", platform.python_version()]]

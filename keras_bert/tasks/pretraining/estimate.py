@@ -1,13 +1,17 @@
-"""What a pretraining run will take, from a few timed steps of every phase."""
+"""Estimates a pretraining run's time and memory from a few timed steps of every phase."""
 
 import dataclasses
 import itertools
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import tensorflow as tf
 
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.metrics import each_step
@@ -29,7 +33,7 @@ _BYTES_A_PARAMETER = 16
 class PhaseEstimate:
     """One phase of a run; times in seconds.
 
-    `epochs` is None where the text is read as it is and nobody knows its length.
+    `epochs` is None for raw text, whose length is unknown.
     """
 
     sequence_length: int
@@ -43,19 +47,27 @@ class PhaseEstimate:
     evaluation_seconds: float
 
     @property
-    def seconds(self):
+    def seconds(self) -> float:
         return self.steps * self.step_seconds + self.compile_seconds
 
 
 @dataclasses.dataclass
 class Estimate:
-    """A whole run. `seconds` is training with validation and checkpoints; `memory` is in bytes, None where unknown.
+    """A whole run; times in seconds, memory in bytes.
 
-    `seconds_before` is what the weights took to begin.
+    Attributes:
+        parameters: of the model.
+        phases: one estimate per phase.
+        evaluations: how many validations.
+        checkpoints: how many checkpoints.
+        seconds: of training, with validations and checkpoints.
+        parameter_memory: for weights, gradients and Adam's moments.
+        memory: the most in use during the timed steps; None if unknown.
+        seconds_before: taken to initialise the weights.
     """
 
     parameters: int
-    phases: list
+    phases: list[PhaseEstimate]
     evaluations: float
     checkpoints: int
     seconds: float
@@ -63,8 +75,8 @@ class Estimate:
     memory: int | None
     seconds_before: float
 
-    def lines(self):
-        """The estimate as people read it."""
+    def lines(self) -> Iterator[str]:
+        """The estimate as lines of text."""
         for phase in self.phases:
             epochs = "" if phase.epochs is None else f" ({phase.epochs:.2g} epochs)"
             yield (
@@ -72,21 +84,21 @@ class Estimate:
                 f"sequences{epochs}, {phase.tokens:,.0f} tokens, {phase.step_seconds * 1000:,.1f} ms a step, "
                 f"{duration(phase.seconds)}"
             )
-        memory = "" if self.memory is None else f"; {self.memory / 2**30:.1f} GiB in use at the most"
+        memory = "" if self.memory is None else f"; {self.memory / 2**30:.1f} GiB in use at peak"
         yield (
             f"Parameters: {self.parameters:,}. Memory: {self.parameter_memory / 2**30:.2f} GiB for weights, "
             f"gradients and Adam's moments{memory}."
         )
         if self.seconds_before >= 1.0:
-            yield f"Before the first step, once: {duration(self.seconds_before)} for the first values of the weights."
+            yield f"Before the first step, once: {duration(self.seconds_before)} to initialise the weights."
         yield (
-            f"In all, with {self.evaluations:.0f} validations and {self.checkpoints:,} checkpoints: "
+            f"In total, with {self.evaluations:.0f} validations and {self.checkpoints:,} checkpoints: "
             f"{sum(phase.tokens for phase in self.phases):,.0f} tokens, {duration(self.seconds)}."
         )
 
 
-def estimate(pretraining):
-    """The `Estimate` of a built `Pretraining`; its weights are changed by the timed steps and not kept."""
+def estimate(pretraining: Pretraining) -> Estimate:
+    """Estimates a built run. The timed steps change its weights, which are not saved."""
     config, training = pretraining.config, pretraining.config.training
     began = time.perf_counter()
     pretraining.begin()
@@ -97,7 +109,6 @@ def estimate(pretraining):
     phases = [
         _phase_estimate(pretraining, phase, count, timing) for phase, (count, timing) in enumerate(zip(steps, timings))
     ]
-    evaluations = max(sum(steps) / training.evaluate_every, 1.0)
     checkpoints = -(-sum(steps) // training.checkpoint_every)
     seconds = 60.0 * training.minutes or (
         sum(phase.seconds for phase in phases)
@@ -106,14 +117,20 @@ def estimate(pretraining):
     )
     parameters = pretraining.engine.model.count_params()
     return Estimate(
-        parameters, phases, evaluations, checkpoints, seconds, parameters * _BYTES_A_PARAMETER, _memory_in_use(),
-        seconds_before,
-    )  # fmt: skip
+        parameters=parameters,
+        phases=phases,
+        evaluations=max(sum(steps) / training.evaluate_every, 1.0),
+        checkpoints=checkpoints,
+        seconds=seconds,
+        parameter_memory=parameters * _BYTES_A_PARAMETER,
+        memory=_peak_memory(),
+        seconds_before=seconds_before,
+    )
 
 
 @dataclasses.dataclass
 class Timing:
-    """Seconds of a phase: of one step, of compiling, of one validation; and its tokens a step."""
+    """Seconds per step, for compiling and per validation of a phase, and its tokens per step."""
 
     step: float
     compile: float
@@ -121,20 +138,21 @@ class Timing:
     tokens: float
 
 
-def time_phase(pretraining, phase):
-    """Trains a few steps of a phase on its own batches, and evaluates once."""
+def time_phase(pretraining: Pretraining, phase: int) -> Timing:
+    """Trains a few steps on a phase's own batches, and evaluates once."""
     source, loop = pretraining.sources.training[phase], pretraining.config.training.steps_per_loop
     dataset = source.epoch(0).repeat()
     take = taking(iter(pretraining.distribute(dataset)), dataset, source.widths, loop)
     numbers = itertools.count(0, loop)
 
-    def train():
-        return pretraining.engine.trainer.train(take(loop), tf.constant(next(numbers), tf.int64))
+    def train() -> dict[str, Any]:
+        # A `StepLoop` comes with `LoopBatches`.
+        return pretraining.engine.trainer.train(take(loop), tf.constant(next(numbers), tf.int64))  # type: ignore[arg-type]
 
     began = time.perf_counter()
     train()  # Traces and compiles.
     compile_seconds = time.perf_counter() - began
-    # The first seconds are slower: the source fills its buffers beside the steps.
+    # The first seconds are slower, while the source also fills its buffers.
     _timed(train, _WARM_UP_SECONDS)
     step_seconds, tokens = _timed(train, _TIMED_SECONDS)
     pretraining.evaluate(phase)  # Traces.
@@ -143,8 +161,8 @@ def time_phase(pretraining, phase):
     return Timing(step_seconds, max(compile_seconds - loop * step_seconds, 0.0), time.perf_counter() - began, tokens)
 
 
-def _timed(train, seconds):
-    """(seconds a step, tokens a step) over as many calls as fit, `_LEAST_STEPS` steps at least."""
+def _timed(train: Callable[[], dict[str, Any]], seconds: float) -> tuple[float, float]:
+    """(seconds per step, tokens per step) over as many calls as fit, but at least `_LEAST_STEPS` steps."""
     tokens, count, began = 0.0, 0, time.perf_counter()
     while count < _LEAST_STEPS or time.perf_counter() - began < seconds:
         steps = each_step(train())
@@ -153,19 +171,18 @@ def _timed(train, seconds):
     return (time.perf_counter() - began) / count, tokens / count
 
 
-def time_checkpoint(pretraining):
+def time_checkpoint(pretraining: Pretraining) -> float:
+    """The seconds it takes to write a checkpoint to this machine's temporary folder."""
+    engine, device = pretraining.engine, checkpoint_device(pretraining.strategy)
     with tempfile.TemporaryDirectory() as folder:
-        checkpoints = Checkpoints(
-            folder, 1, io_device=checkpoint_device(pretraining.strategy),
-            model=pretraining.engine.model, optimizer=pretraining.engine.optimizer,
-        )  # fmt: skip
+        checkpoints = Checkpoints(folder, 1, io_device=device, model=engine.model, optimizer=engine.optimizer)
         began = time.perf_counter()
         checkpoints.save(0)
         return time.perf_counter() - began
 
 
-def _steps(config, timings, save_seconds):
-    """Steps of every phase: the recipe's, or by the clock as many as its time allows."""
+def _steps(config: PretrainConfig, timings: Sequence[Timing], save_seconds: float) -> list[int]:
+    """The steps of every phase: the recipe's or, in a run limited by time, as many as fit."""
     training, shares = config.training, [phase.share for phase in config.phases]
     if not training.minutes:
         budget = StepBudget(training.steps, shares)
@@ -178,24 +195,24 @@ def _steps(config, timings, save_seconds):
     ]
 
 
-def _phase_estimate(pretraining, phase, steps, timing):
+def _phase_estimate(pretraining: Pretraining, phase: int, steps: int, timing: Timing) -> PhaseEstimate:
     phase_config, source = pretraining.config.phases[phase], pretraining.sources.training[phase]
     sequences = steps * phase_config.batch_size
     return PhaseEstimate(
-        phase_config.sequence_length,
-        phase_config.batch_size,
-        steps,
-        sequences,
-        sequences / source.examples_per_epoch if source.examples_per_epoch else None,
-        steps * timing.tokens,
-        timing.step,
-        timing.compile,
-        timing.evaluation,
+        sequence_length=phase_config.sequence_length,
+        batch_size=phase_config.batch_size,
+        steps=steps,
+        sequences=sequences,
+        epochs=sequences / source.examples_per_epoch if source.examples_per_epoch else None,
+        tokens=steps * timing.tokens,
+        step_seconds=timing.step,
+        compile_seconds=timing.compile,
+        evaluation_seconds=timing.evaluation,
     )
 
 
-def _memory_in_use():
-    """The most that was in use so far: of the first GPU, else of this process."""
+def _peak_memory() -> int | None:
+    """The most memory in use so far, in bytes: of the first GPU or else of this process."""
     if tf.config.list_logical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"]
     if resource is None:
@@ -204,8 +221,8 @@ def _memory_in_use():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def duration(seconds):
-    """Seconds as people say them."""
+def duration(seconds: float) -> str:
+    """Seconds as a short text, such as "3.5 hours"."""
     if seconds < 120:
         return f"{seconds:.0f} seconds"
     if seconds < 7200:

@@ -1,9 +1,10 @@
-"""What a run's training text says of the first values of its model: counted once, and kept in the run's data."""
+"""The initial weights of a run's model: from its training text, which is counted once, or from another model."""
 
 import io
 import json
 import zipfile
 import zlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -24,24 +25,31 @@ from keras_bert.text.vocabulary_extension import cut_before
 FILE = "first_values.npz"
 
 
-class TextValues(NamedTuple):
-    """What the text says: counts int64 [vocab]; vectors float32 [vocab, hidden], [0, hidden] where none are wanted."""
+class TextStatistics(NamedTuple):
+    """Statistics of the training text.
+
+    Attributes:
+        counts: int64 [vocab], how often each piece occurs.
+        vectors: float32 [vocab, hidden], see `corpus_vectors`; [0, hidden] if they are not needed.
+    """
 
     counts: np.ndarray
     vectors: np.ndarray
 
 
-def text_values(config: PretrainConfig, sources: BatchSources, folder: str, report) -> TextValues:
-    """What the model's first values need of the training text: read from `FILE`, or counted and written there.
+def text_statistics(
+    config: PretrainConfig, sources: BatchSources, folder: str, report: Callable[[str], object]
+) -> TextStatistics:
+    """The statistics that the initial weights need, read from `FILE` or else counted and written there.
 
     Args:
-        config: of the run.
-        sources: of the run.
-        folder: of the run's data.
-        report: takes one line of text at a time.
+        config: the recipe.
+        sources: the run's sources.
+        folder: the run's data folder.
+        report: receives one line of text at a time.
 
     Raises:
-        UserError: the vocabulary is too small for the model's width.
+        UserError: the vocabulary is smaller than the model's hidden size.
     """
     settings, vocab_size, width = config.initialization, len(sources.tokenizer.vocabulary), config.model.hidden_size
     if (found := _read(config, folder)) is not None:
@@ -50,10 +58,10 @@ def text_values(config: PretrainConfig, sources: BatchSources, folder: str, repo
     if settings.word_embeddings == CORPUS:
         if width > vocab_size:
             raise UserError(
-                f"initialization.word_embeddings: corpus needs a vocabulary of model.hidden_size ({width}) pieces or "
-                f"more. Received: one of {vocab_size}. Set initialization.word_embeddings=random."
+                f"initialization.word_embeddings: corpus needs a vocabulary of at least model.hidden_size ({width}) "
+                f"pieces. Received: {vocab_size}. Set initialization.word_embeddings=random."
             )
-        report("Counting which pieces stand together, for the first values of the word embeddings.")
+        report("Counting co-occurrences of pieces to initialise the word embeddings.")
         counts, vectors = corpus_vectors(sample, vocab_size, width, settings.window)
         report(
             f"{vectors.any(axis=1).sum():,} of {vocab_size:,} pieces start from counts over {counts.sum():,} tokens; "
@@ -61,47 +69,50 @@ def text_values(config: PretrainConfig, sources: BatchSources, folder: str, repo
         )
     else:
         counts = count_tokens(sample, vocab_size)
-    # The parts of a .npz carry checksums.
+    # The members of a .npz have checksums.
     content = io.BytesIO()
     np.savez(content, counts=counts, vectors=vectors, made_of=_made_of(config))
     with whole_files.atomic_write(files.join(folder, FILE), "wb") as stream:
         stream.write(content.getvalue())
-    return TextValues(counts, vectors)
+    return TextStatistics(counts, vectors)
 
 
-def begin(model: BertForPreTraining, config: PretrainConfig, values: TextValues | None) -> None:
-    """Gives a new model its first values; `values` where they need the text."""
-    nats, vectors = (unigram_nats(values.counts), values.vectors) if values else (None, None)
+def initialize(model: BertForPreTraining, config: PretrainConfig, statistics: TextStatistics | None) -> None:
+    """Sets the initial weights of a new model; `statistics` is needed if `initialization.needs_text`."""
+    nats, vectors = (unigram_nats(statistics.counts), statistics.vectors) if statistics else (None, None)
     set_first_values(model, config.initialization, nats, vectors, config.training.seed)
 
 
-def go_on_from(model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocabulary, report) -> None:
-    """Gives a new model the weights of another, and words that this one's vocabulary lacks their first values.
+def start_from(
+    model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocabulary, report: Callable[[str], object]
+) -> None:
+    """Loads another model's weights into a new model, and initialises the words that are new in its vocabulary.
 
     Args:
-        model: a `BertForPreTraining`.
-        folder: of the other.
-        vocabulary: of the run.
-        report: takes one line of text at a time.
+        model: the new model.
+        folder: the other model.
+        vocabulary: the run's vocabulary.
+        report: receives one line of text at a time.
     """
     loaded = folder.load_into(model)
-    report("\n".join([f"Going on from the weights of {folder.name}.", *loaded.lines()]))
+    report("\n".join([f"Starting from the weights of {folder.name}.", *loaded.lines()]))
     if vocabulary.fingerprint == Vocabulary.from_file(folder.vocabulary_file).fingerprint:
         return
     pieces = cut_before(vocabulary, model_tokenizer(folder))
     set_new_words(model, pieces)
     report(
-        f"{len(pieces):,} rows of the vocabulary are new and begin as the mean of the pieces that they were cut into."
+        f"{len(pieces):,} rows of the vocabulary are new; each starts as the mean of the pieces it was split into "
+        "before."
     )
 
 
-def _made_of(config):
+def _made_of(config: PretrainConfig) -> str:
     settings = config.initialization
     return json.dumps([settings.word_embeddings, settings.sample_tokens, settings.window, config.model.hidden_size])
 
 
-def _read(config, folder):
-    """The `TextValues`; None where they are not there, are damaged or were made of other settings."""
+def _read(config: PretrainConfig, folder: str) -> TextStatistics | None:
+    """The statistics in `FILE`, or None if it is missing, damaged or made with other settings."""
     path = files.join(folder, FILE)
     if not files.exists(path):
         return None
@@ -109,7 +120,7 @@ def _read(config, folder):
         try:
             with np.load(io.BytesIO(stream.read())) as arrays:
                 if str(arrays["made_of"]) == _made_of(config):
-                    return TextValues(arrays["counts"], arrays["vectors"])
+                    return TextStatistics(arrays["counts"], arrays["vectors"])
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
             pass
     return None

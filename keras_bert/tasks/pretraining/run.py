@@ -1,22 +1,30 @@
-"""Pretraining, whole: text → vocabulary → shards → training → validation → model folder."""
+"""A whole pretraining run: text → vocabulary → shards → training → validation → model folder."""
+
+from __future__ import annotations
 
 import dataclasses
 import functools
 import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import tensorflow as tf
 
 from keras_bert.checkpoints.hub_name import is_hub_name
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.inference.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
-from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
-from keras_bert.tasks.pretraining.first_values import begin, go_on_from, text_values
+from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
+from keras_bert.tasks.pretraining.first_values import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.tasks.run_data import require_same_text
-from keras_bert.training.engine import make_engine
+from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.loop import Loop
 from keras_bert.training.matmul_peak import matmul_peak
@@ -32,7 +40,9 @@ from keras_bert.training.processes import (
     settle,
 )
 from keras_bert.training.run_context import run_context
-from keras_bert.training.step import Step
+from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.step import Batch, Step
+from keras_bert.training.step_loop import LoopBatches
 from keras_bert.training.strategy import check_divisible, describe, make_strategy
 
 _COLUMNS = (
@@ -42,19 +52,21 @@ _COLUMNS = (
 )
 
 
-def pretrain(config, run, report=print, command=None):
-    """Trains by the recipe in `run`, going on from its newest checkpoint.
-
-    Returns the results written there; None in a worker that is not the one that writes.
+def pretrain(
+    config: PretrainConfig, run: RunFolder, report: Callable[[str], object] = print, command: str | None = None
+) -> dict[str, Any] | None:
+    """Trains by a recipe, resuming from the newest checkpoint, and writes the model folder and results.json.
 
     Args:
-        config: a `PretrainConfig`.
-        run: the `RunFolder`.
-        report: takes one line of text at a time.
-        command: what was typed, for the model card; None where that is not known.
+        config: the recipe.
+        run: the run's folder.
+        report: receives one line of text at a time.
+        command: the command line, for the model card; None if unknown.
+
+    Returns: the results; None in processes other than the chief.
 
     Raises:
-        UserError: for whatever in the recipe, the data or the folder cannot be used.
+        UserError: something in the recipe, the data or the folder cannot be used.
     """
     began = time.perf_counter()
     with run:
@@ -64,7 +76,7 @@ def pretrain(config, run, report=print, command=None):
         pretraining.build()
         first_step = pretraining.restore()
         done, evaluation = pretraining.train(first_step)
-        # The others wait: TensorFlow takes one that leaves for lost, and ends the chief in the midst of writing.
+        # The others wait: TensorFlow treats a worker that leaves as lost, and kills the chief while it is writing.
         return by_chief(pretraining.strategy, lambda: pretraining.write_results(done, evaluation, began, command))
 
 
@@ -72,18 +84,28 @@ class Pretraining:
     """One process of a pretraining run, from its settings to its model folder.
 
     Args:
-        config: a `PretrainConfig`.
-        run: the `RunFolder`, which is settled here.
-        report: takes one line of text at a time.
+        config: the recipe.
+        run: the run's folder, which is settled here.
+        report: receives one line of text at a time, in the chief only.
 
-    Attributes (after `build`):
-        strategy, sources, engine, batches: the parts of the run.
+    Attributes:
+        strategy: the run's strategy.
+        worker: this process's number in the run.
         is_chief: whether this process writes the run's files.
+        sources, tokenizer, engine, batches: the parts of the run, made by `build`.
     """
 
-    def __init__(self, config, run, report=print):
+    strategy: tf.distribute.Strategy
+    worker: int
+    is_chief: bool
+    sources: BatchSources
+    tokenizer: WordPieceTokenizer
+    engine: Engine
+    batches: PhasedBatches
+
+    def __init__(self, config: PretrainConfig, run: RunFolder, report: Callable[[str], object] = print):
         self.config = config
-        if config.init and is_hub_name(config.init):  # Written down as the very model that it is today.
+        if config.init and is_hub_name(config.init):  # Recorded with its current revision.
             self.config = config = dataclasses.replace(config, init=self._init.name)
         self.run = run
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
@@ -97,52 +119,61 @@ class Pretraining:
             by_chief(self.strategy, lambda: require_same_text(run, config.data.files))
 
     @functools.cached_property
-    def _init(self):
-        """The `ModelFolder` of `init`, which a run that goes on does without."""
+    def _init(self) -> ModelFolder:
+        """The model in `init`, which is not opened when a run is resumed."""
+        assert self.config.init is not None
         return open_model_folder(self.config.init)
 
-    def is_finished(self):
-        """Whether the run is over already, as its chief sees it."""
+    def is_finished(self) -> bool:
+        """Whether the run is finished already, according to its chief."""
         return chief_says(self.strategy, self._found_finished)
 
-    def _found_finished(self):
+    def _found_finished(self) -> bool:
         results, training = self.run.results(), self.config.training
-        # What an older version of this program finished ran by steps.
+        # Results of older versions do not have `minutes`; those runs were measured in steps.
         if not results or results.get("minutes", 0.0) != training.minutes:
             return False
         if not training.minutes and results["steps"] != training.steps:
             return False
         more = "--minutes" if training.minutes else "--steps"
-        self.report(f"{self.run.path} is finished: {results['steps']} steps. {more} N goes on, --fresh starts over.")
+        self.report(
+            f"{self.run.path} is finished: {results['steps']} steps. {more} N trains longer, --fresh starts over."
+        )
         return True
 
-    def build(self):
-        """Makes the run's data where they are not there yet, and every part of the run."""
+    def build(self) -> None:
+        """Makes the run's data, if missing, and every part of the run."""
         config = self.config
         self.report(describe(self.strategy))
 
-        def sources():
+        def sources() -> BatchSources:
             return open_batch_sources(config, self.run.data, self.report, self.worker)
 
-        made = by_chief(self.strategy, sources)  # The others then find what was not there yet.
+        made = by_chief(self.strategy, sources)  # The other processes then find the data.
         with failing_together(agreement(self.strategy)):
             self.sources = made or sources()
         self.tokenizer = self.sources.tokenizer
         vocabulary = self.tokenizer.vocabulary
         training, predicts_next = config.training, config.objective.pair == "nsp"
 
-        def model(dtype):
-            made = BertForPreTraining(dataclasses.replace(config.model, vocab_size=len(vocabulary)), dtype=dtype)
+        def make_model(dtype: str) -> BertForPreTraining:
+            model = BertForPreTraining(dataclasses.replace(config.model, vocab_size=len(vocabulary)), dtype=dtype)
             if not predicts_next:
-                # They get no gradient; weight decay would shrink them all the same.
-                made.encoder.pooler.trainable = made.nsp_head.trainable = False
-            return made
+                # These weights get no gradient, but weight decay would still shrink them.
+                model.encoder.pooler.trainable = model.nsp_head.trainable = False
+            return model
 
         self.engine = make_engine(
-            self.strategy, self.run, training, training.steps, [phase.share for phase in config.phases], model,
+            self.strategy,
+            self.run,
+            training,
+            training.steps,
+            [phase.share for phase in config.phases],
+            make_model,
             lambda budget: make_optimizer(config.optimizer, training.steps, budget.share),
-            PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next), config.optimizer.clip_norm,
-        )  # fmt: skip
+            PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next),
+            config.optimizer.clip_norm,
+        )
         self.report(f"The model has {self.engine.model.count_params():,} parameters.")
 
         self.batches = PhasedBatches(
@@ -150,67 +181,73 @@ class Pretraining:
         )
         measured = PretrainingObjective(vocabulary.mask_id, self.sources.unigram_nats, predicts_next)
         self._evaluation_step = Step(self.strategy, self.engine.model, measured)
-        self._validation = {}
+        self._validation: dict[int, tf.distribute.DistributedDataset] = {}
 
-    def distribute(self, dataset):
-        """A `tf.data.Dataset` spread over the replicas."""
+    def distribute(self, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
+        """The data set, spread over the replicas."""
         return self.strategy.experimental_distribute_dataset(dataset)
 
-    def restore(self):
-        """Takes the newest checkpoint, or begins; returns the steps done."""
+    def restore(self) -> int:
+        """Restores the newest checkpoint or, without one, calls `begin`; returns the steps done."""
         return self.engine.start(self.run, self.config, self.begin, self.report)
 
-    def begin(self):
-        """Gives the model the weights of `init`, or else its first values by the settings of `initialization`."""
+    def begin(self) -> None:
+        """Sets the initial weights: those of `init` or else the ones described by `initialization`."""
         config, needs_text = self.config, not self.config.init and self.config.initialization.needs_text
 
-        def values():
-            return text_values(config, self.sources, self.run.data, self.report)
+        def statistics() -> TextStatistics:
+            return text_statistics(config, self.sources, self.run.data, self.report)
 
-        made = by_chief(self.strategy, values) if needs_text else None  # The others then find what was not there yet.
+        made = by_chief(self.strategy, statistics) if needs_text else None  # The other processes then read the file.
         with failing_together(agreement(self.strategy)):
             if config.init:
-                go_on_from(self.engine.model, self._init, self.tokenizer.vocabulary, self.report)
+                start_from(self.engine.model, self._init, self.tokenizer.vocabulary, self.report)
             else:
-                begin(self.engine.model, config, (made or values()) if needs_text else None)
+                initialize(self.engine.model, config, (made or statistics()) if needs_text else None)
 
-    def evaluate(self, phase):
-        """`{name: figure}` of the held-out documents, in rows of the phase numbered `phase`."""
+    def evaluate(self, phase: int) -> dict[str, float]:
+        """The figures `eval_…` on the held-out documents, in rows of a phase."""
         sums = MetricSums(self.engine.step.objective.terms)
         for batch in self._validation_batches(phase):
             sums.add(self._evaluation_step.evaluate(batch))
         figures = {f"eval_{name}": value for name, value in sums.take().items()}
         return {**figures, "eval_perplexity": perplexity(figures["eval_mlm_loss"])}
 
-    def _validation_batches(self, phase):
-        """The same at every validation, so that their graph is built once."""
+    def _validation_batches(self, phase: int) -> tf.distribute.DistributedDataset:
+        """The same data set for every validation, so that its graph is built once."""
         if phase not in self._validation:
             wanted = -(-self.config.training.evaluation_examples // self.config.phases[phase].batch_size)
             self._validation[phase] = self.distribute(self.sources.validation[phase].all_batches().take(wanted))
         return self._validation[phase]
 
-    def train(self, first_step):
+    def train(self, first_step: int) -> tuple[int, dict[str, float]]:
         """Trains from `first_step` to the end; returns the steps done and the last validation figures."""
         training, engine = self.config.training, self.engine
 
-        def batch():
-            return self._batch_key(loop.done)
+        def batch_key() -> tuple[str, int]:
+            phase = self._phase_of(loop.done + 1)
+            return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
-        with run_context(self.run, self.strategy, training, engine.budget, first_step, batch, _COLUMNS) as context:
+        with run_context(self.run, self.strategy, training, engine.budget, first_step, batch_key, _COLUMNS) as context:
             views = PretrainingViews(
-                engine.model, self.tokenizer.vocabulary, self.sources.validation, self.config, self.run, context.log,
-                self.matmul_peak(),
-            )  # fmt: skip
+                model=engine.model,
+                vocabulary=self.tokenizer.vocabulary,
+                validation=self.sources.validation,
+                config=self.config,
+                run=self.run,
+                log=context.log,
+                peak=self.matmul_peak(),
+            )
 
-            def batches(step):
+            def batches(step: int) -> Iterator[Batch | LoopBatches]:
                 return views.traced(self.batches(step), step) if self.is_chief else self.batches(step)
 
-            def evaluate(done):
+            def evaluate(done: int) -> dict[str, float]:
                 if self.is_chief:
                     views.fillings(done, self._phase_of(done))
                 return self.evaluate(self._phase_of(done))
 
-            def derive(done, figures):
+            def derive(done: int, figures: dict[str, float]) -> dict[str, float]:
                 utilization = views.utilization(self._phase_of(done), figures)
                 return {"perplexity": perplexity(figures["mlm_loss"]), **utilization}
 
@@ -220,28 +257,36 @@ class Pretraining:
                 views.embeddings()
         return loop.done, evaluation
 
-    def matmul_peak(self):
+    def matmul_peak(self) -> float:
         """FLOP/s of a matrix product on all devices of the run."""
         dtype = self.config.training.precision
         peak = matmul_peak(self.strategy, dtype) * process_count(self.strategy)
-        self.report(f"A matrix product runs at {peak / 1e9:,.0f} GFLOP/s here in {dtype}.")
+        self.report(f"Peak speed of a matrix product in {dtype}: {peak / 1e9:,.0f} GFLOP/s.")
         return peak
 
-    def _phase_of(self, done):
+    def _phase_of(self, done: int) -> int:
         """The phase of the last of `done` steps."""
         phase = self.engine.budget.phase(max(done - 1, 0))
         return len(self.config.phases) - 1 if phase is None else phase
 
-    def _batch_key(self, done):
-        phase = self._phase_of(done + 1)
-        return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
+    def write_results(
+        self, done: int, evaluation: Mapping[str, float], began: float, command: str | None = None
+    ) -> dict[str, Any] | None:
+        """Writes the model folder and results.json, and returns the results.
 
-    def write_results(self, done, evaluation, began, command=None):
-        """Writes the model folder and results.json; `began` is when the process did, by `time.perf_counter`."""
+        Args:
+            done: the steps done.
+            evaluation: the last validation figures.
+            began: when the process started, from `time.perf_counter`.
+            command: the command line, for the model card.
+        """
         write_model_folder(
-            self.run.model, self.engine.model, self.tokenizer.vocabulary, self.tokenizer.lower_case,
+            self.run.model,
+            self.engine.model,
+            self.tokenizer.vocabulary,
+            self.tokenizer.lower_case,
             card=pretraining_card(self.config, self.run.path, done, evaluation, command),
-        )  # fmt: skip
+        )
         examples = fill_masks(self.engine.model, self.tokenizer, self.config.examples)
         results = {
             "steps": done,
@@ -254,5 +299,5 @@ class Pretraining:
         return self.run.results()
 
 
-def _say_nothing(line):
+def _say_nothing(line: str) -> None:
     pass

@@ -1,27 +1,34 @@
 """The vocabulary of a run: given, or learned once from the training text."""
 
+from collections.abc import Callable, Iterable
+
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 
 
-def run_vocabulary(config, folder, texts, report, given=None):
-    """Makes vocab.txt in `folder` where it is not there yet.
+def run_vocabulary(
+    config: PretrainConfig,
+    folder: str,
+    texts: Callable[[], Iterable[str]],
+    report: Callable[[str], object],
+    given: str | None = None,
+) -> Vocabulary:
+    """The run's vocabulary; vocab.txt is made in `folder` unless it is there already.
 
     Args:
-        config: a `PretrainConfig`.
+        config: the recipe.
         folder: the run's data folder.
-        texts: function that gives the texts of the training side, from which alone a vocabulary is learned: a piece
-            that occurs in held-out text only must not be known.
-        report: takes one line of text at a time.
-        given: a vocabulary file to be taken; where None, `vocabulary.file` or that of the model gone on from.
-
-    Returns: the `Vocabulary` of the run.
+        texts: function () -> the training texts, from which a vocabulary is learned. Held-out text is not among them:
+            a piece that only occurs there must stay unknown.
+        report: receives one line of text at a time.
+        given: the vocabulary file to use; by default `vocabulary.file`, or else that of the model in `init`.
 
     Raises:
-        UserError: the given vocabulary has not `model.vocab_size` rows.
+        UserError: the given vocabulary does not have `model.vocab_size` rows.
     """
     path = files.join(folder, "vocab.txt")
     if not files.exists(path):
@@ -29,12 +36,12 @@ def run_vocabulary(config, folder, texts, report, given=None):
         given = given or config.vocabulary.file
         if not given and config.init:
             given = open_model_folder(config.init).vocabulary_file
-        vocabulary = _of_size(given, config.model.vocab_size) if given else _learn(config, texts, report)
+        vocabulary = _of_size(given, config.model.vocab_size) if given else _learn(config, texts(), report)
         vocabulary.to_file(path)
     return Vocabulary.from_file(path)
 
 
-def _of_size(path, wanted):
+def _of_size(path: str, wanted: int) -> Vocabulary:
     vocabulary = Vocabulary.from_file(vocabulary_path(path))
     if len(vocabulary) != wanted:
         raise UserError(
@@ -44,10 +51,10 @@ def _of_size(path, wanted):
     return vocabulary
 
 
-def _learn(config, texts, report):
+def _learn(config: PretrainConfig, texts: Iterable[str], report: Callable[[str], object]) -> Vocabulary:
     wanted = config.model.vocab_size
     report(f"Learning a vocabulary of {wanted:,} pieces.")
-    vocabulary = learn_vocabulary(texts(), wanted, config.vocabulary.lower_case)
+    vocabulary = learn_vocabulary(texts, wanted, config.vocabulary.lower_case)
     if len(vocabulary) < wanted:
-        report(f"The text gives {len(vocabulary):,} pieces and no more; the model's vocabulary is that large.")
+        report(f"The text gives only {len(vocabulary):,} pieces; the model's vocabulary will have that size.")
     return vocabulary

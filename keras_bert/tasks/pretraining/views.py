@@ -1,26 +1,48 @@
-"""What TensorBoard shows of a pretraining run beside its figures."""
+"""What TensorBoard shows of a pretraining run besides its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 
 from keras_bert import files
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.data.batches.shard_batches import ShardBatches
+from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.models.flops import training_flops
+from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.fillings_panel import fillings_panel
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.embedding_projector import write_embeddings
+from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
 from keras_bert.training.profile_trace import profiled
+from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.step import Batch
+from keras_bert.training.step_loop import LoopBatches
 
 
 class PretrainingViews:
-    """The masked sentences, the word embeddings, the trace and the share of the machine's peak.
+    """The filled-in sentences, the word embeddings, the profiler trace and the utilisation of the devices.
 
     Args:
-        model: the `BertForPreTraining`.
-        vocabulary: of the run.
-        validation: sources of the held-out documents, one for each phase.
-        config: the `PretrainConfig`.
-        run: the `RunFolder`.
-        log: its `MetricsLog`.
+        model: the model.
+        vocabulary: the run's vocabulary.
+        validation: sources of the held-out documents, one per phase.
+        config: the recipe.
+        run: the run's folder.
+        log: the run's log.
         peak: FLOP/s of a matrix product on all devices of the run.
     """
 
-    def __init__(self, model, vocabulary, validation, config, run, log, peak):
+    def __init__(
+        self,
+        model: BertForPreTraining,
+        vocabulary: Vocabulary,
+        validation: Sequence[ShardBatches | TextBatches],
+        config: PretrainConfig,
+        run: RunFolder,
+        log: MetricsLog | NoMetricsLog,
+        peak: float,
+    ):
         self._model = model
         self._vocabulary = vocabulary
         self._validation = validation
@@ -29,26 +51,26 @@ class PretrainingViews:
         self._log = log
         self._peak = peak
 
-    def fillings(self, done, phase):
+    def fillings(self, done: int, phase: int) -> None:
         """Logs held-out sentences with the model's fillings after `done` steps, in rows of a phase."""
         rows = self._validation[phase].all_batches().take(1)
         batch = next(iter(rows.as_numpy_iterator()))
         self._log.table(done, "fillings", fillings_panel(self._model, self._vocabulary, batch))
 
-    def utilization(self, phase, figures):
-        """`flops_utilization`: the step's arithmetic a second, as a share of the peak."""
-        phase = self._config.phases[phase]
-        flops = training_flops(self._model.config, phase.sequence_length, phase.max_predictions_per_seq)
+    def utilization(self, phase: int, figures: Mapping[str, float]) -> dict[str, float]:
+        """`flops_utilization`: the FLOP/s of the training steps as a share of the peak."""
+        settings = self._config.phases[phase]
+        flops = training_flops(self._model.config, settings.sequence_length, settings.max_predictions_per_seq)
         return {"flops_utilization": flops * figures["examples_per_second"] / self._peak}
 
-    def traced(self, batches, first_step):
-        """The batches, a few of whose steps are traced where `training.profile_at` says so."""
+    def traced(self, batches: Iterator[Batch | LoopBatches], first_step: int) -> Iterator[Batch | LoopBatches]:
+        """The same batches; the profiler traces a few steps from `training.profile_at` on, if that is set."""
         profile_at = self._config.training.profile_at
         folder = files.join(self._run.tensorboard, "training")
         return profiled(batches, first_step, profile_at, folder) if profile_at else batches
 
-    def embeddings(self):
-        """Writes the word embeddings for the projector page."""
+    def embeddings(self) -> None:
+        """Writes the word embeddings for TensorBoard's projector."""
         table = self._model.encoder.embeddings.word_embeddings.numpy()
         folder = files.join(self._run.tensorboard, "validation")
         write_embeddings(folder, "word_embeddings", table, self._vocabulary.tokens)

@@ -16,7 +16,7 @@ from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.run_folder import RunFolder
 
-COUNTING = "Counting which pieces stand together, for the first values of the word embeddings."
+COUNTING = "Counting co-occurrences of pieces to initialise the word embeddings."
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
     Vocabulary(tokens).to_file(file)
     extended = recipe(corpus, **{"init": run.path, "vocabulary.file": file})
     begun_with, said = begun(extended, tmp_path / "third")
-    assert "1 rows of the vocabulary are new and begin as the mean of the pieces that they were cut into." in said
+    assert "1 rows of the vocabulary are new; each starts as the mean of the pieces it was split into before." in said
     assert len(pieces) > 1 and len(vocabulary) - 1 not in pieces
     np.testing.assert_allclose(begun_with[-1], stored[pieces].mean(axis=0), rtol=1e-5)
     np.testing.assert_array_equal(begun_with[:-1], stored[:-1])
@@ -113,7 +113,7 @@ def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
 
 def test_a_vocabulary_smaller_than_the_width_is_refused(corpus, tmp_path):
     config = recipe(corpus, initialization="corpus", model={**MODEL, "hidden_size": 128})
-    with pytest.raises(UserError, match=r"model.hidden_size \(128\) pieces.* one of 120.*word_embeddings=random"):
+    with pytest.raises(UserError, match=r"model.hidden_size \(128\) pieces. Received: 120.*word_embeddings=random"):
         begun(config, tmp_path / "run")
 
 

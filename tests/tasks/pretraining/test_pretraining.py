@@ -158,7 +158,7 @@ def test_going_on_from_a_model_with_an_extended_vocabulary(corpus, straight, tmp
     settings = {"init": straight[0].path, "vocabulary.file": str(vocabulary), "model.vocab_size": len(tokens)}
     said = []
     pretrain(recipe(corpus, **settings, **{"training.steps": 1, "optimizer.learning_rate": 1e-9}), run, said.append)
-    assert any("Going on from the weights of" in line for line in said)
+    assert any("Starting from the weights of" in line for line in said)
     after = load(run.path)
     assert after.tokenizer.vocabulary.tokens == tokens
     for ours, theirs in zip(after.model.get_weights(), before.model.get_weights(), strict=True):

@@ -61,7 +61,7 @@ def test_the_vocabulary_must_agree(prepared, tmp_path):
     same = recipe(prepared, **{"vocabulary.file": str(tmp_path / "same.txt")})
     assert run_data(same, tmp_path / "a").vocabulary.tokens == VOCABULARY.tokens
     type(VOCABULARY)([*VOCABULARY.tokens[:-1], "other"]).to_file(tmp_path / "other.txt")
-    with pytest.raises(UserError, match="made with the vocabulary in .*other.txt, which is another"):
+    with pytest.raises(UserError, match="made with the vocabulary in .*other.txt, which is different"):
         run_data(recipe(prepared, **{"vocabulary.file": str(tmp_path / "other.txt")}), tmp_path / "b")
     with pytest.raises(UserError, match=r"needs model.vocab_size \(80\) rows. Received: 90. Set model.vocab_size=90"):
         run_data(recipe(prepared, **{"model.vocab_size": 80}), tmp_path / "c")
@@ -85,5 +85,5 @@ def test_the_casing_must_agree(prepared, tmp_path):
 
 def test_a_prepared_folder_comes_alone(prepared, tmp_path):
     text = write_corpus(tmp_path / "text.txt", 5)
-    with pytest.raises(UserError, match="needs a folder that `prepare` wrote alone"):
+    with pytest.raises(UserError, match="needs a folder written by `prepare` to be the only entry"):
         run_data(recipe(text, prepared), tmp_path / "run")

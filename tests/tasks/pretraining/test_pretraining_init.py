@@ -108,7 +108,7 @@ def test_a_run_from_the_hub_writes_down_the_commit_and_refuses_another(parts, tm
         assert result.exit_code == 0, result.output
         written = settings.read_yaml(os.path.join(run, "config.yaml"))
         assert written["init"] == f"hf:me/bert@{first}" and written["model"]["hidden_size"] == 16
-        assert f"Going on from the weights of hf:me/bert@{first}." in result.output
+        assert f"Starting from the weights of hf:me/bert@{first}." in result.output
         card = pathlib.Path(run, "model", "README.md").read_text()
         assert "base_model: me/bert\n" in card and "| perplexity |" in card
         second = repository.publish({**files, "README.md": b"Another."})
