@@ -10,7 +10,7 @@ class UserError(Exception):
 
 
 class RunStopped(Exception):
-    """A run was stopped on request before its last step, and saved a checkpoint. Not an error.
+    """A run ended before its last step, on request or without a worker. The same command resumes it.
 
     Attributes:
         status: the exit status of the command line.

@@ -13,14 +13,22 @@ import click
 from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
 
 GRACE_SECONDS = 20.0  # How long the other workers may take to stop after one has failed.
+BAD_INPUT = 2  # The status after an error that would only repeat itself.
 _PAUSE = 0.1  # Seconds between polls of the workers.
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.option("--workers", type=click.IntRange(min=1), required=True, help="Number of processes to start.")
+@click.option(
+    "--restart",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="After a failure, start all workers again up to this many times. Bad input is not tried again.",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
 @click.pass_context
-def launch(context, workers, command):
+def launch(context, workers, restart, command):
     """Start several workers of one run on this machine, and stop all of them if one fails.
 
     SIGTERM, SIGHUP and Ctrl-C are forwarded to the workers, which save a checkpoint and stop; this command then exits
@@ -33,8 +41,33 @@ def launch(context, workers, command):
     Example:
       python run.py launch --workers 2 -- pretrain --config wiki_mini --data 'wiki/*'
     """
+    requests, groups = [], []
+
+    def stop(number, frame):
+        requests.append(number)
+        for group in groups[-1:]:
+            group.stop(number)
+
+    for number in REQUESTS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, stop)
+    for left in range(restart, -1, -1):
+        groups.append(group := Workers(_started(workers, command)))
+        if requests:  # While they were started.
+            group.stop(requests[-1])
+        failed = group.wait()
+        status = group.statuses[failed] if failed is not None else max(group.statuses)
+        if failed is not None:
+            click.echo(f"Worker {failed} exited with status {status}; all workers are stopped.", err=True)
+        if requests or status in (0, BAD_INPUT) or not left:
+            break
+        click.echo(f"Starting all workers again; {left} of {restart} restarts are left.", err=True)
+    context.exit(status if status >= 0 else 128 - status)  # The shell's convention for a process killed by a signal.
+
+
+def _started(workers, command):
     addresses = [f"127.0.0.1:{port}" for port in free_ports(workers)]
-    started = [
+    return [
         # A session of its own: a signal from the terminal reaches only this process, which forwards it once.
         subprocess.Popen(
             [sys.executable, os.path.abspath(sys.argv[0]), *command],
@@ -43,16 +76,6 @@ def launch(context, workers, command):
         )
         for index in range(workers)
     ]
-    group = Workers(started)
-    for number in REQUESTS:
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, lambda number, frame: group.stop(number))
-    failed = group.wait()
-    if failed is not None:
-        status = started[failed].returncode
-        click.echo(f"Worker {failed} exited with status {status}; all workers are stopped.", err=True)
-        context.exit(status if status > 0 else 128 - status)  # The shell's convention for a process killed by a signal.
-    context.exit(STOPPED_BY_SIGNAL if any(process.returncode for process in started) else 0)
 
 
 class Workers:
@@ -61,18 +84,20 @@ class Workers:
     Args:
         processes: the `subprocess.Popen` of each worker.
         grace_seconds: how long the remaining workers may take to stop after one has failed.
+
+    Attributes:
+        are_asked: whether they were asked to stop.
     """
 
     def __init__(self, processes: list[subprocess.Popen], grace_seconds: float = GRACE_SECONDS):
         self._processes = processes
         self._grace_seconds = grace_seconds
-        self._are_asked = False
+        self.are_asked = False
 
     def stop(self, number: int) -> None:
         """Forwards a signal: the first asks the workers to save and stop, a later one to exit at once."""
-        self._are_asked = True
-        for process in self._running():
-            process.send_signal(number)
+        self.are_asked = True
+        self._signal(number)
 
     def wait(self) -> int | None:
         """Waits for all workers to exit. Returns the index of the first to fail, or None.
@@ -85,14 +110,23 @@ class Workers:
             if failed is None:
                 failed = self._first_failure()
                 if failed is not None:
-                    if not self._are_asked:
-                        self.stop(signal.SIGTERM)
+                    if not self.are_asked:
+                        self._signal(signal.SIGTERM)
                     deadline = time.monotonic() + self._grace_seconds
             elif time.monotonic() > deadline:
                 for process in running:
                     process.kill()
             time.sleep(_PAUSE)
         return self._first_failure() if failed is None else failed
+
+    @property
+    def statuses(self) -> list[int]:
+        """The exit status of each worker, negative for one killed by a signal."""
+        return [process.returncode for process in self._processes]
+
+    def _signal(self, number):
+        for process in self._running():
+            process.send_signal(number)
 
     def _running(self):
         return [process for process in self._processes if process.poll() is None]

@@ -181,6 +181,42 @@ def test_ctrl_c_reaches_each_worker_once(tmp_path):
     assert process.wait(timeout=60) == 75
 
 
+def launched(tmp_path, program, *options):
+    """The finished launcher of two workers that run `program`, in which `n` says how often it was started before."""
+    count = (
+        "import os, sys, json\nindex = json.loads(os.environ['TF_CONFIG'])['task']['index']\n"
+        "name = f'started-{index}'\nn = os.path.getsize(name) if os.path.exists(name) else 0\n"
+        "open(name, 'a').write('x')\n"
+    )
+    launching = f"from keras_bert.cli.launch import launch\nlaunch(['--workers', '2', *{options!r}, '--', 'worker'])"
+    path = tmp_path / "program.py"
+    path.write_text(
+        f"import sys\nif sys.argv[1:]:\n{textwrap.indent(count + program, '    ')}\n    exit()\n{launching}\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    return subprocess.run(
+        [sys.executable, path], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_after_a_failure_all_are_started_again_as_often_as_allowed(tmp_path):
+    killed = "if index == 1 and n < 2: os.kill(os.getpid(), 9)"
+    result = launched(tmp_path, killed, "--restart", "2")
+    assert result.returncode == 0, result.stderr
+    assert all(f"{left} of 2 restarts are left" in result.stderr for left in (2, 1))
+    assert [(tmp_path / f"started-{index}").read_text() for index in range(2)] == ["xxx", "xxx"]
+    assert launched(tmp_path, "os.kill(os.getpid(), 9)", "--restart", "1").returncode == 128 + 9
+
+
+def test_workers_without_a_peer_are_started_again_and_bad_input_is_not(tmp_path):
+    """A worker that lost another one exits with 75, as after a stop on request, which nobody asked for here."""
+    assert launched(tmp_path, "exit(75 if n == 0 else 0)", "--restart", "1").returncode == 0
+    for name in ("started-0", "started-1"):
+        (tmp_path / name).unlink()
+    assert launched(tmp_path, "exit(2)", "--restart", "5").returncode == 2
+    assert (tmp_path / "started-0").read_text() == "x"
+
+
 def test_those_left_by_a_failure_are_asked_once_and_killed_when_the_grace_is_over():
     failing, deaf = started("exit(3)"), started(SAVES.format(seconds=600))
     deaf.stdout.readline()
