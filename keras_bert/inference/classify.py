@@ -6,7 +6,10 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION
-from keras_bert.inference.encoder_inputs import encoder_inputs, pair_inputs
+from keras_bert.config.reading import TRUNCATE
+from keras_bert.inputs.long_texts import fit_rows
+from keras_bert.inputs.pieces import PieceSpans
+from keras_bert.inputs.segments import padded_rows
 
 _BATCH = 32
 
@@ -47,13 +50,15 @@ def classify(model, tokenizer, classification, texts):
 
 def _inputs(tokenizer, texts, longest):
     if all(isinstance(text, str) for text in texts):
-        rows = [pieces[: longest - 2] for pieces in tokenizer(texts).to_list()]
-        return encoder_inputs(rows, tokenizer.vocabulary)
-    wrong = next((text for text in texts if not _is_pair(text)), None)
-    if wrong is not None:
-        raise ValueError(f"texts: needs texts alone, or pairs of texts alone. Received: {wrong!r}.")
-    firsts, seconds = (tokenizer(list(column)).to_list() for column in zip(*texts))
-    return pair_inputs(firsts, seconds, tokenizer.vocabulary, longest)
+        columns = [texts]
+    else:
+        wrong = next((text for text in texts if not _is_pair(text)), None)
+        if wrong is not None:
+            raise ValueError(f"texts: needs texts alone, or pairs of texts alone. Received: {wrong!r}.")
+        columns = zip(*texts, strict=True)
+    pieces = [PieceSpans.of(tokenizer(list(column))) for column in columns]
+    segments, _ = fit_rows(pieces, longest, TRUNCATE, None)
+    return padded_rows(segments, tokenizer.vocabulary)
 
 
 def _is_pair(text):

@@ -1,61 +1,29 @@
-"""From pieces to what the encoder takes."""
+"""The encoder's inputs for pieces that are at hand as lists or arrays."""
+
+from collections.abc import Sequence
 
 import numpy as np
+import tensorflow as tf
+from numpy.typing import ArrayLike
+
+from keras_bert.inputs.pieces import PieceSpans
+from keras_bert.inputs.segments import padded_rows
+from keras_bert.text.vocabulary import Vocabulary
 
 
-def encoder_inputs(rows, vocabulary):
+def encoder_inputs(rows: Sequence[ArrayLike], vocabulary: Vocabulary) -> dict[str, np.ndarray]:
     """Rows of piece ids as one padded batch of single segments: [CLS] pieces [SEP].
 
     Args:
-        rows: list of lists of ids, without special tokens.
-        vocabulary: the `Vocabulary` that they are of.
+        rows: the ids of each row, without special tokens.
+        vocabulary: the vocabulary of the pieces.
 
-    Returns: the encoder's dict, each [batch, seq] int32, `seq` the longest row's.
+    Returns: the encoder's inputs, each [batch, seq] int32; seq is the length of the longest row.
     """
-    return _padded([[[vocabulary.cls_id, *row, vocabulary.sep_id]] for row in rows], vocabulary)
-
-
-def pair_inputs(firsts, seconds, vocabulary, longest):
-    """Pairs of rows as one padded batch: [CLS] first [SEP] second [SEP], segments 0 and 1.
-
-    A pair that is too long loses pieces at the end of the longer row, one by one, of the second where they are as long
-    (run_classifier.py, `_truncate_seq_pair`).
-
-    Args:
-        firsts, seconds: lists of lists of ids, without special tokens.
-        vocabulary: the `Vocabulary` that they are of.
-        longest: the most tokens of a pair, special tokens included.
-
-    Returns: the encoder's dict, as `encoder_inputs`.
-    """
-    rows = []
-    for first, second in zip(firsts, seconds, strict=True):
-        kept_first, kept_second = pair_lengths(len(first), len(second), longest - 3)
-        rows.append(
-            [
-                [vocabulary.cls_id, *first[:kept_first], vocabulary.sep_id],
-                [*second[:kept_second], vocabulary.sep_id],
-            ]
-        )
-    return _padded(rows, vocabulary)
-
-
-def pair_lengths(first, second, longest):
-    """How many pieces are kept of two rows of these lengths."""
-    if first + second <= longest:
-        return first, second
-    kept_first = min(first, max(longest - second, longest - longest // 2))
-    return kept_first, longest - kept_first
-
-
-def _padded(rows, vocabulary):
-    """The encoder's dict of rows that are lists of segments."""
-    lengths = np.array([sum(map(len, segments)) for segments in rows])
-    mask = (np.arange(lengths.max()) < lengths[:, None]).astype("int32")
-    ids, types = np.full(mask.shape, vocabulary.pad_id, "int32"), np.zeros_like(mask)
-    ids[mask == 1] = np.concatenate([segment for segments in rows for segment in segments])
-    types[mask == 1] = np.repeat(
-        [number for segments in rows for number in range(len(segments))],
-        [len(segment) for segments in rows for segment in segments],
-    )
-    return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
+    arrays = [np.asarray(row, np.int32) for row in rows]
+    lengths = np.array([len(row) for row in arrays], np.int32)
+    values = np.concatenate([np.zeros(0, np.int32), *arrays])
+    with tf.device("CPU"):
+        columns = (values, np.cumsum(lengths, dtype=np.int32) - lengths, lengths)
+        inputs = padded_rows([PieceSpans(*map(tf.constant, columns))], vocabulary)
+    return {name: column.numpy() for name, column in inputs.items()}

@@ -1,9 +1,8 @@
 """The signatures of a model of multiple choice beside the model on the rows of training."""
 
 import numpy as np
+from numpy_encoder_inputs import pair_inputs
 from scipy.special import softmax
-
-from keras_bert.inference.encoder_inputs import pair_inputs
 
 CONTEXTS = ["The cat sat.", "cat " * 50, ""]
 BEGINNINGS = ["", "the cat", "a"]

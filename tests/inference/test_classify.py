@@ -7,7 +7,6 @@ from tiny import random_weights, without_dropout
 from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
 from keras_bert.errors import UserError
-from keras_bert.inference.encoder_inputs import pair_inputs, pair_lengths
 from keras_bert.inference.loading import load
 from keras_bert.models.sequence_classification import BertForSequenceClassification
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -73,23 +72,3 @@ def test_each_text_is_answered_as_if_alone(tmp_path):
 def test_a_classifier_fills_no_masks(tmp_path):
     with pytest.raises(UserError, match="needs a masked LM head to fill .* holds a BertForSequenceClassification"):
         loaded(tmp_path, ClassificationConfig(("a", "b"))).fill(["the [MASK]"])
-
-
-def test_pairs_are_cut_as_the_original_cuts_them():
-    def original(first, second, longest):
-        while first + second > longest:
-            first, second = (first - 1, second) if first > second else (first, second - 1)
-        return first, second
-
-    for first in range(9):
-        for second in range(9):
-            for longest in range(14):
-                assert pair_lengths(first, second, longest) == original(first, second, longest)
-
-
-def test_a_pairs_batch_is_padded():
-    pad, cls, sep = VOCABULARY.pad_id, VOCABULARY.cls_id, VOCABULARY.sep_id
-    batch = pair_inputs([[5, 6, 7, 8], [5]], [[6, 7], []], VOCABULARY, longest=8)
-    assert batch["input_word_ids"].tolist() == [[cls, 5, 6, 7, sep, 6, 7, sep], [cls, 5, sep, sep, *[pad] * 4]]
-    assert batch["input_type_ids"].tolist() == [[0] * 5 + [1] * 3, [0, 0, 0, 1, 0, 0, 0, 0]]
-    assert batch["input_mask"].tolist() == [[1] * 8, [1] * 4 + [0] * 4]

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def encoder_inputs(rows, vocabulary):
+def single_inputs(rows, vocabulary):
     """Rows of piece ids as one padded batch of single segments: [CLS] pieces [SEP].
 
     Args:
@@ -26,7 +26,7 @@ def pair_inputs(firsts, seconds, vocabulary, longest):
         vocabulary: the `Vocabulary` that they are of.
         longest: the most tokens of a pair, special tokens included.
 
-    Returns: the encoder's dict, as `encoder_inputs`.
+    Returns: the encoder's dict, as `single_inputs`.
     """
     rows = []
     for first, second in zip(firsts, seconds, strict=True):
