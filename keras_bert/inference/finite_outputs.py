@@ -1,12 +1,19 @@
-"""The check that a model's outputs are numbers to choose by."""
+"""The check that a model's outputs are finite."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from keras_bert.errors import UserError
 
 
-def require_numbers(outputs, what="examples"):
-    """Raises `UserError` unless all outputs, an array for each of `what`, are finite."""
+def require_numbers(outputs: Sequence[np.ndarray] | np.ndarray, what: str = "examples") -> None:
+    """Raises `UserError` unless all outputs are finite.
+
+    Args:
+        outputs: an array for each example.
+        what: what the message calls the examples.
+    """
     broken = sum(not np.isfinite(output).all() for output in outputs)
     if broken:
         raise UserError(

@@ -1,11 +1,13 @@
-"""Opening any BERT for use from Python: `keras_bert.load(MODEL)`."""
+"""Loads any BERT for use from Python: `keras_bert.load(MODEL)`."""
 
 import dataclasses
 import functools
 import logging
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import keras
+import numpy as np
 
 from keras_bert.checkpoints.load_report import LoadReport
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
@@ -13,7 +15,9 @@ from keras_bert.checkpoints.names import MASKED_LM_HEAD
 from keras_bert.checkpoints.unwritten import unwritten
 from keras_bert.config.bert import BertConfig
 from keras_bert.errors import UserError
-from keras_bert.inference.fill_mask import fill_masks
+from keras_bert.files import StrPath
+from keras_bert.inference.classify import TextOrPair
+from keras_bert.inference.fill_mask import Filling, fill_masks
 from keras_bert.inference.text_embedding import BATCH_TOKENS, TextEmbedder
 from keras_bert.layers.initializers import normal_replaced_by
 from keras_bert.models.encoder import BertEncoder
@@ -29,86 +33,95 @@ class LoadedModel:
     """A BERT, pretrained or fine-tuned, with its tokenizer.
 
     Attributes:
-        folder: the `ModelFolder` that it came from.
-        tokenizer: the `WordPieceTokenizer` of its vocabulary.
-        model: where the folder holds a task's head the model of it, such as `BertForSequenceClassification`; else a
-            `BertForPreTraining`; where it holds no masked LM head either, the `BertEncoder` alone.
-        report: the `LoadReport`: what the folder lacked and was made new, and what in it was not used.
+        folder: the model folder it was loaded from.
+        tokenizer: the tokenizer with the model's vocabulary.
+        model: the model of the folder's task, such as a `BertForSequenceClassification`; without a task's head a
+            `BertForPreTraining`; without a masked LM head either, the `BertEncoder` alone.
+        report: which tensors the folder lacked, so that they were newly initialized, and which were not used.
     """
 
     folder: ModelFolder
     tokenizer: WordPieceTokenizer
     model: keras.Model
     report: LoadReport
-    _embedders: dict = dataclasses.field(default_factory=dict, init=False, repr=False)
+    _embedders: dict[str, TextEmbedder] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     @property
     def path(self) -> str:
-        """The folder that it came from."""
+        """The path of the folder."""
         return self.folder.path
 
     @property
     def config(self) -> BertConfig:
+        """The architecture."""
         return self.folder.config
 
     @property
     def head(self) -> Any:
-        """The config of the head that a task put on the encoder, such as a `ClassificationConfig`; else None."""
+        """The config of the task's head, such as a `ClassificationConfig`; None if there is no such head."""
         return self.folder.head
 
     @property
-    def encoder(self):
+    def encoder(self) -> BertEncoder:
+        """The encoder, shared with `model`."""
         return getattr(self.model, "encoder", self.model)
 
-    def encode(self, texts, pooling="mean"):
-        """Vectors of texts; raw [CLS] states are poor ones before fine-tuning.
+    def encode(self, texts: Sequence[str], pooling: str = "mean") -> np.ndarray | list[np.ndarray]:
+        """Embeds texts. Before fine-tuning, `cls` is of little use.
 
         Args:
-            texts: list of str; those longer than the model's positions are cut.
+            texts: texts, truncated to the model's maximum length.
             pooling: `mean`, `cls`, `last4` or `tokens`; see `PooledEncoder`.
 
-        Returns: float32 array [texts, hidden], for `last4` [texts, 4 * hidden]; for `tokens` a list with an array
-            [pieces, hidden] for each text, none for [CLS] and [SEP].
+        Returns: float32 array [texts, hidden]; for `last4` [texts, 4 * hidden]; for `tokens` a list with an array
+            [pieces, hidden] for each text, without [CLS] and [SEP].
 
         Raises:
-            UserError: no such pooling, or `last4` of a model with fewer layers.
+            UserError: an unknown pooling, or `last4` for a model with fewer than four layers.
         """
         if pooling not in self._embedders:
             self._embedders[pooling] = self.embedder(pooling)
         embedded = self._embedders[pooling](texts)
         return embedded.by_text() if pooling == "tokens" else embedded.vectors
 
-    def embedder(self, pooling="mean", max_length=None, batch_tokens=BATCH_TOKENS):
-        """A `TextEmbedder` of this model, which also says how texts were cut and where pieces are."""
+    def embedder(
+        self, pooling: str = "mean", max_length: int | None = None, batch_tokens: int = BATCH_TOKENS
+    ) -> TextEmbedder:
+        """Returns a `TextEmbedder`, which also reports truncated texts and the offsets of pieces."""
         return TextEmbedder(self.encoder, self.tokenizer, pooling, max_length, batch_tokens)
 
-    def predict(self, texts, top_k=5):
-        """What the model's head says of each text.
+    def predict(self, texts: Sequence[TextOrPair], top_k: int = 5) -> list[Any]:
+        """Applies the model's head to each text.
 
         Args:
-            texts: list of str; a classifier of pairs takes pairs of str.
-            top_k: how many candidates a [MASK].
+            texts: texts, or pairs of texts for a classifier of pairs.
+            top_k: the number of candidates for each [MASK].
 
-        Returns: a classifier's answers, see `classify`; else those of `fill`.
+        Returns: for a classifier, a `Classification` for each text, `{label: probability}` in a multi-label task, or a
+            number for a regression; without a task's head, the result of `fill`.
 
         Raises:
-            UserError: the folder held no head, one that says nothing of whole texts, or a text cannot be filled.
+            UserError: the folder has no head, the head does not answer whole texts, or a text cannot be filled.
         """
         if self.head:
-            answers = kind_of_head(self.head).answer_texts(self, texts)
+            answers = kind_of_head(self.head).answer_texts(self, cast("list", texts))
             if answers is not None:
                 return answers
             raise UserError(
                 f"{self.path}: needs a head for whole texts. Received: {self.head.architecture}. "
                 f"Give it to serving_function (docs/serving.md), or: {PROGRAM} predict --model MODEL"
             )
-        return self.fill(texts, top_k)
+        return self.fill(cast("Sequence[str]", texts), top_k)
 
-    def fill(self, texts, top_k=5):
-        """Fills the [MASK]s of each text; see `fill_masks`.
+    def fill(self, texts: Sequence[str], top_k: int = 5) -> list[Filling]:
+        """Predicts the [MASK]s of each text.
+
+        Args:
+            texts: texts with at least one [MASK] each.
+            top_k: the number of candidates for each [MASK].
 
         Raises:
-            UserError: the folder held no masked LM head, or a text cannot be filled.
+            UserError: the folder has no masked LM head, or a text has no [MASK] or is too long.
         """
         if not isinstance(self.model, BertForPreTraining):
             held = f"a {self.head.architecture}" if self.head else "the encoder alone"
@@ -119,49 +132,48 @@ class LoadedModel:
         return fill_masks(self.model, self.tokenizer, texts, top_k)
 
 
-def load(path, lower_case=None):
-    """Opens a BERT: a run folder, a model folder, a Hugging Face folder or Google's.
+def load(path: StrPath, lower_case: bool | None = None) -> LoadedModel:
+    """Loads a BERT with its tokenizer.
 
     Args:
-        path: the folder.
-        lower_case: whether texts are lower-cased; where None, as the folder says, or, as Google's does not say, as its
-            vocabulary looks.
+        path: a run folder, a model folder, a Hugging Face folder, a Google folder, or `hf:NAME[@REVISION]`.
+        lower_case: whether the tokenizer lower-cases. By default the folder's setting; a Google folder has none, so it
+            is inferred from the vocabulary.
 
     Raises:
-        UserError: no model there, or its files do not fit together; the file and the tensor are named.
+        UserError: there is no model, or its files are broken or do not fit together.
     """
     return load_folder(open_model_folder(path, lower_case))
 
 
 def load_folder(folder: ModelFolder) -> LoadedModel:
-    """As `load`, of a folder that is open already."""
+    """Same as `load`, for a folder that is already open."""
     tokenizer = model_tokenizer(folder)
-    model, report = _loaded(_kind(folder), folder)
+    model, report = _loaded(_model_maker(folder), folder)
     for line in (*folder.notes, *report.lines()):
         logging.getLogger("keras_bert").warning(line)
     return LoadedModel(folder, tokenizer, model, report)
 
 
-def _kind(folder):
-    """The class of model that the folder's heads ask for, to be called with a `BertConfig`."""
+def _model_maker(folder: ModelFolder) -> Callable[[BertConfig], keras.Model]:
+    """Returns a function that makes a new model with the heads that the folder has."""
     if folder.head:
         return functools.partial(kind_of_head(folder.head).make_model, head=folder.head)
     return BertForPreTraining if MASKED_LM_HEAD in folder.parts() else BertEncoder
 
 
-def _loaded(kind, folder):
-    """`(model, LoadReport)` of what `_kind` gives and a folder."""
+def _loaded(make_model: Callable[[BertConfig], keras.Model], folder: ModelFolder) -> tuple[keras.Model, LoadReport]:
     with normal_replaced_by(unwritten):
-        model = kind(folder.config)
+        model = make_model(folder.config)
     report = folder.load_into(model)
-    if report.made_new:  # They must begin as in any new model.
-        model = kind(folder.config)
+    if report.made_new:  # These tensors need the initial values of a new model.
+        model = make_model(folder.config)
         report = folder.load_into(model)
     return model, report
 
 
-def model_tokenizer(folder):
-    """The `WordPieceTokenizer` of a `ModelFolder`. Raises `UserError` for a vocabulary that is not the model's."""
+def model_tokenizer(folder: ModelFolder) -> WordPieceTokenizer:
+    """Returns the tokenizer of a model folder. Raises `UserError` if the vocabulary does not fit the model."""
     vocabulary = Vocabulary.from_file(folder.vocabulary_file)
     folder.require_length(len(vocabulary))
     return WordPieceTokenizer(vocabulary, **vars(folder.tokenizer))

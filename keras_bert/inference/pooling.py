@@ -1,41 +1,43 @@
-"""From the encoder's states to one vector a text, or one a token."""
+"""Pools the encoder's hidden states into a vector for each text or each token."""
 
 import keras
 from keras import ops
 
 from keras_bert.config.pooling import LAST_LAYERS, check_embedding
+from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.tensors import Batch, Tensor
 
 
 class PooledEncoder(keras.Model):
-    """An encoder and what is taken from it.
+    """An encoder with one of four kinds of pooling.
 
-    - `mean`: the mean of the last layer's states of all tokens, [CLS] and [SEP] included, padding not
+    - `mean`: the mean of the last layer over all tokens, [CLS] and [SEP] included, padding excluded
       (Reimers and Gurevych 2019, section 3).
-    - `cls`: the last layer's state of [CLS], before the pooler.
-    - `last4`: each token's states of the last four layers, the last one at the end, concatenated (paper, section 5.3),
-      then their mean over the same tokens as in `mean`.
-    - `tokens`: the last layer's states, as they are.
+    - `cls`: the last layer at [CLS], before the pooler.
+    - `last4`: the last four layers concatenated for each token, the last one at the end (paper, section 5.3), then the
+      mean over the same tokens as for `mean`.
+    - `tokens`: the last layer, not pooled.
 
     Args:
-        encoder: a `BertEncoder`.
+        encoder: the encoder.
         pooling: one of the above.
 
-    Call arguments: `inputs`, the encoder's dict.
-    Returns: float32 [batch, width], width being hidden, or 4 * hidden for `last4`; for `tokens` [batch, seq, hidden].
+    Call arguments: `inputs`, the encoder's inputs.
+    Returns: float32 [batch, width]; width is hidden, or 4 * hidden for `last4`. For `tokens`, [batch, seq, hidden].
 
     Raises:
-        UserError: no such pooling, or `last4` of an encoder with fewer layers.
+        UserError: an unknown pooling, or `last4` for an encoder with fewer than four layers.
     """
 
-    def __init__(self, encoder, pooling="mean"):
+    def __init__(self, encoder: BertEncoder, pooling: str = "mean") -> None:
         check_embedding(encoder.config, pooling)
         super().__init__()
         self.encoder, self.pooling = encoder, pooling
         self.width = encoder.config.hidden_size * (LAST_LAYERS if pooling == "last4" else 1)
-        # XLA would compile anew for every length and every number of texts.
+        # XLA would recompile for every sequence length and every batch size.
         self.jit_compile = False
 
-    def call(self, inputs):
+    def call(self, inputs: Batch) -> Tensor:
         outputs = self.encoder(inputs, training=False)
         states = outputs["sequence_output"]
         if self.pooling == "last4":

@@ -1,13 +1,17 @@
-"""Texts in, vectors out: tokenised, batched by length, pooled, and put back in order."""
+"""Embeds texts: tokenizes them, batches them by length, pools, and restores their order."""
 
 import dataclasses
 import itertools
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import tensorflow as tf
 
 from keras_bert.config.pooling import check_embedding
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.inference.pooling import PooledEncoder
+from keras_bert.models.encoder import BertEncoder
+from keras_bert.text.tokenizer import WordPieceTokenizer
 
 BATCH_TOKENS = 4096
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP]
@@ -15,16 +19,15 @@ _SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 
 @dataclasses.dataclass
 class EmbeddedTexts:
-    """What `TextEmbedder` gives.
+    """The result of a `TextEmbedder`.
 
     Attributes:
-        vectors: float32 [texts, width]; for `tokens` [pieces, hidden], one for each piece of all texts, in their order,
-            none for [CLS] and [SEP].
-        is_cut: bool [texts], whether a text was longer than the embedder takes.
-        row_splits: int64 [texts + 1]; the pieces of text `i` are those from `row_splits[i]` to before
-            `row_splits[i + 1]`.
-        pieces: int32 [pieces], their ids.
-        starts, ends: for `tokens`, int32 [pieces], where each is in its text, in code points; else None.
+        vectors: float32 [texts, width]; for `tokens` [pieces, hidden], one for each piece of all texts in order,
+            without [CLS] and [SEP].
+        is_cut: bool [texts], whether a text was truncated.
+        row_splits: int64 [texts + 1]; text `i` has the pieces `row_splits[i]:row_splits[i + 1]`.
+        pieces: int32 [pieces], the ids of the pieces.
+        starts, ends: for `tokens`, int32 [pieces], the offsets of each piece in its text, in code points; else None.
     """
 
     vectors: np.ndarray
@@ -34,36 +37,44 @@ class EmbeddedTexts:
     starts: np.ndarray | None = None
     ends: np.ndarray | None = None
 
-    def by_text(self):
-        """`vectors` of pieces as a list with one array [pieces, hidden] for each text."""
+    def by_text(self) -> list[np.ndarray]:
+        """Splits the `vectors` of pieces into an array [pieces, hidden] for each text."""
         return [self.vectors[start:end] for start, end in itertools.pairwise(self.row_splits)]
 
 
 class TextEmbedder:
-    """Makes vectors of texts, all in one call; `tasks/embedding.py` does so with files of any size.
+    """Embeds lists of texts. For files of any size, use the command `embed`.
 
     Args:
-        encoder: a `BertEncoder`.
-        tokenizer: its `WordPieceTokenizer`.
+        encoder: the encoder.
+        tokenizer: its tokenizer.
         pooling: see `PooledEncoder`.
-        max_length: tokens of a text, [CLS] and [SEP] included, at most; what is longer is cut. Without it, and at most,
-            the encoder's positions.
-        batch_tokens: tokens of a batch, padding included; a text that is longer is a batch of its own.
+        max_length: the maximum number of tokens per text, [CLS] and [SEP] included; longer texts are truncated. By
+            default, and at most, the encoder's maximum length.
+        batch_tokens: the maximum number of tokens per batch, padding included; a longer text is a batch of its own.
 
     Raises:
-        UserError: the encoder has too few layers or positions for that.
+        UserError: an unknown pooling, or the encoder has too few layers or positions.
     """
 
-    def __init__(self, encoder, tokenizer, pooling="mean", max_length=None, batch_tokens=BATCH_TOKENS):
+    def __init__(
+        self,
+        encoder: BertEncoder,
+        tokenizer: WordPieceTokenizer,
+        pooling: str = "mean",
+        max_length: int | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> None:
         check_embedding(encoder.config, pooling, max_length)
         self.max_length = max_length or encoder.config.max_position_embeddings
         self._model = PooledEncoder(encoder, pooling)
         self._tokenizer = tokenizer
         self._batch_tokens = batch_tokens
 
-    def __call__(self, texts):
-        """The `EmbeddedTexts` of a list of str."""
+    def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
+        """Embeds `texts`."""
         is_by_token = self._model.pooling == "tokens"
+        found: tuple[tf.RaggedTensor, ...]
         if is_by_token:
             found = self._tokenizer.tokenize_with_offsets(texts)
         else:
@@ -71,7 +82,7 @@ class TextEmbedder:
         given = found[0].row_lengths().numpy()
         lengths = np.minimum(given, self.max_length - _SPECIAL_TOKENS)
         splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
-        # The pieces that are left of each text, in `found` and then in what is returned.
+        # The indices in `found` of the pieces that truncation leaves.
         kept = np.arange(splits[-1]) + np.repeat(found[0].row_starts().numpy() - splits[:-1], lengths)
         pieces, *offsets = (ragged.values.numpy()[kept] for ragged in found)
         rows = [pieces[start:end] for start, end in itertools.pairwise(splits)]
@@ -88,8 +99,8 @@ class TextEmbedder:
         return EmbeddedTexts(vectors, given > lengths, splits, pieces, *offsets)
 
 
-def _batches(lengths, batch_tokens):
-    """Indices of the texts of each batch: texts of about the same length together, the longest first."""
+def _batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
+    """Yields the indices of the texts of each batch: texts of similar length together, the longest first."""
     order = np.argsort(-lengths, kind="stable")
     first = 0
     while first < len(order):

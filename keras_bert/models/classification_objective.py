@@ -1,32 +1,38 @@
-"""What fine-tuning a `BertForSequenceClassification` minimises and measures."""
+"""The loss and accuracy of fine-tuning a `BertForSequenceClassification`."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from keras import ops
 
 from keras_bert.config.heads import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
 from keras_bert.models.cross_entropy import cross_entropy
+from keras_bert.models.tensors import Batch, Sums, Tensor
 
 
 class ClassificationObjective:
-    """Sums over a batch, and the counts they are to be divided by; see `PretrainingObjective`.
+    """Sums over a batch, and the counts to divide them by; see `PretrainingObjective`.
 
-    The losses are those of PyTorch and transformers: cross-entropy; binary cross-entropy, the mean over the labels;
-    squared error. A batch has `example_weights` [batch] float32 (0 for an example that only fills the batch) and
-    `labels`: [batch] int32 for classes, [batch, labels] float32 of 0 and 1 for several labels, [batch] float32 for
-    regression. An example of weight 0 needs a label that exists, too.
+    The losses are those of PyTorch and transformers: cross-entropy for a single label; binary cross-entropy averaged
+    over the labels for several; squared error for regression. A batch has `example_weights` [batch] float32 (0 for
+    padding examples) and `labels`: [batch] int32 for a single label, [batch, labels] float32 of 0 and 1 for several,
+    [batch] float32 for regression. Padding examples need a valid label too.
 
     Args:
         problem_type: one of `config.heads.PROBLEM_TYPES`.
-        class_weights: for classes, [labels] numbers: how much an example of each counts in the loss. The loss is then
-            the weighted mean, as of `torch.nn.CrossEntropyLoss(weight)`; the accuracy counts all examples alike.
+        class_weights: [labels], for a single label: the weight of each class in the loss, which is then the weighted
+            mean, as in `torch.nn.CrossEntropyLoss(weight)`. The accuracy is not weighted.
 
     Attributes:
-        terms: names of the terms of the loss.
+        terms: the names of the loss terms.
+
+    Raises:
+        ValueError: an unknown `problem_type`, or `class_weights` for another than a single label.
     """
 
-    terms = ("loss",)
+    terms: tuple[str, ...] = ("loss",)
 
-    def __init__(self, problem_type, class_weights=None):
+    def __init__(self, problem_type: str, class_weights: Sequence[float] | np.ndarray | None = None) -> None:
         if problem_type not in PROBLEM_TYPES:
             raise ValueError(f"problem_type: needs one of {', '.join(PROBLEM_TYPES)}. Received: {problem_type!r}.")
         if class_weights is not None and problem_type != SINGLE_LABEL:
@@ -34,22 +40,22 @@ class ClassificationObjective:
         self.problem_type = problem_type
         self.class_weights = None if class_weights is None else np.asarray(class_weights, "float32")
 
-    def counts(self, batch):
-        """Scalars float32: the weights in the loss, and for classes the examples in the accuracy."""
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """Float32 scalars: the total weight for the loss and, for a single label, the examples for the accuracy."""
         counts = {"loss": ops.sum(self._loss_weights(batch))}
         if self.problem_type == SINGLE_LABEL:
             counts["accuracy"] = ops.sum(batch["example_weights"])
         return counts
 
-    def sums(self, outputs, batch):
-        """`{"loss": {"loss": scalar}}` from the model's outputs; for classes also the same of `accuracy`."""
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """`{"loss": {"loss": scalar}}` and, for a single label, `{"accuracy": {"accuracy": scalar}}`."""
         metrics = self._metrics(outputs["logits"], batch["labels"])
         sums = {"loss": {"loss": ops.sum(metrics["loss"] * self._loss_weights(batch))}}
         if self.problem_type == SINGLE_LABEL:
             sums["accuracy"] = {"accuracy": ops.sum(metrics["accuracy"] * batch["example_weights"])}
         return sums
 
-    def _metrics(self, logits, labels):
+    def _metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """`{name: [batch]}`."""
         if self.problem_type == REGRESSION:
             return {"loss": ops.square(logits[:, 0] - labels)}
@@ -57,7 +63,7 @@ class ClassificationObjective:
             return {"loss": ops.mean(ops.binary_crossentropy(labels, logits, from_logits=True), axis=-1)}
         return cross_entropy(logits, labels)
 
-    def _loss_weights(self, batch):
+    def _loss_weights(self, batch: Batch) -> Tensor:
         if self.class_weights is None:
             return batch["example_weights"]
         return batch["example_weights"] * ops.take(self.class_weights, batch["labels"], axis=0)

@@ -2,9 +2,16 @@
 
 from keras import ops
 
+from keras_bert.models.tensors import Tensor
 
-def cross_entropy(logits, labels):
-    """Loss in nats and accuracy at each label: logits [..., classes], labels [...] int32 -> dict of two of [...]."""
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Computes `loss` (nats) and `accuracy` (0 or 1) for each label, both [...] float32.
+
+    Args:
+        logits: [..., classes].
+        labels: [...] int32.
+    """
     picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
     return {
         "loss": ops.logsumexp(logits, axis=-1) - picked,
@@ -12,8 +19,8 @@ def cross_entropy(logits, labels):
     }
 
 
-def _first_largest(logits):
-    """As `ops.argmax`, [..., classes] -> [...] int32, but by two plain reductions, which XLA vectorises on a CPU."""
+def _first_largest(logits: Tensor) -> Tensor:
+    """Same as `ops.argmax`, [..., classes] -> [...] int32, as two plain reductions, which XLA vectorizes on a CPU."""
     classes = logits.shape[-1]
     is_largest = ops.equal(logits, ops.max(logits, axis=-1, keepdims=True))
     return ops.min(ops.where(is_largest, ops.arange(classes, dtype="int32"), classes), axis=-1)

@@ -1,6 +1,7 @@
-"""The encoder: token ids in, one vector a token and one a sequence out."""
+"""The encoder: from token ids to a vector for each token and one for the sequence."""
 
 import dataclasses
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,6 +10,7 @@ from keras_bert.config.bert import BertConfig
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.pooler import Pooler
+from keras_bert.models.tensors import Batch
 
 PADDING_BIAS = -1e9
 
@@ -18,19 +20,23 @@ class BertEncoder(keras.Model):
     """BERT's Transformer encoder (Devlin et al. 2018, section 3), with the pooler.
 
     Args:
-        config: a `BertConfig`.
-        with_pooler: False for a model that takes no vector of the whole sequence.
+        config: the architecture.
+        with_pooler: whether to add the pooler; models that use only the tokens' vectors do without.
 
     Call arguments:
-        inputs: dict of `input_word_ids`, `input_mask` (1 real, 0 padding) and `input_type_ids` (segment),
-            each [batch, seq] int32.
-        return_attentions: adds `attentions` to what is returned.
+        inputs: `input_word_ids`, `input_mask` (1 for tokens, 0 for padding) and `input_type_ids` (segment), each
+            [batch, seq] int32.
+        return_attentions: whether to return `attentions` too.
 
     Returns a dict:
         sequence_output: [batch, seq, hidden], the last layer.
-        pooled_output: [batch, hidden], where there is a pooler.
+        pooled_output: [batch, hidden], if there is a pooler.
         hidden_states: list of [batch, seq, hidden]: the embeddings, then each layer.
-        attentions: on request, list of [batch, heads, seq, seq], one a layer.
+        attentions: on request, list of [batch, heads, seq, seq], one for each layer.
+
+    Raises:
+        ValueError: an input is missing, a sequence is longer than `max_position_embeddings` or, in eager mode, an id is
+            out of range.
 
     Example:
         encoder = BertEncoder(BertConfig.from_file("configs/models/tiny.yaml"))
@@ -38,7 +44,7 @@ class BertEncoder(keras.Model):
         encoder({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})["pooled_output"]
     """
 
-    def __init__(self, config, with_pooler=True, **kwargs):
+    def __init__(self, config: BertConfig, with_pooler: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config = config
         self.pooler = None
@@ -73,7 +79,7 @@ class BertEncoder(keras.Model):
             self.pooler = Pooler(config.hidden_size, config.initializer_range, dtype=policy, name="pooler")
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         # Every shape follows from the config, so the weights exist from the start.
         if self.built:
             return
@@ -84,7 +90,7 @@ class BertEncoder(keras.Model):
         if self.pooler is not None:
             self.pooler.build(shape)
 
-    def call(self, inputs, training=False, return_attentions=False):
+    def call(self, inputs: Batch, training: bool = False, return_attentions: bool = False) -> dict[str, Any]:
         missing = {"input_word_ids", "input_mask", "input_type_ids"} - set(inputs)
         if missing:
             raise ValueError(
@@ -106,7 +112,7 @@ class BertEncoder(keras.Model):
             outputs["attentions"] = attentions
         return outputs
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "dtype": self.dtype_policy.name,
@@ -115,5 +121,5 @@ class BertEncoder(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "BertEncoder":
         return cls(**{**config, "config": BertConfig(**config["config"])})

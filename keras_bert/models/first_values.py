@@ -1,4 +1,4 @@
-"""What the weights of a new model begin as in place of BERT's normal noise."""
+"""Initial values for a new model's weights, other than BERT's random normal ones."""
 
 import keras
 import numpy as np
@@ -7,8 +7,8 @@ from keras import ops
 from keras_bert.config.initialization import CORPUS, MIMETIC, SINUSOIDAL, UNIGRAM, InitializationConfig
 from keras_bert.models.pretraining import BertForPreTraining
 
-# Shares of noise and of the identity in the product of query and key. Trockman and Kolter 2023 (section 3) have 0.7 and
-# 0.7 for images; with less noise, equal words find each other across sentences (docs/pretraining.md#initialization).
+# The weights of noise and identity in the product of query and key. Trockman and Kolter 2023 (section 3) use 0.7 and
+# 0.7 for images; with less noise, equal words find each other across texts (docs/pretraining.md#pairs-of-texts).
 _NOISE, _IDENTITY = 0.3, 0.7
 _LONGEST_WAVE = 10_000.0
 
@@ -20,17 +20,19 @@ def set_first_values(
     vectors: np.ndarray | None,
     seed: int,
 ) -> None:
-    """Gives the weights that `initialization` names their values; all others keep those they have.
+    """Sets the weights that `initialization` selects; all others keep their values.
 
     Args:
-        model: a new `BertForPreTraining`, or any model with an `encoder` where those values are of the encoder alone.
-        initialization: how each of them begins.
-        unigram_nats: [vocab], -log p of each piece in the training text; where its decoder bias begins as the unigram.
-        vectors: [vocab, hidden] of `data.statistics.corpus_vectors`; where its word embeddings begin as those.
-        seed: int, of the noise in mimetic attention.
+        model: a new `BertForPreTraining`, or any model with an `encoder` if all selected weights are the encoder's.
+        initialization: how to initialize each group of weights.
+        unigram_nats: [vocab], -log p of each piece in the training text; needed if the decoder bias starts as the
+            unigram.
+        vectors: [vocab, hidden] from `data.statistics.corpus_vectors`; needed if the word embeddings start from them.
+        seed: the seed of the noise in mimetic attention.
     """
     deviation, embeddings = model.encoder.config.initializer_range, model.encoder.embeddings
     if initialization.word_embeddings == CORPUS:
+        assert vectors is not None
         table = embeddings.word_embeddings
         table.assign(_scaled(vectors, deviation, ops.convert_to_numpy(table)))
     if initialization.position_embeddings == SINUSOIDAL:
@@ -50,11 +52,11 @@ def set_first_values(
 
 
 def set_new_words(model: BertForPreTraining, pieces: dict[int, list[int]]) -> None:
-    """Gives words that are new to a trained model the mean of the pieces it knew them by.
+    """Initializes new words of a trained model as the mean of the pieces that they were split into before.
 
     Args:
-        model: with the weights of the older vocabulary.
-        pieces: `{row: rows whose mean it gets}`, of the word embeddings and of the decoder's bias.
+        model: a model with the weights of the older vocabulary.
+        pieces: `{row: rows to average}`, for the word embeddings and the decoder's bias.
     """
     for variable in (model.encoder.embeddings.word_embeddings, model.mlm_head.bias):
         before = ops.convert_to_numpy(variable)
@@ -64,8 +66,8 @@ def set_new_words(model: BertForPreTraining, pieces: dict[int, list[int]]) -> No
         variable.assign(after)
 
 
-def _scaled(vectors, deviation, others):
-    """[vocab, hidden]: the vectors, centred and scaled to a standard deviation; the row of `others` where one is 0."""
+def _scaled(vectors: np.ndarray, deviation: float, others: np.ndarray) -> np.ndarray:
+    """Centers the vectors [vocab, hidden] and scales them to a standard deviation; zero rows come from `others`."""
     is_known = vectors.any(axis=1)
     known = vectors[is_known] - vectors[is_known].mean(axis=0)
     table = np.array(others)
@@ -74,16 +76,17 @@ def _scaled(vectors, deviation, others):
 
 
 def sinusoids(positions: int, width: int) -> np.ndarray:
-    """[positions, width] float32: sines in the even columns, cosines in the odd (Vaswani et al. 2017, section 3.5)."""
+    """[positions, width] float32: sines in even columns, cosines in odd ones (Vaswani et al. 2017, section 3.5)."""
     waves = _LONGEST_WAVE ** (-np.arange(0, width, 2) / width)
     angles = np.arange(positions)[:, None] * waves
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(positions, -1)[:, :width].astype(np.float32)
 
 
 def mimetic_kernels(width: int, heads: int, seed: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Kernels of queries and keys, float32 [width, width], whose product is near the identity in every head.
+    """Query and key kernels, float32 [width, width], whose product in every head is close to the identity.
 
-    A head's is the best approximation of noise + identity that its rank allows, halved between the two.
+    In each head the product is the best approximation of noise + identity that its rank allows, split evenly between
+    the two kernels.
     """
     generator, size = np.random.default_rng(np.random.SeedSequence(seed)), width // heads
     query, key = np.empty((2, width, width), np.float32)

@@ -1,8 +1,10 @@
-"""How much arithmetic a pretraining step needs, counted from the config."""
+"""The FLOPs of a pretraining step, computed from the config."""
+
+from keras_bert.config.bert import BertConfig
 
 
-def training_flops(config, sequence_length, predictions_per_sequence):
-    """FLOPs of one example's forward and backward pass in pretraining.
+def training_flops(config: BertConfig, sequence_length: int, predictions_per_sequence: int) -> int:
+    """Returns the FLOPs of the forward and backward pass of one example in pretraining.
 
     A product of [m, k] and [k, n] is 2·m·k·n FLOPs. With S tokens, P predictions and, from the config, L layers,
     hidden size H, feed-forward size F and vocabulary V, the forward pass is
@@ -11,13 +13,14 @@ def training_flops(config, sequence_length, predictions_per_sequence):
         + P · (2·H² + 2·H·V)               masked LM transform and decoder, at the masked positions only
         + 2·H² + 4·H                       pooler and next sentence head
 
-    and the backward pass twice that, a product for each operand. Elementwise work, LayerNorm, softmax, embedding
-    lookups and the optimiser are not counted: they are what keeps a step from the rate of a bare matrix product.
+    and the backward pass takes twice that, one product for each operand. Elementwise operations, LayerNorm, softmax,
+    embedding lookups and the optimizer are not counted: they are what keeps a step below the rate of a bare matrix
+    product.
 
     Args:
-        config: a `BertConfig`.
-        sequence_length: tokens of an example, padding included.
-        predictions_per_sequence: masked LM predictions of an example, unused ones included.
+        config: the architecture.
+        sequence_length: tokens per example, padding included.
+        predictions_per_sequence: masked LM predictions per example, unused ones included.
     """
     S, P = sequence_length, predictions_per_sequence
     L, H, F, V = config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size

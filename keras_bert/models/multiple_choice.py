@@ -1,30 +1,34 @@
 """The model that picks one of several continuations or answers."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from keras_bert.config.bert import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
+from keras_bert.models.tensors import Batch, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertForMultipleChoice(EncoderWithHeads):
-    """One number a choice, of its pooled [CLS] under dropout and a dense layer (paper, section 4.4).
+    """A logit for each choice: dropout and a dense layer on its pooled [CLS] (paper, section 4.4).
 
     Args:
-        config: a `BertConfig`.
+        config: the architecture of the encoder.
 
     Call arguments:
-        inputs: the encoder's dict, each [batch, choices, seq] int32. A choice whose mask is 0 throughout is absent.
+        inputs: the encoder's inputs, each [batch, choices, seq] int32. A choice with a mask of zeros is absent.
 
-    Returns a dict: `logits` [batch, choices], float32; -inf for a choice that is absent.
+    Returns a dict: `logits` [batch, choices] float32; -inf for absent choices.
     """
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         self.classifier = self.make_classifier(1)
         self.build()
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
         *_, seq = ops.shape(inputs["input_word_ids"])
         flat = {name: ops.reshape(value, (-1, seq)) for name, value in inputs.items() if name.startswith("input_")}
         pooled = self.encoder(flat, training=training)["pooled_output"]

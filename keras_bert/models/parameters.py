@@ -1,19 +1,28 @@
-"""The parameter table: every part of a BERT counted from its config, beside the formulas people quote."""
+"""The parameter table: the size of each part of a BERT, computed from its config, and the formulas people quote."""
 
 import dataclasses
+from collections.abc import Iterable
+
+from keras_bert.config.bert import BertConfig
 
 
 @dataclasses.dataclass
 class Part:
-    """`count` parameters in one part of the model, and the product that gives them."""
+    """One part of the model.
+
+    Attributes:
+        name: the name to show.
+        product: the number of parameters as a product, such as `H² + H`.
+        count: the number of parameters.
+    """
 
     name: str
     product: str
     count: int
 
 
-def encoder_parts(config):
-    """The encoder with its pooler, part by part (`BertConfig` -> list of `Part`)."""
+def encoder_parts(config: BertConfig) -> list[Part]:
+    """Returns the parts of the encoder, pooler included."""
     V, H, L = config.vocab_size, config.hidden_size, config.num_hidden_layers
     F, P, T = config.intermediate_size, config.max_position_embeddings, config.type_vocab_size
     return [
@@ -31,8 +40,8 @@ def encoder_parts(config):
     ]
 
 
-def head_parts(config):
-    """The two pretraining heads; the decoder is the word embeddings again and counts once."""
+def head_parts(config: BertConfig) -> list[Part]:
+    """Returns the parts of the two pretraining heads. The decoder shares the word embeddings, so it is not counted."""
     V, H = config.vocab_size, config.hidden_size
     return [
         Part("masked LM transform", "H² + H", H * H + H),
@@ -42,16 +51,17 @@ def head_parts(config):
     ]
 
 
-def total(parts):
+def total(parts: Iterable[Part]) -> int:
+    """Returns the number of parameters in all `parts`."""
     return sum(part.count for part in parts)
 
 
-def weights_only(config):
-    """The tutorials' count: kernels, embeddings and LayerNorm, without dense biases and pooler."""
+def weights_only(config: BertConfig) -> int:
+    """Counts as tutorials do: kernels, embeddings and LayerNorm, but neither dense biases nor the pooler."""
     left_out = {"attention biases", "feed-forward biases", "pooler"}
     return sum(part.count for part in encoder_parts(config) if part.name not in left_out)
 
 
-def rough_estimate(config):
-    """30k·H + 12·L·H²: the vocabulary rounded, and of each layer only the kernels, with F = 4·H."""
+def rough_estimate(config: BertConfig) -> int:
+    """30k·H + 12·L·H²: a rounded vocabulary, and only the kernels of each layer, with F = 4·H."""
     return 30_000 * config.hidden_size + 12 * config.num_hidden_layers * config.hidden_size**2

@@ -1,36 +1,37 @@
-"""The model for a label of each token."""
+"""Token classification."""
+
+from typing import Any
 
 import keras
 
+from keras_bert.config.bert import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
+from keras_bert.models.tensors import Batch, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertForTokenClassification(EncoderWithHeads):
-    """Each token's last state under dropout and a dense layer (paper, section 5.3).
+    """Dropout and a dense layer on each token's last hidden state (paper, section 5.3).
 
     Args:
-        config: a `BertConfig`.
-        num_labels: how many logits a token.
+        config: the architecture of the encoder.
+        num_labels: the number of logits per token.
 
     Call arguments:
-        inputs: the encoder's dict.
+        inputs: the encoder's inputs.
 
-    Returns a dict: `logits` [batch, seq, labels], float32, of padding too.
+    Returns a dict: `logits` [batch, seq, labels] float32, for padding too.
     """
 
-    def __init__(self, config, num_labels, **kwargs):
+    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any) -> None:
         super().__init__(config, with_pooler=False, **kwargs)
         self.num_labels = num_labels
         self.classifier = self.make_classifier(num_labels)
         self.build()
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
         states = self.encoder(inputs, training=training)["sequence_output"]
         return {"logits": self.classifier(states, training=training)}
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_labels": self.num_labels,
-        }
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_labels": self.num_labels}
