@@ -1,24 +1,24 @@
-"""Writes the golden arrays: what PyTorch, transformers and KerasHub compute, for the tests to compare with.
+"""Writes the golden arrays: results of PyTorch, transformers and KerasHub for the tests to compare with.
 
     pip install -r requirements/parity.txt
     python tools/goldens tests/goldens
 
-`make test` compares with the committed arrays and installs none of these packages; `make parity` makes the arrays
-afresh and runs the same tests on them. Made twice by the same versions, the files are equal byte for byte (but for
-torch_save/*_legacy.bin, where PyTorch names storages by their addresses); each .npz says the versions (`made_with`).
+`make test` compares with the committed arrays and needs none of these packages; `make parity` recomputes the arrays and
+runs the same tests on them. The same versions write the same bytes every time (except torch_save/*_legacy.bin, where
+PyTorch names storages by their addresses). Each .npz lists the versions under `made_with`.
 
-PyTorch and TensorFlow never share a process: on Linux PyTorch brings triton, and importing triton after TensorFlow is a
-segmentation fault. So every peer computes in a process of its own, and the tests (TensorFlow) see only its files;
-tests/conftest.py fails a test whose process imports PyTorch.
+PyTorch and TensorFlow never share a process: on Linux PyTorch comes with triton, and importing triton after TensorFlow
+is a segmentation fault. So each implementation computes in its own process, and the tests, which use TensorFlow, read
+its files; tests/conftest.py fails a test whose process imports PyTorch.
 
 To compare something new with another implementation:
 
-1. Compute it with theirs in `of_torch.py`, `of_transformers.py` or `of_keras_hub.py`; `arrays.save` the inputs and the
-   outputs, a few kB.
-2. Make the files: `python tools/goldens tests/goldens`.
-3. Write the test: marked `parity`, it takes the fixture `goldens` (a folder) and computes the same with ours.
-4. What can only be shown live, such as that theirs opens a folder that ours wrote, is a command of the peer's script
-   and a test marked `live`, which runs it by `goldens.run_peer` and compares what it wrote. `make test` skips it.
+1. Compute it in `of_torch.py`, `of_transformers.py` or `of_keras_hub.py`, and `arrays.save` the inputs and outputs,
+   a few kB.
+2. Write the files: `python tools/goldens tests/goldens`.
+3. Write a test marked `parity` that takes the fixture `goldens` (a folder) and compares our results.
+4. If it needs the other implementation live, such as opening a folder written here, add a command to its script and a
+   test marked `live` that runs it with `goldens.run_peer` and checks what it writes. `make test` skips these.
 """
 
 import argparse
@@ -29,9 +29,9 @@ import sys
 PEERS = ("of_torch.py", "of_torch_save.py", "of_transformers.py", "of_keras_hub.py")
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", help="where the arrays go, such as tests/goldens")
+    parser.add_argument("folder", help="the folder to write the arrays to, such as tests/goldens")
     arguments = parser.parse_args()
     os.makedirs(arguments.folder, exist_ok=True)
     here = os.path.dirname(os.path.abspath(__file__))

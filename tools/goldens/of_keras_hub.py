@@ -1,9 +1,9 @@
-"""What KerasHub computes from the same folders, on TensorFlow. See `__main__.py`.
+"""KerasHub's results for the same folders, on TensorFlow. See `__main__.py`.
 
     python tools/goldens/of_keras_hub.py make FOLDER  after of_transformers.py: outputs for its gelu_new folder
     python tools/goldens/of_keras_hub.py open JOBS    opens folders; JOBS as for of_transformers.py, without `kind`
 
-KerasHub computes gelu by tanh whatever the config says, so it is compared under `gelu_new`.
+KerasHub uses the tanh form of gelu whatever the config says, so the comparison is with `gelu_new`.
 """
 
 import json
@@ -19,19 +19,22 @@ import keras_hub
 PACKAGES = ["keras-hub", "keras", "tensorflow"]
 
 
-def make(folder):
+def make(folder: str) -> None:
+    """Writes keras_hub.npz for the folder and inputs of the case `pretraining_gelu_new`."""
     case = os.path.join(folder, "pretraining_gelu_new")
     compute(case, os.path.join(case, "golden.npz"), os.path.join(case, "keras_hub.npz"))
 
 
-def open_folders(jobs):
+def open_folders(jobs: str) -> None:
+    """Opens folders that another program wrote; `jobs` as in of_transformers.py, without `kind`."""
     with open(jobs, encoding="utf-8") as stream:
-        jobs = json.load(stream)
-    for job in jobs:
+        listed = json.load(stream)
+    for job in listed:
         compute(job["folder"], job["golden"], job["to"])
 
 
-def compute(folder, golden, to):
+def compute(folder: str, golden: str, to: str) -> None:
+    """Writes the outputs of a folder's encoder, for the inputs in the file `golden`, to the file `to`."""
     names = {"token_ids": "input_ids", "segment_ids": "token_type_ids", "padding_mask": "attention_mask"}
     inputs = arrays.load(golden)
     backbone = keras_hub.models.BertBackbone.from_preset(folder)

@@ -1,37 +1,43 @@
-"""What PyTorch computes: the losses of fine-tuning. See `__main__.py`.
+"""PyTorch's results: the fine-tuning losses. See `__main__.py`.
 
 python tools/goldens/of_torch.py make FOLDER
 """
 
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import arrays
 import numpy as np
 import torch
 
-EXAMPLE_WEIGHTS = np.array([1, 1, 0, 1, 1], "float32")  # The third only fills the batch.
+EXAMPLE_WEIGHTS = np.array([1, 1, 0, 1, 1], "float32")  # The third is a padding example.
 KEPT = EXAMPLE_WEIGHTS > 0
-# The second's sum over the batch's classes is less than one.
+# The weights of `small`, summed over the batch, are less than one.
 CLASS_WEIGHTS = {"three": [0.2, 3.0, 1.0], "small": [0.01, 0.02, 0.0]}
 
 
-def make(folder):
+def make(folder: str) -> None:
+    """Writes losses.npz: `{task/name: array}` of inputs and losses."""
     losses = {**classification(), **spans(), **tagging()}
     arrays.save(os.path.join(folder, "losses.npz"), ["torch"], losses)
 
 
-def random_logits(rng, *shape):
-    """Some are large enough to overflow a careless exp."""
+def random_logits(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Draws float32 logits. The first row is large enough to overflow a naive exp."""
     logits = rng.normal(0, 3, shape).astype("float32")
     logits[0] *= 100
     return logits
 
 
-def classification():
+def classification() -> dict[str, Any]:
+    """The losses for single-label, weighted single-label and multi-label classification, and regression."""
     rng, found = np.random.default_rng(0), {"classification/example_weights": EXAMPLE_WEIGHTS}
 
-    def add(name, loss, logits, labels, **others):
+    def add(
+        name: str, loss: Callable[..., torch.Tensor], logits: np.ndarray, labels: np.ndarray, **others: Any
+    ) -> None:
         kept = [torch.tensor(value[KEPT]) for value in (logits, labels)]
         values = {"logits": logits, "labels": labels, "loss": loss(*kept).numpy(), **others}
         found.update({f"classification/{name}/{key}": value for key, value in values.items()})
@@ -48,8 +54,8 @@ def classification():
     return found
 
 
-def spans():
-    """Question answering: the mean over both ends of the cross-entropy over a whole sequence; some answer at [CLS]."""
+def spans() -> dict[str, Any]:
+    """Question answering: the mean of the cross-entropies of start and end. Some answers are at [CLS]."""
     rng, found, losses = np.random.default_rng(1), {"spans/example_weights": EXAMPLE_WEIGHTS}, []
     positions = {"start": np.array([3, 0, 8, 1, 5]), "end": np.array([3, 0, 8, 3, 7])}
     for end, labels in positions.items():
@@ -59,8 +65,8 @@ def spans():
     return {**found, "spans/loss": torch.stack(losses).mean().numpy()}
 
 
-def tagging():
-    """Over the first pieces of words: -1 stands at the others and in [CLS], [SEP] and padding."""
+def tagging() -> dict[str, Any]:
+    """Cross-entropy at the first pieces of words; the label is -1 at other pieces, [CLS], [SEP] and padding."""
     logits = np.random.default_rng(2).normal(0, 3, (3, 6, 3)).astype("float32")
     labels = np.array([[-1, 2, -1, 0, 1, -1], [-1, 1, -1, -1, -1, -1], [-1, 0, 0, 0, 0, -1]])
     weights = np.array([1, 1, 0], "float32")

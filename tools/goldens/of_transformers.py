@@ -1,12 +1,13 @@
-"""What transformers computes: the folders it writes, and the outputs of their models. See `__main__.py`.
+"""transformers' results: model folders, and the outputs of their models. See `__main__.py`.
 
-python tools/goldens/of_transformers.py make FOLDER  a model folder with golden.npz for each of CASES
-python tools/goldens/of_transformers.py open JOBS    opens folders; JOBS is described at `open_folders`
+python tools/goldens/of_transformers.py make FOLDER  writes a model folder with golden.npz for each of CASES
+python tools/goldens/of_transformers.py open JOBS    opens folders; `open_folders` describes JOBS
 """
 
 import json
 import os
 import sys
+from typing import Any
 
 import arrays
 import numpy as np
@@ -29,7 +30,8 @@ CONFIG = {
 SMALL = {**CONFIG, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 
 
-def labelled(*labels, **fields):
+def labelled(*labels: str, **fields: Any) -> dict[str, Any]:
+    """The fields of a small config with named labels."""
     ids = {"id2label": dict(enumerate(labels)), "label2id": {label: index for index, label in enumerate(labels)}}
     return {**SMALL, **ids, **fields}
 
@@ -50,7 +52,7 @@ CASES = {
         labelled("sport", "politics", problem_type="multi_label_classification"),
     ),
     "regression": ("BertForSequenceClassification", labelled("similarity", problem_type="regression")),
-    # Of these transformers writes no problem_type, and of two labels not even their names.
+    # transformers writes no problem_type for these, and for two labels not even the names.
     "as_it_comes": ("BertForSequenceClassification", SMALL),
     "three_labels": ("BertForSequenceClassification", {**SMALL, "num_labels": 3}),
     "one_label": ("BertForSequenceClassification", {**SMALL, "num_labels": 1}),
@@ -58,7 +60,8 @@ CASES = {
 }
 
 
-def make(folder):
+def make(folder: str) -> None:
+    """Writes a model folder with golden.npz for each of CASES, and the default config."""
     for seed, (name, (kind, fields)) in enumerate(CASES.items()):
         config = transformers.BertConfig(**fields, attn_implementation="eager")
         model = getattr(transformers, kind)(config).eval()
@@ -78,8 +81,8 @@ def make(folder):
         json.dump(transformers.BertConfig().to_dict(), stream, indent=2, sort_keys=True)
 
 
-def randomize(model, seed):
-    """Biases and LayerNorm too, so that none can be left out unseen."""
+def randomize(model: torch.nn.Module, seed: int) -> None:
+    """Sets all parameters to random values. Biases and LayerNorm too: at 0 and 1 their omission would go unnoticed."""
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -87,7 +90,8 @@ def randomize(model, seed):
             parameter.copy_(torch.tensor(value))
 
 
-def tokenizer():
+def tokenizer() -> transformers.BertTokenizer:
+    """A tokenizer of letters and a few words."""
     letters = [chr(ord("a") + index) for index in range(26)]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces = [*special, *letters, *(f"##{letter}" for letter in letters), "the", ".", ","]
@@ -95,13 +99,14 @@ def tokenizer():
     return transformers.BertTokenizer(vocab=vocabulary, model_max_length=CONFIG["max_position_embeddings"])
 
 
-def tokenizer_arrays(folder):
+def tokenizer_arrays(folder: str) -> dict[str, np.ndarray]:
+    """TEXT and its ids, by the tokenizer in a folder."""
     ids = transformers.AutoTokenizer.from_pretrained(folder)(TEXT, add_special_tokens=False)["input_ids"]
     return {"text": np.array(TEXT), "text_ids": np.array(ids)}
 
 
-def random_inputs(batch=3, length=12, choices=None):
-    """Padding of several lengths and both segments; for the losses masked positions, some of weight 0."""
+def random_inputs(batch: int = 3, length: int = 12, choices: int | None = None) -> dict[str, np.ndarray]:
+    """Rows of several lengths with both segments and, without `choices`, masked positions, some with weight 0."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(6, length + 1, batch * (choices or 1))
     mask = (np.arange(length) < lengths[:, None]).astype("int32")
@@ -121,13 +126,14 @@ def random_inputs(batch=3, length=12, choices=None):
     }
 
 
-def run(model, inputs, **options):
+def run(model: torch.nn.Module, inputs: dict[str, np.ndarray], **options: Any) -> Any:
+    """Calls a model of transformers."""
     names = ("input_ids", "attention_mask", "token_type_ids")
     return model(**{name: torch.tensor(inputs[name]).long() for name in names}, **options)
 
 
-def outputs_of(model, inputs):
-    """`{name: array}`: logits of every kind; where there is no task's head, `hidden_states` stacked and the pooler."""
+def outputs_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """All logits and, for a model without a task's head, `hidden_states` stacked and `pooler_output`."""
     with torch.no_grad():
         outputs = run(model, inputs)
         if type(model).__name__ in ("BertModel", "BertForPreTraining", "BertForMaskedLM"):
@@ -138,13 +144,14 @@ def outputs_of(model, inputs):
     return {name: value.numpy() for name, value in outputs.items() if name != "last_hidden_state"}
 
 
-def attentions_of(model, inputs):
+def attentions_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """`attentions`, stacked: [layers, batch, heads, seq, seq]."""
     with torch.no_grad():
         return {"attentions": torch.stack(run(model.bert, inputs, output_attentions=True).attentions).numpy()}
 
 
-def gradients_of(model, inputs):
-    """Of the pretraining loss, the tied word embeddings' included."""
+def gradients_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The pretraining loss and its gradients, including the tied word embeddings'."""
     labels = torch.full(inputs["input_ids"].shape, -100)
     masked = (inputs[f"masked_lm_{part}"] for part in ("positions", "ids", "weights"))
     for row, columns in enumerate(zip(*masked)):
@@ -158,17 +165,17 @@ def gradients_of(model, inputs):
     return {"loss": loss.detach().numpy(), **gradients}
 
 
-def open_folders(jobs):
-    """Opens what another program wrote.
+def open_folders(jobs: str) -> None:
+    """Opens folders that another program wrote.
 
     Args:
-        jobs: a JSON file, a list of objects: `folder` to open, the `kind` (a class of transformers), the `golden` whose
-            inputs it computes with, and the file `to` which arrays go: `outputs/…`, the tensors `missing`, `unexpected`
-            and `mismatched`, the `kind` it became, `labels`, `problem_type` and `text_ids`.
+        jobs: a JSON file with a list of objects: the `folder` to open; the `kind`, a class of transformers; the
+            `golden` with the inputs; and the file to write `to`. It gets `outputs/…`, the tensors `missing`,
+            `unexpected` and `mismatched`, the `kind` of the model, `labels`, `problem_type` and `text_ids`.
     """
     with open(jobs, encoding="utf-8") as stream:
-        jobs = json.load(stream)
-    for job in jobs:
+        listed = json.load(stream)
+    for job in listed:
         kind = getattr(transformers, job["kind"])
         model, info = kind.from_pretrained(job["folder"], output_loading_info=True)
         golden = arrays.load(job["golden"])
