@@ -1,16 +1,18 @@
 """Signatures of a model that extracts answers from passages of any length."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from keras_bert.config.answering import AnsweringConfig
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature
 from keras_bert.export.text_inputs import TextInputs, token_signature
-from keras_bert.inference.span_decoding import Passages, PassageWindows, best_answers, no_answer
+from keras_bert.inference.span_decoding import Passages, best_answers, no_answer
+from keras_bert.inputs.passage_windows import passage_windows
 from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.inputs.segments import padded_rows
 from keras_bert.inputs.truncation import truncate
-from keras_bert.inputs.windows import windows
 
 
 def question_answering_signatures(
@@ -41,38 +43,31 @@ def question_answering_signatures(
 
     def answer_texts(questions, contexts):
         ids, starts, ends = text_inputs.tokenizer.tokenize_with_offsets(contexts)
-        passages = PieceSpans.of(ids)
         asked = truncate(PieceSpans.of(text_inputs.tokenizer.tokenize(questions)), longest_question)
-        room = text_inputs.reading.max_length - 3 - asked.lengths
-        shown, question = windows(passages, room, answering.stride, last_is_full=False)
-        asked = asked.taken(question)
-        logits = answer(padded_rows([asked, shown], text_inputs.vocabulary, text_inputs.lengths))
+        max_length = text_inputs.reading.max_length
+        segments, windows = passage_windows(asked, PieceSpans.of(ids), max_length, answering.stride)
+        logits = answer(padded_rows(segments, text_inputs.vocabulary, text_inputs.lengths))
         start_logits, end_logits = logits["start_logits"], logits["end_logits"]
-        placed = PassageWindows(
-            question,
-            shown.starts - tf.gather(passages.starts, question),
-            shown.lengths,
-            tf.searchsorted(question, tf.range(tf.size(passages.lengths) + 1)),
-        )
         best = best_answers(
-            _passage_logits(start_logits, asked, shown),
-            _passage_logits(end_logits, asked, shown),
-            placed,
+            _passage_logits(start_logits, segments),
+            _passage_logits(end_logits, segments),
+            windows,
             Passages.of(contexts, starts, ends),
             answering.max_answer_length,
             n_best,
         )
-        null_logits = no_answer(start_logits[:, 0], end_logits[:, 0], placed)
+        null_logits = no_answer(start_logits[:, 0], end_logits[:, 0], windows)
         return _outputs(best, null_logits, answering)
 
     texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in ("question", "context"))
     return {"serving_default": Signature(answer_texts, texts), "tokens": token_signature(text_inputs, answer)}
 
 
-def _passage_logits(logits: tf.Tensor, asked: PieceSpans, shown: PieceSpans) -> tf.Tensor:
-    """From the logits [windows, seq] of rows, those of the pieces shown of each passage: [windows, pieces]."""
-    most = tf.reduce_max(tf.concat([shown.lengths, [1]], axis=0))
-    places = tf.minimum(asked.lengths[:, tf.newaxis] + 2 + tf.range(most), tf.shape(logits)[1] - 1)
+def _passage_logits(logits: tf.Tensor, segments: Sequence[PieceSpans]) -> tf.Tensor:
+    """From the logits [windows, seq] of rows, those of the pieces of each passage: [windows, pieces]."""
+    questions, passages = segments
+    most = tf.reduce_max(tf.concat([passages.lengths, [1]], axis=0))
+    places = tf.minimum(questions.lengths[:, tf.newaxis] + 2 + tf.range(most), tf.shape(logits)[1] - 1)
     return tf.gather(logits, places, batch_dims=1)
 
 

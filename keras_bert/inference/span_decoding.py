@@ -4,26 +4,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from keras_bert.inputs.passage_windows import PassageWindows
 from keras_bert.inputs.windows import window_of_most_context
 
-# Candidate spans per answer: several may have the same text, and only the best of them counts.
 _SPANS_PER_ANSWER = 8
-
-
-class PassageWindows(NamedTuple):
-    """Windows of passages, sorted by passage.
-
-    Attributes:
-        passage: int32 [windows], the passage of each window.
-        begins: int32 [windows], the index in its passage's pieces where each window starts.
-        lengths: int32 [windows], its number of pieces.
-        first_windows: int32 [batch + 1], where the windows of each passage start.
-    """
-
-    passage: tf.Tensor
-    begins: tf.Tensor
-    lengths: tf.Tensor
-    first_windows: tf.Tensor
+_ROW_FACTOR = -7046029254386353131  # 2**64 divided by the golden ratio.
 
 
 class Passages(NamedTuple):
@@ -67,21 +52,27 @@ def best_answers(
     passages: Passages,
     longest: int,
     count: int,
+    spans_per_answer: int = _SPANS_PER_ANSWER,
 ) -> dict[str, tf.Tensor]:
-    """The `count` best answers with different texts in every passage, best first.
+    """The `count` best answers with different texts to every question, best first.
 
     A span is valid if it lies in the passage, has at most `longest` pieces, and starts in the window that gives its
-    first piece the most context.
+    first piece the most context. run_squad.py crosses the best starts with the best ends; here every valid span is
+    compared, so that none is missed whose start or end alone is not among the best.
 
     Args:
-        start_logits, end_logits: float32 [windows, pieces], of the passage's pieces in each window; others are ignored.
+        start_logits, end_logits: float32 or float64 [windows, pieces], of the passage's pieces in each window; others
+            are ignored.
         windows: the windows.
-        passages: the passages of the windows.
+        passages: the passage of each question.
         longest: the maximum number of pieces of an answer.
         count: the number of answers.
+        spans_per_answer: the number of best spans considered for each answer: several may have the same text, and only
+            the best of them counts.
 
-    Returns: `texts` string, `starts` and `ends` int32 (code points), `start_logits` and `end_logits` float32, each
-        [batch, count], padded with "" and 0; `counts` int32 [batch].
+    Returns: `texts` string, `starts` and `ends` int32 (code points), `start_logits` and `end_logits`, each
+        [batch, count], padded with "" and 0; `counts` int32 [batch]; `are_all` bool [batch], whether every valid span
+        was considered.
     """
     pieces = tf.shape(start_logits)[1]
     inside = tf.range(pieces) < windows.lengths[:, tf.newaxis]
@@ -92,13 +83,13 @@ def best_answers(
     last = tf.range(pieces)[:, tf.newaxis] + tf.range(longest)
     spans = legal_starts[..., tf.newaxis] + tf.gather(ends, last, axis=1)  # [windows, pieces, longest]
 
-    scores, places = _best_places(tf.reshape(spans, [-1, pieces * longest]), windows, _SPANS_PER_ANSWER * count)
+    scores, places = _best_places(tf.reshape(spans, [-1, pieces * longest]), windows, spans_per_answer * count)
     is_there = scores > -float("inf")
     places = tf.where(is_there, places, 0)
 
     first, more = places // longest, places % longest
     window, first = first // pieces, first % pieces
-    begin = tf.gather(passages.first_pieces, tf.gather(windows.passage, window)) + tf.gather(windows.begins, window)
+    begin = tf.gather(passages.first_pieces, tf.gather(windows.question, window)) + tf.gather(windows.begins, window)
     piece = begin + first
     starts = tf.where(is_there, _at(passages.starts, piece), 0)
     stops = tf.where(is_there, _at(passages.ends, piece + more), 0)
@@ -110,29 +101,33 @@ def best_answers(
         "start_logits": tf.where(is_there, tf.gather_nd(start_logits, tf.stack([window, first], axis=-1)), 0.0),
         "end_logits": tf.where(is_there, tf.gather_nd(ends, tf.stack([window, first + more], axis=-1)), 0.0),
     }
-    return _first_of_equal(texts, is_there, values, count)
+    return {**_first_of_equal(texts, is_there, values, count), "are_all": ~is_there[:, -1]}
 
 
 def no_answer(start_logits: tf.Tensor, end_logits: tf.Tensor, windows: PassageWindows) -> tf.Tensor:
-    """The logits of [CLS] in the window of each passage where their sum is lowest: float32 [batch, 2].
+    """The logits of [CLS] in the window of each question where their sum is lowest: [batch, 2].
 
     Args:
-        start_logits, end_logits: float32 [windows], for [CLS].
+        start_logits, end_logits: [windows], for [CLS].
         windows: the windows.
     """
     sums = start_logits + end_logits
-    is_lowest = tf.equal(sums, tf.gather(tf.math.segment_min(sums, windows.passage), windows.passage))
+    is_lowest = tf.equal(sums, tf.gather(tf.math.segment_min(sums, windows.question), windows.question))
     number = tf.range(tf.size(sums))
-    window = tf.math.segment_min(tf.where(is_lowest, number, tf.size(sums) - 1), windows.passage)
+    window = tf.math.segment_min(tf.where(is_lowest, number, tf.size(sums) - 1), windows.question)
     return tf.stack([tf.gather(start_logits, window), tf.gather(end_logits, window)], axis=1)
 
 
 def _owned(windows: PassageWindows, passages: Passages, pieces: tf.Tensor) -> tf.Tensor:
-    """Whether a window gives a piece the most context: [windows, pieces] bool, as `window_owners` in training."""
+    """Whether a window gives a piece the most context: [windows, pieces] bool.
+
+    A window gives a piece as much context as there is on its narrower side, plus a hundredth of its own length
+    (run_squad.py, `_check_is_max_context`, here in whole hundredths); of equal ones the first counts.
+    """
     place = tf.range(pieces)
     length = windows.lengths[:, tf.newaxis]
     context = 100 * tf.minimum(place, length - 1 - place) + length
-    piece = (tf.gather(passages.first_pieces, windows.passage) + windows.begins)[:, tf.newaxis] + place
+    piece = (tf.gather(passages.first_pieces, windows.question) + windows.begins)[:, tf.newaxis] + place
     piece = tf.where(place < length, piece, -1)
     window = tf.range(tf.size(length))[:, tf.newaxis]
     best = window_of_most_context(context, window, tf.size(length), piece, tf.size(passages.starts))
@@ -156,7 +151,7 @@ def _best_places(scores: tf.Tensor, windows: PassageWindows, count: int) -> tupl
     places = tf.reshape(inside + tf.range(tf.shape(scores)[0])[:, tf.newaxis] * width, [-1])
     best = tf.reshape(best, [-1])
     order = tf.argsort(best, direction="DESCENDING", stable=True)
-    passage = tf.gather(tf.repeat(windows.passage, best_of_window), order)
+    passage = tf.gather(tf.repeat(windows.question, best_of_window), order)
     order = tf.gather(order, tf.argsort(passage, stable=True))
     splits = windows.first_windows[:, tf.newaxis] * best_of_window
     rank = splits[:-1] + tf.range(count)
@@ -169,14 +164,16 @@ def _first_of_equal(
     texts: tf.Tensor, is_there: tf.Tensor, values: dict[str, tf.Tensor], count: int
 ) -> dict[str, tf.Tensor]:
     """The first `count` of `values` `{name: [batch, n]}` after dropping those whose text occurred before."""
-    # Comparing 64-bit hashes is faster than comparing texts.
+    # Comparing 62-bit hashes is faster than comparing texts.
     hashes = tf.strings.to_hash_bucket_fast(texts, 2**62)
-    number = tf.range(tf.shape(texts)[1])
-    is_before = number[tf.newaxis] < number[:, tf.newaxis]
-    has_better = tf.reduce_any(tf.equal(hashes[:, :, tf.newaxis], hashes[:, tf.newaxis]) & is_before, axis=2)
-    kept = is_there & ~has_better
+    batch = tf.broadcast_to(tf.range(tf.shape(texts)[0])[:, tf.newaxis], tf.shape(texts))
+    # One number for text and row, distinct as far as hashes are: the factor is odd, and products wrap.
+    keys = tf.reshape(hashes + tf.cast(batch, tf.int64) * _ROW_FACTOR, [-1])
+    distinct, group = tf.unique(keys)
+    number = tf.range(tf.size(keys))
+    is_first = tf.equal(number, tf.gather(tf.math.unsorted_segment_min(number, group, tf.size(distinct)), group))
+    kept = is_there & tf.reshape(is_first, tf.shape(texts))
     ranks = tf.where(kept, tf.cumsum(tf.cast(kept, tf.int32), axis=1) - 1, count)
-    batch = tf.broadcast_to(tf.range(tf.shape(texts)[0])[:, tf.newaxis], tf.shape(ranks))
     taken = tf.where(ranks < count)
     targets = tf.stack([tf.gather_nd(batch, taken), tf.gather_nd(ranks, taken)], axis=1)
     shape = [tf.shape(texts)[0], count]

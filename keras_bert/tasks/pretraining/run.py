@@ -160,6 +160,7 @@ class Pretraining:
             model = BertForPreTraining(dataclasses.replace(config.model, vocab_size=len(vocabulary)), dtype=dtype)
             if not predicts_next:
                 # These weights get no gradient, but weight decay would still shrink them.
+                assert model.encoder.pooler is not None
                 model.encoder.pooler.trainable = model.nsp_head.trainable = False
             return model
 

@@ -1,18 +1,26 @@
-"""From the scores of starts and ends to the best answers, cut from the passages as they are.
+"""From the logits of starts and ends to the best answers, cut from the passages.
 
-Source: run_squad.py of google-research/bert (write_predictions). There the best starts are crossed with the best ends;
-here every legal span is judged, so that a span is not missed whose two ends are not among the best alone.
+Source: run_squad.py of google-research/bert (write_predictions).
 """
 
-from typing import NamedTuple
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 from scipy.special import softmax
 
 from keras_bert.inference.finite_outputs import require_numbers
-from keras_bert.tasks.question_answering.windows import window_owners
+from keras_bert.inference.span_decoding import Passages, best_answers, no_answer
+from keras_bert.inputs.passage_windows import PassageWindows
+from keras_bert.tasks.examples.blocks import blocks
+from keras_bert.tasks.question_answering.answer_spans import AnsweredQuestions
+from keras_bert.tasks.question_answering.windows import Pieces, QuestionWindows
 
-_ENOUGH = 4  # Times as many spans as answers are sorted at first: some have the same text.
+_PIECES_AT_ONCE = 3 << 15  # 256 windows of 384 pieces.
+_SPANS_PER_ANSWER = 4  # At first; few questions have so many spans with the same texts that they need more.
 
 
 class Span(NamedTuple):
@@ -25,7 +33,7 @@ class Span(NamedTuple):
     end_logit: float
 
     @property
-    def score(self):
+    def score(self) -> float:
         return self.start_logit + self.end_logit
 
 
@@ -41,52 +49,48 @@ class Decoded(NamedTuple):
     null: Span
 
     @property
-    def best_text(self):
+    def best_text(self) -> str:
         return self.spans[0].text if self.spans else ""
 
     @property
-    def null_odds(self):
+    def null_odds(self) -> float:
         """By how much the score of no answer is above that of the best one (`score_diff` in run_squad.py)."""
         return self.null.score - (self.spans[0].score if self.spans else 0.0)
 
 
-def decode(answered, windows, outputs, max_answer_length=30, n_best=20):
-    """Iterates over one `Decoded` for each question.
-
-    A span is legal that lies in the passage, ends no more than `max_answer_length` pieces after it begins, and begins
-    in the window that gives its first piece the most context.
+def decode(
+    answered: AnsweredQuestions,
+    windows: QuestionWindows,
+    outputs: Mapping[str, Sequence[np.ndarray]],
+    max_answer_length: int = 30,
+    n_best: int = 20,
+) -> Iterator[Decoded]:
+    """Iterates over one `Decoded` for each question; see `inference.span_decoding.best_answers`.
 
     Args:
-        answered: the `AnsweredQuestions`.
-        windows: their `QuestionWindows`.
+        answered: the questions.
+        windows: their windows.
         outputs: `{"start_logits": …, "end_logits": …}`, each a list with one array [length] for each row.
         max_answer_length: in pieces.
-        n_best: how many answers.
+        n_best: the number of answers to a question.
 
     Raises:
-        UserError: a logit is no finite number.
+        UserError: a logit is not finite.
         ValueError: the outputs are not of these rows.
     """
-    starts, ends = (_checked(outputs[name], name, windows.rows.lengths) for name in ("start_logits", "end_logits"))
-    pieces = windows.passages
-    for number, question in enumerate(answered.questions):
-        rows = slice(windows.first_rows[number], windows.first_rows[number + 1])
-        begins, lengths = windows.begins[rows], windows.lengths[rows]
-        owners = window_owners(begins, lengths)
-        candidates = _Candidates(max_answer_length)
-        null = Span("", 0, 0, np.inf, np.inf)
-        for window, row in enumerate(range(rows.start, rows.stop)):
-            first, begin, length = windows.rows.second_starts[row], begins[window], lengths[window]
-            inside = slice(first, first + length)
-            candidates.add(starts[row][inside], ends[row][inside], owners[begin : begin + length] == window, begin)
-            null = min(null, Span("", 0, 0, float(starts[row][0]), float(ends[row][0])), key=lambda span: span.score)
-        passage = answered.passages[question.passage]
-        of_passage = slice(pieces.splits[question.passage], pieces.splits[question.passage + 1])
-        spans = candidates.best(n_best, passage, pieces.starts[of_passage], pieces.ends[of_passage])
-        yield Decoded(spans, null)
+    logits = [_checked(outputs[name], name, windows.rows.lengths) for name in ("start_logits", "end_logits")]
+    decode_block = functools.partial(_decode_block, answered, windows, logits, max_answer_length, n_best)
+    for block in blocks(windows.first_rows, max(1, _PIECES_AT_ONCE // windows.rows.lengths.max())):
+        answers, are_all = decode_block(block, _SPANS_PER_ANSWER)
+        for question, answer, is_final in zip(range(*block), answers, are_all, strict=True):
+            spans_per_answer = _SPANS_PER_ANSWER
+            while len(answer.spans) < n_best and not is_final:
+                spans_per_answer *= 4
+                [answer], [is_final] = decode_block((question, question + 1), spans_per_answer)
+            yield answer
 
 
-def decoded(served):
+def decoded(served: Mapping[str, Any]) -> Decoded:
     """The `Decoded` of what a `ServingFunction` gives for one question."""
     columns = zip(
         served["n_best_answers"],
@@ -99,7 +103,7 @@ def decoded(served):
     return Decoded(spans[: served["num_answers"]], Span("", 0, 0, *map(float, served["null_logits"])))
 
 
-def n_best_list(decoded, with_null):
+def n_best_list(decoded: Decoded, with_null: bool) -> list[dict[str, Any]]:
     """The answers as run_squad.py writes them, best first: dicts with the probability among those listed."""
     spans = sorted(
         [*decoded.spans, *([decoded.null] if with_null or not decoded.spans else [])], key=lambda s: -s.score
@@ -117,54 +121,67 @@ def n_best_list(decoded, with_null):
     ]
 
 
-class _Candidates:
-    """The legal spans of one passage with their scores."""
-
-    def __init__(self, max_answer_length):
-        self._longest = max_answer_length
-        self._windows = []
-
-    def add(self, starts, ends, may_start, begin):
-        """The spans of one window: logits [length], which pieces may be the first, and where the window begins."""
-        longest = min(self._longest, len(ends))
-        if not longest:
-            return
-        padded = np.concatenate([ends.astype(np.float64), np.full(longest - 1, -np.inf)])
-        scores = starts.astype(np.float64)[:, None] + np.lib.stride_tricks.sliding_window_view(padded, longest)
-        first, more = np.nonzero(np.isfinite(scores) & may_start[:, None])
-        last = first + more
-        self._windows.append((scores[first, more], begin + first, begin + last, starts[first], ends[last]))
-
-    def best(self, count, passage, piece_starts, piece_ends):
-        """The `count` best `Span`s whose texts differ; of equal scores the first in the passage, the shorter first."""
-        if not self._windows:
-            return []
-        scores, firsts, lasts, start_logits, end_logits = map(np.concatenate, zip(*self._windows))
-        taken = _ENOUGH * count
-        while True:
-            found = {}
-            for place in _largest(scores, taken):
-                start, end = int(piece_starts[firsts[place]]), int(piece_ends[lasts[place]])
-                text = passage[start:end]
-                if text not in found:
-                    found[text] = Span(text, start, end, float(start_logits[place]), float(end_logits[place]))
-                    if len(found) == count:
-                        break
-            if len(found) == count or taken >= len(scores):
-                return list(found.values())
-            taken *= _ENOUGH
-
-
-def _largest(scores, count):
-    """Places of the `count` largest and of those equal to the last of them, largest first, equal ones in order."""
-    if count < len(scores):
-        places = np.flatnonzero(scores >= np.partition(scores, len(scores) - count)[len(scores) - count])
-    else:
-        places = np.arange(len(scores))
-    return places[np.argsort(-scores[places], kind="stable")]
+def _decode_block(
+    answered: AnsweredQuestions,
+    windows: QuestionWindows,
+    logits: Sequence[Sequence[np.ndarray]],
+    max_answer_length: int,
+    n_best: int,
+    block: tuple[int, int],
+    spans_per_answer: int,
+) -> tuple[list[Decoded], np.ndarray]:
+    """(the answers to the questions from first to last, exclusive; bool [questions], see `best_answers`' `are_all`)."""
+    first, end = block
+    first_rows = windows.first_rows[first : end + 1]
+    rows = slice(first_rows[0], first_rows[-1])
+    of_block = [answered.questions[number].passage for number in range(first, end)]
+    texts = [answered.passages[passage] for passage in of_block]
+    with tf.device("CPU"):
+        # In float64, because the sums of different float32 logits may be equal in float32.
+        start_logits, end_logits = (_passage_logits(values[rows], windows, rows) for values in logits)
+        starts_at_cls, ends_at_cls = (np.array([row[0] for row in values[rows]], np.float64) for values in logits)
+        columns = (
+            np.repeat(np.arange(end - first), np.diff(first_rows)),
+            windows.begins[rows],
+            windows.lengths[rows],
+            first_rows - first_rows[0],
+        )
+        of_passages = PassageWindows(*(tf.constant(column, tf.int32) for column in columns))
+        passages = Passages.of(tf.constant(texts), *_offsets(windows.passages, of_block))
+        best = best_answers(
+            start_logits, end_logits, of_passages, passages, max_answer_length, n_best, spans_per_answer
+        )
+        null = no_answer(starts_at_cls, ends_at_cls, of_passages).numpy()
+    names = ("starts", "ends", "start_logits", "end_logits")
+    spans = zip(*(best[name].numpy().tolist() for name in names), strict=True)
+    answers = [
+        Decoded(
+            [Span(text[span[0] : span[1]], *span) for span in itertools.islice(zip(*columns, strict=True), count)],
+            Span("", 0, 0, *null_logits),
+        )
+        for text, columns, count, null_logits in zip(texts, spans, best["counts"].numpy(), null.tolist(), strict=True)
+    ]
+    return answers, best["are_all"].numpy()
 
 
-def _checked(rows, name, lengths):
+def _passage_logits(logits: Sequence[np.ndarray], windows: QuestionWindows, rows: slice) -> np.ndarray:
+    """float64 [rows, pieces]: of the logits of rows, those of the passage's pieces, padded with 0."""
+    firsts, lengths = windows.rows.second_starts[rows], windows.lengths[rows]
+    padded = np.zeros((len(lengths), max(lengths.max(), 1)))
+    parts = [row[first : first + length] for row, first, length in zip(logits, firsts, lengths, strict=True)]
+    padded[np.arange(padded.shape[1]) < lengths[:, np.newaxis]] = np.concatenate(parts)
+    return padded
+
+
+def _offsets(pieces: Pieces, passages: Sequence[int]) -> Iterator[tf.RaggedTensor]:
+    """The starts and the ends of the pieces of passages, `[passages, (pieces)]` each."""
+    parts = [slice(pieces.splits[passage], pieces.splits[passage + 1]) for passage in passages]
+    lengths = pieces.lengths[np.asarray(passages)]
+    for offsets in (pieces.starts, pieces.ends):
+        yield tf.RaggedTensor.from_row_lengths(np.concatenate([offsets[part] for part in parts]), lengths)
+
+
+def _checked(rows: Sequence[np.ndarray], name: str, lengths: np.ndarray) -> Sequence[np.ndarray]:
     if len(rows) != len(lengths) or any(len(row) != length for row, length in zip(rows, lengths)):
         raise ValueError(f"{name}: needs an array of each row's length for {len(lengths)} rows. Received: others.")
     require_numbers(rows, "windows")

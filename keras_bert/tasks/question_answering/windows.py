@@ -4,14 +4,24 @@ Source: run_squad.py of google-research/bert (convert_examples_to_features), by 
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
+import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.tasks.question_answering.answer_spans import LOST, count_of
+from keras_bert.inputs.passage_windows import passage_windows
+from keras_bert.inputs.pieces import PieceSpans
+from keras_bert.inputs.segments import flat_rows
+from keras_bert.inputs.truncation import truncate
+from keras_bert.tasks.examples.blocks import blocks
+from keras_bert.tasks.question_answering.answer_spans import LOST, AnsweredQuestions, count_of
+from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.vocabulary import Vocabulary
 
 _TEXTS_AT_ONCE = 1024
-_ROWS_AT_ONCE = 1 << 15
+_WINDOWS_AT_ONCE = 4096
 
 
 @dataclasses.dataclass
@@ -36,7 +46,7 @@ class QuestionWindows:
     passages: "Pieces"
     warnings: tuple[str, ...] = ()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.begins)
 
 
@@ -56,19 +66,25 @@ class Pieces:
     splits: np.ndarray
 
     @property
-    def lengths(self):
+    def lengths(self) -> np.ndarray:
         return np.diff(self.splits)
 
 
-def question_windows(answered, tokenizer, max_length=384, stride=128, max_question_length=64):
-    """The `QuestionWindows` of questions; each passage is tokenized once, however many questions it has.
+def question_windows(
+    answered: AnsweredQuestions,
+    tokenizer: WordPieceTokenizer,
+    max_length: int = 384,
+    stride: int = 128,
+    max_question_length: int = 64,
+) -> QuestionWindows:
+    """The windows of questions; each passage is tokenized once, however many questions it has.
 
     Args:
-        answered: an `AnsweredQuestions`.
-        tokenizer: a `WordPieceTokenizer`.
+        answered: the questions.
+        tokenizer: splits questions and passages into pieces.
         max_length: the most pieces of a row, special tokens included.
-        stride: pieces from the beginning of one window of a passage to that of the next.
-        max_question_length: pieces after which a question is cut.
+        stride: pieces from the start of one window of a passage to the start of the next.
+        max_question_length: pieces to which a question is truncated.
 
     Raises:
         ValueError: a row has no room for a passage.
@@ -81,35 +97,12 @@ def question_windows(answered, tokenizer, max_length=384, stride=128, max_questi
         )
     passages = tokenize(tokenizer, answered.passages)
     texts = tokenize(tokenizer, [question.text for question in answered.questions])
-    question_lengths = np.minimum(texts.lengths, max_question_length)
     passage = np.array([question.passage for question in answered.questions], np.int64)
-    passage_lengths = passages.lengths[passage]
-
-    room = max_length - 3 - question_lengths
-    step = np.minimum(stride, room)
-    counts = 1 + np.maximum(-(-(passage_lengths - room) // step), 0)
+    rows, counts, begins, lengths = _lay_out(
+        texts, passages, passage, tokenizer.vocabulary, max_length, stride, max_question_length
+    )
     first_rows = _splits(counts)
     of_row = np.repeat(np.arange(len(answered)), counts)
-    begins = (np.arange(len(of_row)) - first_rows[of_row]) * step[of_row]
-    lengths = np.minimum(passage_lengths[of_row] - begins, room[of_row])
-
-    vocabulary = tokenizer.vocabulary
-    pool = np.concatenate([[vocabulary.cls_id, vocabulary.sep_id], texts.ids, passages.ids]).astype(np.int32)
-    first_piece = 2 + len(texts.ids) + passages.splits[passage[of_row]] + begins
-    one = np.ones_like(of_row)
-    part_starts = np.stack([0 * one, 2 + texts.splits[of_row], one, first_piece, one], axis=1)
-    part_lengths = np.stack([one, question_lengths[of_row], one, lengths, one], axis=1)
-    ids = [
-        pool[_ranges(part_starts[row : row + _ROWS_AT_ONCE].ravel(), part_lengths[row : row + _ROWS_AT_ONCE].ravel())]
-        for row in range(0, len(of_row), _ROWS_AT_ONCE)
-    ]
-    second_starts = question_lengths[of_row] + 2
-    rows = TokenRows(
-        ids=np.concatenate(ids),
-        starts=_splits(part_lengths.sum(axis=1)),
-        second_starts=second_starts.astype(np.int32),
-        extra={},
-    )
     odd = [(texts.lengths > max_question_length, f"questions of more than {max_question_length} pieces, cut")]
     if answered.spans is not None:
         first, last = piece_spans(answered, passages)
@@ -117,8 +110,8 @@ def question_windows(answered, tokenizer, max_length=384, stride=128, max_questi
         odd.append((last < first, "answers without a piece, not trained on"))
         row_first, row_last, is_lost = first[of_row], last[of_row], is_lost[of_row]
         is_inside = (row_first >= begins) & (row_last < begins + lengths) & ~is_lost
-        rows.extra["start_positions"] = np.where(is_inside, row_first - begins + second_starts, 0).astype(np.int32)
-        rows.extra["end_positions"] = np.where(is_inside, row_last - begins + second_starts, 0).astype(np.int32)
+        rows.extra["start_positions"] = np.where(is_inside, row_first - begins + rows.second_starts, 0).astype(np.int32)
+        rows.extra["end_positions"] = np.where(is_inside, row_last - begins + rows.second_starts, 0).astype(np.int32)
         is_whole = np.logical_or.reduceat(is_inside, first_rows[:-1])
         odd.append(
             ((first <= last) & (last >= 0) & ~is_whole, "answers that no window holds whole, trained on as none")
@@ -133,8 +126,37 @@ def question_windows(answered, tokenizer, max_length=384, stride=128, max_questi
     return QuestionWindows(rows, first_rows, begins, lengths, passages, warnings)
 
 
-def tokenize(tokenizer, texts):
-    """The `Pieces` of a list of texts."""
+def _lay_out(
+    texts: Pieces,
+    passages: Pieces,
+    passage: np.ndarray,
+    vocabulary: Vocabulary,
+    max_length: int,
+    stride: int,
+    max_question_length: int,
+) -> tuple[TokenRows, np.ndarray, np.ndarray, np.ndarray]:
+    """(the rows without extras; int64: the windows of each question, and where each begins, and its length)."""
+    parts = []
+    # At least as many windows as each question has.
+    most_windows = 1 + passages.lengths[passage] // min(stride, max_length - 3 - max_question_length)
+    with tf.device("CPU"):
+        question_ids, passage_ids = tf.constant(texts.ids), tf.constant(passages.ids)
+        for first, end in blocks(_splits(most_windows), _WINDOWS_AT_ONCE):
+            questions = truncate(_spans(texts, question_ids, np.arange(first, end)), max_question_length)
+            of_questions = _spans(passages, passage_ids, passage[first:end])
+            segments, windows = passage_windows(questions, of_questions, max_length, stride)
+            counts = windows.first_windows[1:] - windows.first_windows[:-1]
+            tensors = (*flat_rows(segments, vocabulary), counts, windows.begins, windows.lengths)
+            parts.append([tensor.numpy() for tensor in tensors])
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    ids, row_lengths, second_starts = columns[:3]
+    rows = TokenRows(ids, _splits(row_lengths), second_starts, {})
+    counts, begins, lengths = (column.astype(np.int64) for column in columns[3:])
+    return rows, counts, begins, lengths
+
+
+def tokenize(tokenizer: WordPieceTokenizer, texts: Sequence[str]) -> Pieces:
+    """The pieces of texts."""
     parts = []
     for first in range(0, len(texts), _TEXTS_AT_ONCE):
         ids, starts, ends = tokenizer.tokenize_with_offsets(texts[first : first + _TEXTS_AT_ONCE])
@@ -144,12 +166,13 @@ def tokenize(tokenizer, texts):
     return Pieces(ids, starts, np.maximum(ends, starts + 1), _splits(lengths))
 
 
-def piece_spans(answered, passages):
+def piece_spans(answered: AnsweredQuestions, passages: Pieces) -> tuple[np.ndarray, np.ndarray]:
     """(first, last), int64 [questions] each: the pieces that an answer touches, counted in its passage.
 
     Both -1 where there is no answer. Where the span holds no piece (marks that the tokenizer takes out), the last
     comes before the first.
     """
+    assert answered.spans is not None, "Hidden answers have no pieces."
     passage = np.array([question.passage for question in answered.questions], np.int64)
     # One number line for the characters of all passages, on which offsets only grow.
     text_starts = _splits([len(text) + 1 for text in answered.passages])
@@ -161,27 +184,11 @@ def piece_spans(answered, passages):
     return np.where(has_answer, first, -1), np.where(has_answer, last, -1)
 
 
-def window_owners(begins, lengths):
-    """For each piece of a passage the window of most context, as a place in `begins`: int [pieces].
-
-    A window gives a piece as much context as there is on its narrower side, and a hundredth of its own length
-    (run_squad.py, `_check_is_max_context`, here in whole hundredths); of equal ones the first counts.
-
-    Args:
-        begins, lengths: int64 [windows], of one passage.
-    """
-    piece = np.arange(begins[-1] + lengths[-1])
-    left = piece - begins[:, None]
-    right = begins[:, None] + lengths[:, None] - 1 - piece
-    context = np.minimum(left, right)
-    return np.where(context >= 0, 100 * context + lengths[:, None], -1).argmax(axis=0)
+def _spans(pieces: Pieces, ids: tf.Tensor, numbers: np.ndarray) -> PieceSpans:
+    """The spans of the texts with these numbers in `ids`, which are those of `pieces`."""
+    columns = (pieces.splits[numbers], pieces.lengths[numbers])
+    return PieceSpans(ids, *(tf.constant(column, tf.int32) for column in columns))
 
 
-def _splits(lengths):
+def _splits(lengths: ArrayLike) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-
-
-def _ranges(starts, lengths):
-    """`starts[0], starts[0] + 1, …` of each length, one after the other: int64."""
-    after = np.cumsum(lengths)
-    return np.repeat(starts - after + lengths, lengths) + np.arange(after[-1])

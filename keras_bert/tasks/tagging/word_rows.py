@@ -1,7 +1,7 @@
 """Rows for the encoder from sentences of words, long ones in windows, with the place of every word's first piece."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.inputs.segments import flat_rows
 from keras_bert.inputs.word_windows import Words, with_unknown, word_windows
+from keras_bert.tasks.examples.blocks import blocks
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
 _WORDS_AT_ONCE = 1 << 16
@@ -59,7 +60,7 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: WordPieceT
         pieces, numbers = _pieces(words, tokenizer)
         counts = pieces.row_lengths().numpy()[numbers]
         pieces = with_unknown(pieces, vocabulary)
-        for first, end in _blocks(starts):
+        for first, end in blocks(starts, _WORDS_AT_ONCE):
             of_words = tf.gather(pieces, numbers[starts[first] : starts[end]])
             splits = (of_words.row_splits, starts[first : end + 1] - starts[first])
             found = word_windows(Words(of_words.values, *(tf.cast(split, tf.int32) for split in splits)), capacity)
@@ -82,15 +83,3 @@ def _pieces(words: Sequence[str], tokenizer: WordPieceTokenizer) -> tuple[tf.Rag
     blocks = range(0, max(len(distinct), 1), _WORDS_AT_ONCE)
     pieces = tf.concat([tokenizer(distinct[first : first + _WORDS_AT_ONCE]) for first in blocks], axis=0)
     return pieces, np.fromiter((number[word] for word in words), np.int64, len(words))
-
-
-def _blocks(starts: np.ndarray) -> Iterator[tuple[int, int]]:
-    """(first sentence, one past the last) of blocks of many words, at least one block."""
-    first, sentences = 0, len(starts) - 1
-    while True:
-        end = int(np.searchsorted(starts, starts[first] + _WORDS_AT_ONCE, side="right")) - 1
-        end = min(max(end, first + 1), sentences)
-        yield first, end
-        if end == sentences:
-            return
-        first = end

@@ -5,11 +5,12 @@ import random
 import numpy as np
 import pytest
 from hostile_texts import HOSTILE, random_hostile
+from numpy_decoding import window_owners
 from squad_file import CAFE, GAME, VOCABULARY, squad_tokenizer
 
 from keras_bert.tasks.question_answering.answer_spans import LOST, NONE, AnsweredQuestions
 from keras_bert.tasks.question_answering.squad_json import Answer, Question
-from keras_bert.tasks.question_answering.windows import piece_spans, question_windows, tokenize, window_owners
+from keras_bert.tasks.question_answering.windows import piece_spans, question_windows, tokenize
 
 WORDS = "the cafe Café was founded “Paris” 1921 naïve ﬁn 光荣 ?! İzmir".split()
 
@@ -56,11 +57,18 @@ def original_owner(windows, place):
     return best
 
 
-@pytest.mark.parametrize("max_length, stride, max_question", [(24, 5, 6), (40, 128, 12), (12, 1, 3), (384, 128, 64)])
-def test_rows_are_the_originals(max_length, stride, max_question):
+@pytest.mark.parametrize(
+    "max_length, stride, max_question, at_once",
+    [(24, 5, 6, 4096), (24, 5, 6, 7), (40, 128, 12, 4096), (12, 1, 3, 1), (384, 128, 64, 4096)],
+)
+def test_rows_are_the_originals(max_length, stride, max_question, at_once, monkeypatch):
+    """However many windows are laid out at once."""
+    monkeypatch.setattr("keras_bert.tasks.question_answering.windows._WINDOWS_AT_ONCE", at_once)
     answered, tokenizer = random_questions(max_length), squad_tokenizer()
     windows = question_windows(answered, tokenizer, max_length, stride, max_question)
-    assert windows.rows.ids.dtype == np.int32 and windows.rows.starts.dtype == np.int64
+    assert windows.rows.ids.dtype == windows.rows.second_starts.dtype == np.int32
+    for array in (windows.rows.starts, windows.first_rows, windows.begins, windows.lengths):
+        assert array.dtype == np.int64
     passages = [column.to_list() for column in tokenizer.tokenize_with_offsets(answered.passages)]
     asked_pieces = tokenizer([question.text for question in answered.questions]).to_list()
     row = 0

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from numpy_decoding import decode_by_numpy, window_owners
 from squad_file import CAFE, GAME, squad_tokenizer
 
 from keras_bert.errors import UserError
 from keras_bert.tasks.question_answering.answer_spans import AnsweredQuestions
 from keras_bert.tasks.question_answering.decoding import decode, n_best_list
 from keras_bert.tasks.question_answering.squad_json import Question
-from keras_bert.tasks.question_answering.windows import question_windows, window_owners
+from keras_bert.tasks.question_answering.windows import question_windows
 
 PASSAGES = [CAFE, "", GAME, f"{CAFE} {CAFE} Café."]
 
@@ -59,6 +60,32 @@ def test_the_best_of_all_legal_spans_are_found(max_length, stride, longest):
         passage = answered.passages[answered.questions[number].passage]
         assert all(span.text == passage[span.start : span.end] for span in decoded.spans)
         assert len({span.text for span in decoded.spans}) == len(decoded.spans)
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("max_length, stride, longest, n_best", [(30, 6, 7, 20), (20, 1, 1, 100), (384, 128, 30, 3)])
+def test_answers_are_those_of_numpy(max_length, stride, longest, n_best, rounded, monkeypatch):
+    """To the bit and in the same order where spans have equal scores; however many pieces are decoded at once."""
+    answered, windows = windows_of(max_length, stride)
+    outputs = random_outputs(windows, seed=n_best)
+    if rounded:
+        outputs = {name: [np.round(row) for row in rows] for name, rows in outputs.items()}
+    expected = list(decode_by_numpy(answered, windows, outputs, longest, n_best))
+    for at_once in (1, 1 << 16):
+        monkeypatch.setattr("keras_bert.tasks.question_answering.decoding._PIECES_AT_ONCE", at_once)
+        assert list(decode(answered, windows, outputs, longest, n_best)) == expected
+
+
+def test_sums_that_are_equal_in_float32_alone_are_ranked():
+    """The best answer would be the first in the passage otherwise."""
+    answered, windows = windows_of(384, 128)
+    outputs = {name: [np.zeros_like(row) for row in rows] for name, rows in random_outputs(windows).items()}
+    first = windows.rows.second_starts[0]
+    outputs["start_logits"][0][first : first + 3] = np.float32(1e8)
+    outputs["end_logits"][0][first + 2] = np.float32(1)
+    assert list(decode(answered, windows, outputs)) == list(decode_by_numpy(answered, windows, outputs))
+    [best, *_] = next(decode(answered, windows, outputs)).spans
+    assert best.end_logit == 1.0
 
 
 def test_texts_that_stand_often_do_not_crowd_out_others():
