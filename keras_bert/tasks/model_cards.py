@@ -1,22 +1,26 @@
 """What the model cards of trained models say; see `checkpoints.model_card`."""
 
 import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from keras_bert.checkpoints.hub_name import hub_repository, shown_name
 from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.initialization import CORPUS
-from keras_bert.task_kinds import kind_of_task
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.task_kinds import TaskKind, kind_of_task
 from keras_bert.tasks.classification.glue import GLUE
 
 
 @dataclasses.dataclass(frozen=True)
 class _KnownData:
-    """A task's data set: its name for people, its name and part on the hub, and its language."""
+    """A task's data set: its name in prose, its name and configuration on the hub, and its language."""
 
     name: str
-    dataset: str
+    dataset: str | None
     config: str | None
-    language: str
+    language: str | None
 
 
 _KNOWN = {
@@ -26,34 +30,37 @@ _KNOWN = {
     "cmrc": _KnownData("CMRC 2018", "hfl/cmrc2018", None, "zh"),
     "swag": _KnownData("SWAG", "allenai/swag", "regular", "en"),
 }
-# Of what a validation during pretraining gives, what others measure too.
+_OWN_DATA = _KnownData("the author's own data", None, None, None)
+# The figures of a pretraining validation that others report too.
 _PRETRAINING = ("perplexity", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
 
-# Who reads a card has the package, not a checkout.
+# Readers of a card have the package, not a checkout.
 _PREDICT = "keras-bert predict --model . --input {} --output {}"
 
 
-def pretraining_card(config, path, steps, evaluation, command=None):
-    """The `ModelCard` of a pretraining run.
+def pretraining_card(
+    config: PretrainConfig, path: str, steps: int, evaluation: Mapping[str, float], command: str | None = None
+) -> ModelCard:
+    """The model card of a pretraining run.
 
     Args:
-        config: its `PretrainConfig`.
+        config: the recipe.
         path: the run's folder.
-        steps: how many were done.
-        evaluation: `{"eval_…": figure}` after the last.
-        command: what was typed; None where that is not known.
+        steps: the steps done.
+        evaluation: the last validation's figures, `eval_…`.
+        command: the command line; None if unknown.
     """
     is_documentation = config.data.source == "python_documentation"
     rows = " then ".join(f"{phase.batch_size} rows of {phase.sequence_length} tokens" for phase in config.phases)
     objectives = "masked LM and next sentence prediction" if config.objective.pair == "nsp" else "masked LM"
-    text = "the documentation of the Python language" if is_documentation else "text of its maker's"
+    text = "the documentation of the Python language" if is_documentation else "the author's own text"
     scores = [Score(name, float(evaluation[f"eval_{name}"])) for name in _PRETRAINING if f"eval_{name}" in evaluation]
-    beginning = _beginning(config.init, config.initialization.word_embeddings == CORPUS)
+    start = _start(config.init, config.initialization.word_embeddings == CORPUS)
     count = f"at most {config.training.evaluation_examples:,} rows"
     held_out = Scores("held-out documents of the same text", None, None, "validation", count, scores)
     return ModelCard(
         shown_name(path),
-        f"Pretrained on {text} by {objectives}, beginning from {beginning}: {steps:,} steps of {rows}.",
+        f"Pretrained on {text} by {objectives}, starting from {start}: {steps:,} steps of {rows}.",
         hub_repository(config.init),
         command,
         "en" if is_documentation else None,
@@ -63,24 +70,26 @@ def pretraining_card(config, path, steps, evaluation, command=None):
     )
 
 
-def finetuning_card(config, path, results, command=None):
-    """The `ModelCard` of a fine-tuning run.
+def finetuning_card(
+    config: FinetuneConfig, path: str, results: Mapping[str, Any], command: str | None = None
+) -> ModelCard:
+    """The model card of a fine-tuning run.
 
     Args:
-        config: its `FinetuneConfig`.
+        config: the recipe.
         path: the run's folder.
-        results: what results.json says.
-        command: what was typed; None where that is not known.
+        results: the content of results.json.
+        command: the command line; None if unknown.
     """
     best = (
-        f"Measured by this run with the weights of epoch {results['best_epoch']:g}, which did best there by "
-        f"{results['main_metric']}: what was used to choose flatters a little."
+        f"Measured by this run with the weights of epoch {results['best_epoch']:g}, which were chosen by "
+        f"{results['main_metric']} on the same split and so score slightly higher there."
     )
     return _card(config, path, results, command, best)
 
 
-def seeds_card(config, path, results, command=None):
-    """The `ModelCard` of the best of several runs: `results` is their `summary`."""
+def seeds_card(config: FinetuneConfig, path: str, results: Mapping[str, Any], command: str | None = None) -> ModelCard:
+    """The model card of the best of several seeds; `results` is their `summary`."""
     seeds = ", ".join(map(str, results["seeds"]))
     how = (
         f"Medians over the seeds {seeds}, with the standard deviation. These are the weights of seed "
@@ -89,40 +98,39 @@ def seeds_card(config, path, results, command=None):
     return _card(config, path, results, command, how)
 
 
-def _card(config, path, results, command, how):
-    known = _known(config)
-    init = None if config.from_scratch else config.init
-    data = known or _KnownData("data of its maker's", None, None, None)
+def _card(config: FinetuneConfig, path: str, results: Mapping[str, Any], command: str | None, how: str) -> ModelCard:
+    kind, init = kind_of_task(config.task), None if config.from_scratch else config.init
+    assert kind is not None
+    data = _data(config)
     measured = [
-        Scores(data.name, data.dataset, data.config, split, _counted(config.task, results, split), scores)
+        Scores(data.name, data.dataset, data.config, split, _counted(kind, results, split), scores)
         for split, figures in results["splits"].items()
         if (scores := list(_split_scores(results, split, figures)))
     ]
     return ModelCard(
         shown_name(path),
-        f"Trained for the task {config.task} on {data.name}, beginning from {_beginning(init)}: "
-        f"{_lasted(config, results)}.",
+        f"Trained for the task {config.task} on {data.name}, starting from {_start(init)}: {_length(config, results)}.",
         hub_repository(init),
         command,
         data.language,
         measured,
         how,
-        _PREDICT.format(*kind_of_task(config.task).example_files),
+        _PREDICT.format(*kind.example_files),
     )
 
 
-def _beginning(init, is_counted=False):
+def _start(init: str | None, is_counted: bool = False) -> str:
     if init:
         return f"the weights of `{shown_name(init)}`"
-    return "vectors of the text's own counts and random weights" if is_counted else "random weights"
+    return "word vectors counted in that text and random weights" if is_counted else "random weights"
 
 
-def _known(config):
+def _data(config: FinetuneConfig) -> _KnownData:
     own = config.data.train or config.data.dev or config.data.test
-    return None if own else _KNOWN.get(config.task)
+    return _OWN_DATA if own else _KNOWN.get(config.task, _OWN_DATA)
 
 
-def _lasted(config, results):
+def _length(config: FinetuneConfig, results: Mapping[str, Any]) -> str:
     training = config.training
     return (
         f"{results['steps']:,} steps of {training.batch_size} rows of at most {config.input.max_length} tokens, "
@@ -130,7 +138,7 @@ def _lasted(config, results):
     )
 
 
-def _split_scores(results, split, figures):
+def _split_scores(results: Mapping[str, Any], split: str, figures: Mapping[str, Any]) -> Iterator[Score]:
     baseline = results["baseline"].get(split) or {}
     spreads = (results.get("over_seeds") or {}).get(split) or {}
     for name, value in figures.items():
@@ -139,6 +147,6 @@ def _split_scores(results, split, figures):
             yield Score(name, float(value), float(baseline[name]), spread)
 
 
-def _counted(task, results, split):
-    noun, count = kind_of_task(task).noun, results.get("counts", {}).get(split)
-    return noun if count is None else f"{count:,} {noun}"
+def _counted(kind: TaskKind, results: Mapping[str, Any], split: str) -> str:
+    count = results.get("counts", {}).get(split)
+    return kind.noun if count is None else f"{count:,} {kind.noun}"

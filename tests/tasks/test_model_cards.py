@@ -68,9 +68,9 @@ def test_pretraining_tells_its_perplexity_and_its_languages_where_it_knows():
     evaluation = {"eval_mlm_loss": 2.0, "eval_perplexity": 7.39, "eval_else": 1.0}
     demo = PretrainConfig.from_mapping({"data": {"source": "python_documentation"}})
     made = pretraining_card(demo, "runs/demo", 100, evaluation)
-    assert made.language == "en" and "beginning from random weights: 100 steps of 256 rows of 128 tokens" in made.made
+    assert made.language == "en" and "starting from random weights: 100 steps of 256 rows of 128 tokens" in made.made
     assert [score.metric for score in made.measured[0].scores] == ["perplexity", "mlm_loss"]
     counted = PretrainConfig.from_mapping({"initialization": "corpus"})
-    assert "from vectors of the text's own counts and random" in pretraining_card(counted, "runs/own", 100, {}).made
+    assert "from word vectors counted in that text and random" in pretraining_card(counted, "runs/own", 100, {}).made
     own = pretraining_card(PretrainConfig.from_mapping({"init": HUB}), "runs/own", 100, evaluation)
     assert own.language is None and own.base == "google-bert/bert-base-uncased"

@@ -1,7 +1,9 @@
-"""The features of a frozen BERT for the rows of a run: found on disk, or computed once."""
+"""The features that a frozen BERT computes for the rows of a run: computed once, then read from disk."""
 
 import dataclasses
 import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -10,24 +12,35 @@ from keras_bert.checkpoints.names import ENCODER, model_parts
 from keras_bert.data.batches.feature_files import FeatureRoom, feature_bytes, megabytes
 from keras_bert.data.batches.length_batches import every_row_once
 from keras_bert.data.batches.static_shapes import FEW_SHAPES, choose_widths
+from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
+from keras_bert.models.feature_tagger import BertFeatureTagger
 from keras_bert.terminal_bar import terminal_bar
+from keras_bert.training.step import Batch
 from keras_bert.training.strategy import tf_config_workers
 
 
 class FrozenFeatures:
-    """What a `BertFeatureTagger` computes of rows, kept in a folder.
+    """The features of a `BertFeatureTagger`, kept in a folder.
 
     Args:
-        model: the `BertFeatureTagger`.
-        strategy: the `tf.distribute.Strategy` in whose scope it was made, of one process.
-        batch_size: rows at once.
+        model: the model.
+        strategy: the strategy in whose scope the model was made; with one process.
+        batch_size: rows per batch.
         pad_id: the id of [PAD].
         folder: where the files are kept.
-        report: takes one line of text at a time.
+        report: receives one line of text at a time.
     """
 
-    def __init__(self, model, strategy, batch_size, pad_id, folder, report):
+    def __init__(
+        self,
+        model: BertFeatureTagger,
+        strategy: tf.distribute.Strategy,
+        batch_size: int,
+        pad_id: int,
+        folder: str,
+        report: Callable[[str], object],
+    ):
         self._model, self._strategy, self._report = model, strategy, report
         self._batch_size, self._pad_id = batch_size, pad_id
         self._room = FeatureRoom(folder)
@@ -38,33 +51,36 @@ class FrozenFeatures:
             "layers": model.feature_layers,
         }
 
-    def give(self, rows):
-        """Gives `TokenRows` their features, as `token_files`; those of several splits, `{split: TokenRows}`.
+    def give(self, splits: Mapping[str, TokenRows]) -> None:
+        """Adds the features to the rows of each split, as `token_files`.
+
+        Args:
+            splits: the rows by split.
 
         Raises:
-            UserError: there is no room for them on the disk.
+            UserError: there is not enough space on the disk.
         """
         with self._room.alone(self._report):
-            missing = {split: of_split for split, of_split in rows.items() if not self._found(split, of_split)}
-            size = sum(feature_bytes(self._shape(of_split)) for of_split in missing.values())
-            if missing:
-                tokens = sum(len(of_split.ids) for of_split in missing.values())
-                self._report(
-                    f"Features of {tokens:,} tokens ({', '.join(missing)}), {megabytes(size)}, are computed once and "
-                    f"kept in {self._room.path}."
-                )
-                self._room.require_space(size)
-            lengths = [of_split.lengths for of_split in missing.values()]
-            widths = choose_widths(np.concatenate(lengths), FEW_SHAPES) if missing else []
-            for split, of_split in missing.items():
-                self._compute(split, of_split, widths)
-                self._found(split, of_split)
+            missing = {split: rows for split, rows in splits.items() if not self._found(split, rows)}
+            if not missing:
+                return
+            size = sum(feature_bytes(self._shape(rows)) for rows in missing.values())
+            tokens = sum(len(rows.ids) for rows in missing.values())
+            self._report(
+                f"Features of {tokens:,} tokens ({', '.join(missing)}), {megabytes(size)}, are computed once and "
+                f"kept in {self._room.path}."
+            )
+            self._room.require_space(size)
+            widths = choose_widths(np.concatenate([rows.lengths for rows in missing.values()]), FEW_SHAPES)
+            for split, rows in missing.items():
+                self._compute(split, rows, widths)
+                self._found(split, rows)
 
     @tf.function(autograph=False)
-    def _features(self, batch):
+    def _features(self, batch: Batch) -> tf.Tensor:
         return self._strategy.run(self._model.frozen_features, (batch,))
 
-    def _found(self, split, rows):
+    def _found(self, split: str, rows: TokenRows) -> bool:
         rows.token_files.pop("features", None)
         found = self._room.open(split, self._made_of(rows), self._shape(rows), self._report)
         if found:
@@ -72,16 +88,16 @@ class FrozenFeatures:
             rows.token_files["features"] = found
         return found is not None
 
-    def _shape(self, rows):
+    def _shape(self, rows: TokenRows) -> tuple[int, int, int]:
         return (len(rows.ids), len(self._model.feature_layers), self._model.config.hidden_size)
 
-    def _made_of(self, rows):
+    def _made_of(self, rows: TokenRows) -> dict[str, Any]:
         digest = hashlib.sha256()
         for values in (rows.ids, rows.starts, rows.second_starts):
             digest.update(f"{values.dtype} {values.shape}".encode() + values.tobytes())
         return {**self._encoder, "rows": digest.hexdigest()}
 
-    def _compute(self, split, rows, widths):
+    def _compute(self, split: str, rows: TokenRows, widths: Sequence[int]) -> None:
         strategy = self._strategy
         batches = every_row_once(rows, self._batch_size, self._pad_id, widths)
 
@@ -92,22 +108,22 @@ class FrozenFeatures:
             for batch in strategy.experimental_distribute_dataset(batches):
                 states = strategy.gather(self._features(batch), axis=0).numpy()
                 numbers = strategy.gather(batch["row_numbers"], axis=0).numpy()
-                for number, of_row in zip(numbers, states):
+                for number, row_states in zip(numbers, states):
                     if number >= 0:
                         first, end = rows.starts[number : number + 2]
-                        write(int(first), of_row[: end - first])
+                        write(int(first), row_states[: end - first])
                 bar.update(int((numbers >= 0).sum()))
 
 
-def require_one_process():
-    """Raises `UserError` among several workers, of which each would need the files of features."""
+def require_one_process() -> None:
+    """Raises `UserError` if the run has several workers, each of which would need the files of features."""
     workers = len(tf_config_workers())
     if workers > 1:
-        raise UserError(f"features: need one process. Received: {workers} workers. Take --strategy one or mirrored.")
+        raise UserError(f"features: need one process. Received: {workers} workers. Use --strategy one or mirrored.")
 
 
-def _encoder_digest(model):
-    """SHA-256 of the encoder's weights, which all that it gives depends on."""
+def _encoder_digest(model: BertFeatureTagger) -> str:
+    """SHA-256 of the encoder's weights."""
     digest = hashlib.sha256()
     for name, variable in model_parts(model)[ENCODER]:
         digest.update(name.attribute.encode() + variable.numpy().tobytes())

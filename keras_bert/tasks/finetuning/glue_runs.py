@@ -1,4 +1,4 @@
-"""Every task of GLUE from one model, task by task."""
+"""Fine-tuning one model on every task of GLUE, one after the other."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,19 +15,19 @@ def finetune_glue(
     recipes: Mapping[str, FinetuneConfig],
     path: str,
     seeds: Sequence[int] = (),
-    report: Callable[[str], None] = print,
+    report: Callable[[str], object] = print,
     command: str | None = None,
 ) -> dict[str, Any] | None:
-    """Trains each task in its own folder of `path`, leaves out those whose data is missing, and writes results.json.
+    """Trains each task in its own folder of `path`, skips those without data, and writes results.json.
 
     Args:
-        recipes: by task; all with the same `init` and the same devices.
-        path: the folder.
-        seeds: one run per seed, see `FinetuningRuns.seeds`; none for a single run.
-        report: takes one line of text at a time.
-        command: what was typed, for the model cards.
+        recipes: by task, all with the same `init` and devices.
+        path: the folder to write to.
+        seeds: one run per seed, see `FinetuningRuns.seeds`; a single run if empty.
+        report: receives one line of text at a time.
+        command: the command line, for the model cards; None if unknown.
 
-    Returns: `{task: results}`; None in another process than the chief.
+    Returns: `{task: results}`; None in processes other than the chief.
 
     Raises:
         UserError: no task has data.

@@ -1,26 +1,30 @@
 """Pictures of a run, as PNG files and on TensorBoard's page of images."""
 
 import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from keras_bert import files, whole_files
 from keras_bert.extras import import_extra
 from keras_bert.stores import as_os_errors
+from keras_bert.training.run_folder import RunFolder
 
-# Above so many labels the numbers in the squares are not legible.
+# With more labels, the numbers in the cells are not legible.
 _MOST_NUMBERS = 20
-_MOST_CHARACTERS = 30  # Of a name.
+_MOST_CHARACTERS = 30  # In a name.
 
 
-def loss_picture(runs, title="", smoothed=1):
-    """PNG bytes: the training loss of each run over its steps, and its validation loss where there is one.
+def loss_picture(runs: Mapping[str, Iterable[Mapping[str, Any]]], title: str = "", smoothed: int = 1) -> bytes:
+    """PNG of the training loss of each run over its steps, and of its validation loss if it has one.
 
     Args:
         runs: `{name: objects of metrics.jsonl}`.
-        title: above the picture.
-        smoothed: how many logged figures the drawn one is the mean of.
+        title: the title.
+        smoothed: how many logged figures to average for each point.
     """
     figure = _figure(7, 4)
     axes = figure.subplots()
@@ -38,8 +42,8 @@ def loss_picture(runs, title="", smoothed=1):
     return _png(figure)
 
 
-def confusion_picture(matrix, labels, title=""):
-    """PNG bytes of [labels, labels] counts: how often each label (row) was predicted as each (column)."""
+def confusion_picture(matrix: ArrayLike, labels: Sequence[str], title: str = "") -> bytes:
+    """PNG of a confusion matrix [labels, labels]: how often each label (row) was predicted as each (column)."""
     matrix = np.asarray(matrix)
     size = min(3 + 0.6 * len(labels), 14)
     figure = _figure(size + 1, size)
@@ -48,9 +52,9 @@ def confusion_picture(matrix, labels, title=""):
     drawn = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(drawn, label="share of the label's examples", shrink=0.8)
     axes.set(xlabel="predicted", ylabel="label", title=_plain(title))
-    labels = list(map(_plain, labels))
-    axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right", rotation_mode="anchor")
-    axes.set_yticks(range(len(labels)), labels)
+    names = list(map(_plain, labels))
+    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(names)), names)
     if len(labels) <= _MOST_NUMBERS:
         for (row, column), count in np.ndenumerate(matrix):
             color = "white" if shares[row, column] > 0.5 else "black"
@@ -58,20 +62,19 @@ def confusion_picture(matrix, labels, title=""):
     return _png(figure)
 
 
-def scores_picture(scores, title=""):
-    """PNG bytes: a group of bars a task, one bar a model: the median of its scores, and a line over their range.
+def scores_picture(scores: Mapping[str, Mapping[str, Sequence[float | None]]], title: str = "") -> bytes:
+    """PNG with a group of bars per task and one bar per model: the median of its scores, with a line for their range.
 
     Args:
-        scores: `{task: {model: list of per cent, or of None where there is no score}}`, the same models everywhere.
-        title: above the picture.
+        scores: `{task: {model: scores in per cent, None for a missing one}}`, with the same models for every task.
+        title: the title.
     """
     models = list(next(iter(scores.values())))
     figure = _figure(max(6, 2 + 1.2 * len(scores) + 0.2 * len(scores) * len(models)), 4)
     axes = figure.subplots()
     width = 0.8 / len(models)
     for number, model in enumerate(models):
-        values = [by_model[model] for by_model in scores.values()]
-        values = [[np.nan if value is None else value for value in found] for found in values]
+        values = [[np.nan if score is None else score for score in by_model[model]] for by_model in scores.values()]
         places = np.arange(len(scores)) + (number - (len(models) - 1) / 2) * width
         medians = np.array([np.median(found) for found in values])
         ranges = [medians - [min(found) for found in values], [max(found) for found in values] - medians]
@@ -86,8 +89,14 @@ def scores_picture(scores, title=""):
     return _png(figure)
 
 
-def write_pictures(run, pictures, step):
-    """Writes `{name: PNG bytes}` to the run's folder, each as `<name>.png`, and to TensorBoard."""
+def write_pictures(run: RunFolder, pictures: Mapping[str, bytes], step: int) -> None:
+    """Writes PNGs to the run's folder, each as NAME.png, and to TensorBoard.
+
+    Args:
+        run: the run's folder.
+        pictures: `{name: PNG}`.
+        step: the steps done, for TensorBoard.
+    """
     for name, png in pictures.items():
         with whole_files.atomic_write(files.join(run.path, f"{name}.png"), "wb") as stream:
             stream.write(png)
@@ -99,28 +108,28 @@ def write_pictures(run, pictures, step):
         writer.close()
 
 
-def _plain(text):
-    """A text that is drawn as it is, without formulas, and cut where it would leave the picture no room."""
+def _plain(text: str) -> str:
+    """The text shortened to fit, and escaped so that matplotlib draws it literally."""
     if text.startswith("_"):
-        text = f" {text}"  # Legends leave out what begins so.
+        text = f" {text}"  # Legends leave out names that start with an underscore.
     text = text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
     return text.replace("$", r"\$")
 
 
-def _running_mean(values, count):
+def _running_mean(values: np.ndarray, count: int) -> np.ndarray:
     sums = np.cumsum(np.concatenate([np.zeros(1), values]))
     begins = np.maximum(np.arange(len(values)) - count + 1, 0)
     ends = np.arange(1, len(values) + 1)
     return (sums[ends] - sums[begins]) / (ends - begins)
 
 
-def _figure(width, height):
-    # Without pyplot there is no window system to choose, and nothing to close.
+def _figure(width: float, height: float) -> Any:  # A matplotlib Figure.
+    # pyplot would choose a window system, and its figures would have to be closed.
     figure = import_extra("matplotlib.figure", "Drawing pictures")
     return figure.Figure(figsize=(width, height), layout="constrained")
 
 
-def _png(figure):
+def _png(figure: Any) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=110)
     return stream.getvalue()

@@ -1,15 +1,19 @@
-"""Results as people read them."""
+"""Results as tables for people."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from keras_bert.tasks.classification.glue import GLUE
+from keras_bert.tasks.problem import Problem
 
 _COLUMNS = (*(task for task in GLUE if task not in ("wnli", "ax", "mnli")), "mnli", "wnli")
 
 
-def results_lines(results):
-    """The lines of a table: one row a split and metric, beside the most frequent answer's score.
+def results_lines(results: Mapping[str, Any]) -> Iterator[str]:
+    """A table with a row for each split and metric, next to the score of the most frequent answer.
 
     Args:
-        results: what `Finetuning.finetune` or `finetuning_runs.summary` gives.
+        results: what `Finetuning.finetune` or `runs.summary` returns.
     """
     several, scale = "over_seeds" in results, _scale(results)
     header = ["split", "metric", *(("median", "mean", "std", "best") if several else ("score",)), "majority"]
@@ -27,8 +31,8 @@ def results_lines(results):
     return table_lines([header, *rows])
 
 
-def sweep_lines(found):
-    """The lines of a table of a sweep's points, as `FinetuningRuns.sweep` gives them."""
+def sweep_lines(found: Sequence[tuple[Mapping[str, float], Mapping[str, Any]]]) -> Iterator[str]:
+    """A table of the points of a sweep, as `FinetuningRuns.sweep` returns them."""
     settings = list(found[0][0])
     metric = found[0][1]["main_metric"]
     rows = [[*settings, metric]]
@@ -38,8 +42,13 @@ def sweep_lines(found):
     return table_lines(rows)
 
 
-def evaluation_lines(found, problem):
-    """The lines of a table of `{split: {what was done to the texts: {metric: number}}}`, in per cent."""
+def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, float]]], problem: Problem) -> Iterator[str]:
+    """A table of scores in per cent.
+
+    Args:
+        found: `{split: {noise applied to the texts: {metric: score}}}`.
+        problem: the task.
+    """
     metrics, scale = problem.metric_names, 1 if problem.per_cent else 100
     rows = [["split", "texts", *metrics]]
     for split, by_noise in found.items():
@@ -48,18 +57,18 @@ def evaluation_lines(found, problem):
     return table_lines(rows)
 
 
-def glue_lines(results):
-    """The lines of GLUE's table: a column a task, the main metric in per cent, with the average as in BERT's paper.
+def glue_lines(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """GLUE's table: one column per task, the main metric in per cent, and the average as in BERT's paper.
 
-    MNLI counts as two columns, and WNLI is not in the average. Published scores are of the test server; ours of dev.
+    MNLI counts as two columns, and WNLI is not in the average. Published scores are on the test set; ours on dev.
 
     Args:
-        results: `{task: results}` of those tasks that ran.
+        results: `{task: results}` of the tasks that were run.
     """
     columns = [(task, split) for task in _COLUMNS if task in results for split in results[task]["splits"]]
     header = ["", *(_heading(task, split) for task, split in columns), "average"]
-    rows = {"this model (dev)": [], "majority (dev)": []}
     systems = ("BERT base", "BERT large", "human")
+    rows: dict[str, list[float | None]] = {"this model (dev)": [], "majority (dev)": []}
     rows |= {f"{system} (test)": [] for system in systems}
     for task, split in columns:
         metric = results[task]["main_metric"]
@@ -76,18 +85,19 @@ def glue_lines(results):
     averaged = [index for index, (task, _) in enumerate(columns) if task != "wnli"]
     lines = [header]
     for name, values in rows.items():
-        known = [values[index] for index in averaged]
-        average = None if not known or None in known else sum(known) / len(known)
+        wanted = [values[index] for index in averaged]
+        known = [value for value in wanted if value is not None]
+        average = sum(known) / len(known) if known and len(known) == len(wanted) else None
         lines.append([name, *("-" if value is None else f"{value:.1f}" for value in (*values, average))])
     return table_lines(lines)
 
 
-def _scale(results):
+def _scale(results: Mapping[str, Any]) -> int:
     return 1 if results["per_cent"] else 100
 
 
-def table_lines(rows):
-    """Rows of strings, the header first, as aligned lines: the first column to the left, numbers to the right."""
+def table_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The rows, the header first, as aligned lines: text to the left, numbers to the right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [
@@ -97,9 +107,9 @@ def table_lines(rows):
         yield "  ".join(cells).rstrip()
 
 
-def _is_text(rows, column):
+def _is_text(rows: Sequence[Sequence[str]], column: int) -> bool:
     return column == 0 or any(row[column][:1].isalpha() for row in rows[1:])
 
 
-def _heading(task, split):
+def _heading(task: str, split: str) -> str:
     return {"dev_matched": f"{task}-m", "dev_mismatched": f"{task}-mm"}.get(split, task)

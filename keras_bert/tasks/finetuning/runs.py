@@ -1,8 +1,12 @@
-"""Fine-tuning runs: one, one for each seed, or one for each point of a grid; see `tasks.finetuning.run.Finetuning`."""
+"""Fine-tuning runs of one recipe: a single one, one per seed, or one per point of a grid."""
+
+from __future__ import annotations
 
 import dataclasses
 import functools
 import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,38 +16,65 @@ from keras_bert import files, whole_files
 from keras_bert.checkpoints.model_folder import CONFIG, open_model_folder
 from keras_bert.checkpoints.model_writing import describe_folder
 from keras_bert.config.features import feature_layers
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.inference.loading import model_tokenizer
 from keras_bert.stores import as_os_errors
 from keras_bert.tasks.finetuning.frozen_features import require_one_process
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.model_cards import seeds_card
+from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.problems import open_problem
 from keras_bert.training.processes import agreement, by_chief, failing_together, process_number
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.strategy import make_strategy
 
 # Paper, appendix A.3.
-GRID = {"batch_size": (16, 32), "learning_rate": (5e-5, 3e-5, 2e-5), "epochs": (2.0, 3.0, 4.0)}
+GRID: dict[str, tuple[float, ...]] = {
+    "batch_size": (16, 32),
+    "learning_rate": (5e-5, 3e-5, 2e-5),
+    "epochs": (2.0, 3.0, 4.0),
+}
+Results = dict[str, Any]  # The content of a results.json.
 
 
 class FinetuningRuns:
-    """Runs of one recipe from one model; what they share is made once.
+    """Runs of one recipe from one model, which share what they can; see `tasks.finetuning.run.Finetuning`.
+
+    All methods return None in processes other than the chief.
 
     Args:
-        config: a `FinetuneConfig` with `init`.
-        report: takes one line of text at a time.
-        strategy: the `tf.distribute.Strategy`; made as the config says if None.
-        command: what was typed, for the model cards; None where that is not known.
+        config: the recipe, with `init`.
+        report: receives one line of text at a time.
+        strategy: the runs' strategy; by default the one in the recipe.
+        command: the command line, for the model cards; None if unknown.
 
     Attributes:
-        problem: what all runs learn.
-        strategy: of all of them.
+        config: the recipe, with the resolved revision of `init`.
+        problem: the task.
+        strategy: the runs' strategy.
+        is_chief: whether this process writes the runs' files.
+
+    Raises:
+        UserError: the model or the task's data cannot be used.
     """
 
-    def __init__(self, config, report=print, strategy=None, command=None):
+    config: FinetuneConfig
+    problem: Problem
+    strategy: tf.distribute.Strategy
+    is_chief: bool
+
+    def __init__(
+        self,
+        config: FinetuneConfig,
+        report: Callable[[str], object] = print,
+        strategy: tf.distribute.Strategy | None = None,
+        command: str | None = None,
+    ):
         training = config.training
+        if config.init is None:
+            raise ValueError("config: needs init, the model to start from. Received: None.")
         self._folder = open_model_folder(config.init, config.lower_case)
-        # Written down as the very model that it is today.
+        # Recorded with its current revision.
         self.config = config = dataclasses.replace(config, init=self._folder.name)
         self.strategy = strategy or make_strategy(training.strategy, training.devices, training.tpu)
         self.is_chief = process_number(self.strategy) == 0
@@ -51,8 +82,8 @@ class FinetuningRuns:
         with failing_together(agreement(self.strategy)):
             self._open()
 
-    def _open(self):
-        """What is wrong with the data is told here, before anything is written."""
+    def _open(self) -> None:
+        """Opens the task, so that errors in its data show before anything is written."""
         config = self.config
         for line in self._folder.notes:
             self._report(line)
@@ -67,10 +98,12 @@ class FinetuningRuns:
         for line in self.problem.notes:
             self._report(line)
 
-    def one(self, path, **changes):
-        """Runs once in the folder `path`, with other `training` settings and `learning_rate`.
+    def one(self, path: str, **changes: Any) -> Results | None:
+        """Runs once in the folder `path`; returns the results.
 
-        Returns the results, as all methods here do in the chief; None in another process of the run.
+        Args:
+            path: the run's folder.
+            changes: settings of `training`, and `learning_rate`, that replace the recipe's.
         """
         rate = changes.pop("learning_rate", self.config.optimizer.learning_rate)
         config = dataclasses.replace(
@@ -83,8 +116,8 @@ class FinetuningRuns:
                 config, run, self.problem, self._folder, self._tokenizer, self.strategy, self._report, self._command
             ).finetune()
 
-    def seeds(self, path, seeds):
-        """One run for each seed, in `path`/seed-N; the best one's model is `path`/model. Returns the `summary`."""
+    def seeds(self, path: str, seeds: Sequence[int]) -> Results | None:
+        """Runs once per seed, in `path`/seed-N; the best one's model becomes `path`/model. Returns the `summary`."""
         found = {}
         with RunFolder(path) as run:
             by_chief(self.strategy, lambda: run.hold(self._report))
@@ -93,7 +126,7 @@ class FinetuningRuns:
                 found[seed] = self.one(files.join(path, f"seed-{seed}"), seed=seed)
             return by_chief(self.strategy, lambda: self._write_seeds(run, found))
 
-    def _write_seeds(self, run, found):
+    def _write_seeds(self, run: RunFolder, found: Mapping[int, Any]) -> Results:
         results = summary(found)
         best = whole_files.standing(files.join(run.path, f"seed-{results['best_seed']}", "model"))
         with whole_files.whole_folder(run.model, last=CONFIG) as aside:
@@ -102,13 +135,13 @@ class FinetuningRuns:
         run.write_results(results)
         return results
 
-    def sweep(self, path):
-        """One run for each point of `GRID`, each in a folder of `path`, compared on TensorBoard's page HPARAMS.
+    def sweep(self, path: str) -> list[tuple[dict[str, float], Results]] | None:
+        """Runs once per point of `GRID`, in folders of `path`, and logs them for TensorBoard's page HPARAMS.
 
         Returns: `[({setting: value}, results)]`, the best first.
         """
         by_chief(self.strategy, lambda: self._write_grid(path))
-        found = []
+        found: list[tuple[dict[str, float], Any]] = []
         for values in itertools.product(*GRID.values()):
             point = dict(zip(GRID, values))
             name = "-".join(f"{key}-{value:g}" for key, value in point.items())
@@ -117,10 +150,10 @@ class FinetuningRuns:
             by_chief(self.strategy, functools.partial(self._write_point, path, name, *found[-1]))
         return sorted(found, key=lambda pair: -self._main_score(pair[1])) if self.is_chief else None
 
-    def _main_score(self, results):
+    def _main_score(self, results: Results) -> float:
         return results["splits"][self.problem.dev_splits[0]][self.problem.main_metric]
 
-    def _write_grid(self, path):
+    def _write_grid(self, path: str) -> None:
         metric, split = self.problem.main_metric, self.problem.dev_splits[0]
         with as_os_errors(path), tf.summary.create_file_writer(files.join(path, "tensorboard")).as_default():
             hparams.hparams_config(
@@ -128,22 +161,22 @@ class FinetuningRuns:
                 metrics=[hparams.Metric(f"score/{metric}", display_name=f"{split} {metric}")],
             )
 
-    def _write_point(self, path, name, point, results):
+    def _write_point(self, path: str, name: str, point: Mapping[str, float], results: Results) -> None:
         events = files.join(path, name, "tensorboard", "validation")
         with as_os_errors(path), tf.summary.create_file_writer(events).as_default():
             hparams.hparams(point, trial_id=name)
             tf.summary.scalar(f"score/{self.problem.main_metric}", self._main_score(results), results["steps"])
 
 
-def summary(results):
-    """What several seeds' results come to.
+def summary(results: Mapping[int, Results]) -> Results:
+    """The results of several seeds in one.
 
     Args:
         results: `{seed: results}`.
 
-    Returns: results of the same form, each figure the median over the seeds; beside them `seeds`, `best_seed` (of the
-        main metric on the main split) and `over_seeds`, `{split: {metric: {median, mean, std, best, values}}}`, `std`
-        with n - 1.
+    Returns: results of the same form, in which each figure is the median over the seeds. They also have `seeds`,
+        `best_seed` (by the main metric on the main split) and `over_seeds`, `{split: {metric: {median, mean, std,
+        best, values}}}`, `std` with n - 1.
     """
     first = next(iter(results.values()))
     metric, main_split = first["main_metric"], next(iter(first["splits"]))
@@ -157,7 +190,7 @@ def summary(results):
     }
     return {
         **{key: first[key] for key in ("task", "main_metric", "per_cent", "steps", "lasts", "baseline")},
-        "counts": first.get("counts", {}),  # An older version of this program did not count.
+        "counts": first.get("counts", {}),  # Older versions did not count.
         "seeds": list(results),
         "best_seed": max(results, key=lambda seed: results[seed]["splits"][main_split][metric]),
         "splits": {
@@ -169,7 +202,7 @@ def summary(results):
     }
 
 
-def _spread(values, lower):
+def _spread(values: list[float], lower: bool) -> dict[str, Any]:
     return {
         "median": float(np.median(values)),
         "mean": float(np.mean(values)),
