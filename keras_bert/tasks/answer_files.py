@@ -1,9 +1,10 @@
-"""Where answers are written as they come: a file that is there when all is done, a folder, or what goes out."""
+"""Where answers are written as they are computed: a file, which appears when it is complete, a folder, or stdout."""
 
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import IO, Any
 
 from keras_bert import files, whole_files
 from keras_bert.errors import UserError
@@ -12,19 +13,19 @@ STANDARD_STREAM = "-"
 FILE, PLAIN_FILE, FOLDER = "file", "plain file", "folder"
 
 
-def check_output(output: str, needed: str):
-    """Refuses in one line what cannot be written in the end, before anything is computed.
+def check_output(output: str, needed: str) -> None:
+    """Checks that answers can be written to `output`, before anything is computed.
 
     Args:
-        output: a path, or "-".
-        needed: `FILE`, or `PLAIN_FILE`, which cannot be what goes out; or `FOLDER`.
+        output: a path, or "-" for stdout.
+        needed: `FILE`; `PLAIN_FILE`, which cannot be stdout; or `FOLDER`.
 
     Raises:
-        UserError: the output is of the other kind.
+        UserError: the output is of another kind.
     """
     if needed == FOLDER and output == STANDARD_STREAM:
         raise UserError(
-            "--output: needs a folder, as the answers are several files or of a name of their own. Received: -."
+            "--output: needs a folder, because the answers are several files or have a name of their own. Received: -."
         )
     if needed == FOLDER and files.is_file(output):
         raise UserError(f"{output}: needs a folder to write the answers into. Received: a file. Give another.")
@@ -36,13 +37,13 @@ def check_output(output: str, needed: str):
 
 @contextlib.contextmanager
 def text_output(path: str) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Function (texts) that appends them to a file, in UTF-8 whatever the locale; "-" is what goes out, at once.
+    """Function (texts) that appends them to a file, or writes them to stdout ("-") at once, always in UTF-8.
 
-    A file takes its name when the block ends without an error.
+    The file appears when the block ends without an error.
     """
     if path == STANDARD_STREAM:
 
-        def write(texts):
+        def write(texts: Iterable[str]) -> None:
             sys.stdout.buffer.write("".join(texts).encode("utf-8"))
             sys.stdout.buffer.flush()
 
@@ -54,11 +55,11 @@ def text_output(path: str) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 @contextlib.contextmanager
-def json_objects(folder: str, names: Iterable[str]) -> Iterator[dict[str, Callable]]:
+def json_objects(folder: str, names: Iterable[str]) -> Iterator[dict[str, Callable[[Mapping[str, Any]], None]]]:
     """`{name: function (mapping)}` that append members to the JSON object in each of these files of a folder.
 
-    All take their names when the block ends without an error. They are what `json.dump` writes of one mapping, with an
-    indent of 1, without that all of it is in memory.
+    The files appear when the block ends without an error. They are what `json.dump` writes for the whole mapping, with
+    an indent of 1, but the whole mapping is never in memory.
     """
     files.make_folder(folder)
     with contextlib.ExitStack() as stack:
@@ -72,16 +73,16 @@ def json_objects(folder: str, names: Iterable[str]) -> Iterator[dict[str, Callab
 
 
 class _Members:
-    """The members of one JSON object, written one after the other."""
+    """Writes the members of one JSON object, a few at a time."""
 
-    def __init__(self, stream):
+    def __init__(self, stream: IO[str]):
         self._stream, self._before = stream, "{"
 
-    def add(self, mapping):
+    def add(self, mapping: Mapping[str, Any]) -> None:
         if mapping:
-            # Without the braces and the line ends beside them.
+            # Without the braces and the line breaks next to them.
             self._stream.write(f"{self._before}\n{json.dumps(mapping, ensure_ascii=False, indent=1)[2:-2]}")
             self._before = ","
 
-    def end(self):
+    def end(self) -> None:
         self._stream.write("{}\n" if self._before == "{" else "\n}\n")

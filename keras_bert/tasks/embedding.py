@@ -1,18 +1,20 @@
-"""Embedding a file of texts into an .npz, both of any size: only a window of texts is held at a time."""
+"""Embeds a file of texts of any size into an .npz, a window of texts at a time."""
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 
 from keras_bert.data.corpus.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
+from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.npz_writing import NpzWriter
 from keras_bert.terminal_bar import terminal_bar
 
 STANDARD_INPUT = "-"
 LONGEST_TEXT = 1_000_000  # Characters.
-# Few enough for their vectors, one a piece where that is asked for, to fit in memory.
+# Small enough for the vectors of a window to fit in memory, even with one vector per piece.
 _WINDOW_CHARACTERS = 1 << 18
 
 
@@ -21,33 +23,33 @@ class EmbeddingReport:
     """What was written.
 
     Attributes:
-        texts: how many.
+        texts: how many texts.
         cut: how many of them were longer than `max_length` tokens.
-        first_cut: the line of the first of those, from 1, or None.
-        shape: of the array `embeddings`.
+        first_cut: the line of the first of those, counted from 1, or None.
+        shape: the shape of the array `embeddings`.
     """
 
     texts: int = 0
     cut: int = 0
     first_cut: int | None = None
-    shape: tuple = ()
+    shape: tuple[int, ...] = ()
 
 
-def embed_file(embedder, source, output):
-    """Writes the vectors of each line of a text file; returns an `EmbeddingReport`.
+def embed_file(embedder: TextEmbedder, source: str, output: str) -> EmbeddingReport:
+    """Writes the vectors of each line of a text file.
 
     `output` holds `embeddings`, float32 [texts, width], in the order of the lines. With pooling `tokens` it holds
-    `embeddings` [pieces, hidden]; of each piece its id, `pieces` int32, and its place in the line in code points,
-    `starts` and `ends` int32; and `rows` int64 [texts + 1], the first piece of every text.
+    `embeddings` [pieces, hidden]; the id of each piece, `pieces` int32; its position in the line in code points,
+    `starts` and `ends` int32; and the first piece of each text, `rows` int64 [texts + 1].
 
     Args:
-        embedder: a `TextEmbedder`.
-        source: a UTF-8 file with one text a line, also .gz, .bz2 or .xz; or "-", what comes in. An empty line is an
-            empty text, [CLS] [SEP].
-        output: the .npz to write; it is there when all is done.
+        embedder: computes the vectors.
+        source: a UTF-8 file with one text per line, also .gz, .bz2 or .xz; or "-" for stdin. An empty line is an empty
+            text, [CLS] [SEP].
+        output: the .npz to write, which appears when it is complete.
 
     Raises:
-        UserError: the source is empty or cannot be read to its end, or a line is longer than a text can be.
+        UserError: the source is empty or cannot be read to its end, or a line is longer than `LONGEST_TEXT`.
     """
     done = EmbeddingReport()
     with (
@@ -61,7 +63,7 @@ def embed_file(embedder, source, output):
             if embedded.starts is not None:
                 for name in ("pieces", "starts", "ends"):
                     arrays.append(name, getattr(embedded, name))
-                # The end of one window's last text is the first piece of the next window.
+                # The end of one window's last text is the start of the next window's first.
                 arrays.append("rows", pieces + embedded.row_splits[(1 if done.texts else 0) :])
                 pieces += embedded.row_splits[-1]
             if embedded.is_cut.any():
@@ -70,12 +72,12 @@ def embed_file(embedder, source, output):
             done.texts += len(window)
             bar.update(len(window))
         if not done.texts:
-            raise UserError(f"{_name(source)}: needs at least one line of text. Received: none. Give a text a line.")
+            raise UserError(f"{_name(source)}: needs at least one line of text. Received: none. Give one text a line.")
         done.shape = arrays.shape("embeddings")
     return done
 
 
-def _texts(source):
+def _texts(source: str) -> Iterator[str]:
     lines = read_standard_input() if source == STANDARD_INPUT else read_lines(source)
     try:
         for number, line in enumerate(lines, start=1):
@@ -90,5 +92,5 @@ def _texts(source):
         raise UserError(f"{_name(source)}: {problem}{where}. Give UTF-8 text, one text a line.") from None
 
 
-def _name(source):
-    return "Standard input" if source == STANDARD_INPUT else source
+def _name(source: str) -> str:
+    return "stdin" if source == STANDARD_INPUT else source

@@ -1,84 +1,107 @@
-"""A fine-tuned model over the examples of a task."""
+"""Runs a fine-tuned model on the examples of a task."""
 
 import dataclasses
 import functools
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import keras
+import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.data.batches.length_batches import every_row_once
+from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
-from keras_bert.export.serving_function import serving_function
+from keras_bert.export.serving_function import ServingFunction, serving_function
 from keras_bert.files import exists, join
 from keras_bert.inference.loading import load_folder
 from keras_bert.program import PROGRAM
 from keras_bert.tasks.examples.tables import known_format
+from keras_bert.tasks.problem import Answers, Problem
 from keras_bert.tasks.problems import open_problem
 from keras_bert.tasks.question_answering.problem import N_BEST
 from keras_bert.terminal_bar import terminal_bar
+from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.training.outputs import all_outputs
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import make_strategy
 
+_Settings = TypeVar("_Settings", InputConfig, TaskDataConfig)
+
 
 class Evaluator:
-    """Computes a model's outputs for rows of any lengths.
+    """Computes a model's outputs, answers and scores on a task's splits.
 
     Args:
-        problem: the `Problem`.
-        model: its Keras model.
+        problem: the task.
+        model: the model.
         pad_id: the id of [PAD].
-        strategy: the `tf.distribute.Strategy` in whose scope the model was made.
-        batch_size: rows at once.
+        strategy: the strategy in whose scope the model was made.
+        batch_size: rows per batch.
     """
 
-    def __init__(self, problem, model, pad_id, strategy, batch_size):
+    def __init__(
+        self, problem: Problem, model: keras.Model, pad_id: int, strategy: tf.distribute.Strategy, batch_size: int
+    ):
         self._problem = problem
         self._pad_id = pad_id
         self._strategy = strategy
         self._batch_size = batch_size
         self._step = Step(strategy, model, problem.objective)
 
-    def __call__(self, split):
-        """`{name: figure}` of a split that has labels: the objective's, and the scores."""
+    def __call__(self, split: str) -> dict[str, float]:
+        """The objective's figures and the scores on a split with labels."""
         answers, figures = self.answers(split)
         return {**figures, **self._problem.evaluate(split, answers)}
 
-    def answers(self, split):
-        """`(the problem's answers, {name: figure of the objective})` of a split."""
+    def answers(self, split: str) -> tuple[Answers, dict[str, float]]:
+        """(the answers, the objective's figures) on a split."""
         outputs, figures = self._outputs(self._problem.rows(split))
         return self._problem.answers(split, outputs), figures
 
-    def _outputs(self, rows):
+    def _outputs(self, rows: TokenRows) -> tuple[dict[str, Any], dict[str, float]]:
         batches = every_row_once(rows, self._batch_size, self._pad_id)
-        shown = terminal_bar(
-            "Evaluating", "batches", int(batches.cardinality()), leave=False,
-            over=self._strategy.experimental_distribute_dataset(batches),
-        )  # fmt: skip
-        return all_outputs(self._step, shown, self._problem.by_token)
+        distributed = self._strategy.experimental_distribute_dataset(batches)
+        bar = terminal_bar("Evaluating", "batches", int(batches.cardinality()), distributed, leave=False)
+        return all_outputs(self._step, bar, self._problem.by_token)
 
 
 class FinetunedModel:
-    """A model that was fine-tuned here, with the task that its folder or its run tells.
+    """A model that was fine-tuned with this package, with its task as recorded in its folder or run.
 
     Args:
-        model: a run folder or a model folder, or a `ModelFolder`.
-        data: `{field of TaskDataConfig: value}` in place of what the run was trained on.
-        task: another task that the model answers too (GLUE's ax for MNLI's); None for its own.
-        batch_size: rows at once.
-        asked: a file to be answered, in place of the task's splits; see `open_problem`.
+        model: a run folder or a model folder.
+        data: `{field of TaskDataConfig: value}` that replace the run's data.
+        task: another task that the model can answer (such as ax for a model trained on mnli); None for its own.
+        batch_size: rows per batch.
+        asked: a file to answer in place of the task's splits; see `open_problem`.
 
     Attributes:
-        config: the `FinetuneConfig`.
-        problem: the task's problem.
+        config: the recipe.
+        problem: the task.
         model: the Keras model.
-        tokenizer: its `WordPieceTokenizer`.
-        evaluate: the `Evaluator`.
+        tokenizer: the model's tokenizer.
+        evaluate: the evaluator.
 
     Raises:
-        UserError: the folder does not say what its model was fine-tuned on, or the data do not fit.
+        UserError: the folder does not record what its model was fine-tuned on, or the data does not fit the model.
     """
 
-    def __init__(self, model, data=None, task=None, batch_size=32, asked=None):
+    config: FinetuneConfig
+    problem: Problem
+    model: keras.Model
+    tokenizer: WordPieceTokenizer
+    evaluate: Evaluator
+
+    def __init__(
+        self,
+        model: str | ModelFolder,
+        data: Mapping[str, Any] | None = None,
+        task: str | None = None,
+        batch_size: int = 32,
+        asked: str | None = None,
+    ):
         folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
         self.config = finetune_config(folder.name, folder, data or {}, task)
         strategy = make_strategy("one")
@@ -90,13 +113,13 @@ class FinetunedModel:
         self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
 
     @functools.cached_property
-    def serving_function(self):
-        """The `ServingFunction` of the model: what its export answers."""
+    def serving_function(self) -> ServingFunction:
+        """The model's signatures, as in its export."""
         return serving_function(self._loaded, n_best=N_BEST)
 
 
-def splits_like(problem, name):
-    """The split of this name, else those that begin so: `dev` is both of MNLI's. Raises `UserError` for none."""
+def splits_like(problem: Problem, name: str) -> list[str]:
+    """The split of this name, or else all that start with it: `dev` is both of MNLI's. Raises `UserError` for none."""
     found = [split for split in problem.splits if split == name]
     found = found or [split for split in problem.splits if split.startswith(name)]
     if not found:
@@ -104,14 +127,14 @@ def splits_like(problem, name):
     return found
 
 
-def finetune_config(path, folder, data, task=None):
-    """The `FinetuneConfig` of a model: that of its run, or what its folder says of its task.
+def finetune_config(path: str, folder: ModelFolder, data: Mapping[str, Any], task: str | None = None) -> FinetuneConfig:
+    """The recipe of a fine-tuned model, from its run or from what its folder says about its task.
 
     Args:
         path: a run folder or a model folder.
-        folder: its `ModelFolder`.
-        data: `{field of TaskDataConfig: value}` that win.
-        task: another task's name.
+        folder: the model's folder.
+        data: `{field of TaskDataConfig: value}` that take precedence.
+        task: another task's name; None for the model's own.
     """
     described = folder.task
     if not described:
@@ -121,25 +144,26 @@ def finetune_config(path, folder, data, task=None):
         )
     config = _run_config(path)
     if config is None:
-        config = FinetuneConfig(described["task"], data=_fields(TaskDataConfig, described))
+        config = FinetuneConfig(described["task"], data=_settings(TaskDataConfig, described))
     given = [file for name, file in data.items() if name in ("train", "dev", "test")]
     formats = {known_format(file, config.data.format) for file in given}
-    if len(formats) == 1:  # A table of another kind than those of training.
+    if len(formats) == 1:  # The file may have another format than the training file.
         data = {"format": formats.pop(), **data}
     return dataclasses.replace(
         config,
         task=task or described["task"],
-        input=_fields(InputConfig, described),
+        input=_settings(InputConfig, described),
         data=dataclasses.replace(config.data, **data),
     )
 
 
-def _run_config(path):
-    """The config of the run that a folder is of, or None for a folder of a model alone."""
+def _run_config(path: str) -> FinetuneConfig | None:
+    """The recipe in a run folder; None for a folder with only a model."""
     file = join(path, "config.yaml")
     return FinetuneConfig.from_file(file) if exists(file) else None
 
 
-def _fields(cls, values):
+def _settings(cls: type[_Settings], values: Mapping[str, Any]) -> _Settings:
+    """The settings that `values`, which may have other keys too, gives for a class."""
     names = {field.name for field in dataclasses.fields(cls)}
     return cls(**{name: value for name, value in values.items() if name in names and value is not None})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,23 +17,35 @@ if TYPE_CHECKING:
     import keras
 
     from keras_bert.config.bert import BertConfig
+    from keras_bert.config.finetuning import FinetuneConfig
     from keras_bert.data.batches.token_rows import TokenRows
     from keras_bert.export.serving_function import ServingFunction
+    from keras_bert.text.tokenizer import WordPieceTokenizer
+    from keras_bert.training.step import Objective
 
-Answers = Any  # What a model says to the examples of a split, in the form that the kind of task has for it.
+Answers = Any  # A model's answers to the examples of a split; the type depends on the kind of task.
 
 
 class Problem(NamedSplits, abc.ABC):
-    """A task's examples, laid out for one tokenizer, with the model, loss and scores that go with them.
+    """A task's examples, prepared for one tokenizer, with the model, loss and scores that go with them.
+
+    Every kind is constructed in the same way, from what `TaskKind.open_problem` knows.
+
+    Args:
+        task: the task as data: its name, its splits and how it is scored.
+        source: where its examples are. For tasks with named files: the folder with these, "" if the task names its
+            files in full, or a `TfdsSource`. For other tasks: `{split: path}` or a `TfdsSource`.
+        tokenizer: the model's tokenizer.
+        config: the recipe, of which `data`, `input`, `features` and `training` are used, as far as the kind needs them.
+        head: the head's config of a trained model, whose labels the task then has; None for a new head.
+        described: what that model's folder says about its task; see `described`.
 
     Attributes:
+        task: the task.
         head: the head's config, as config.json stores it.
-        objective: the loss; see `models.classification_objective` for the protocol.
-        splits: names of all splits; they start with "train", "dev" or "test".
-        main_metric: the metric that picks the best epoch; higher is better.
-        metric_names: every metric that `evaluate` always returns, the main one first.
+        objective: the loss.
         notes: what the user should know about the files read so far, one line each.
-        noise: applied to every text before tokenization, where `takes_noise`; None for none.
+        noise: applied to every text before tokenization, if `takes_noise`; None for none.
 
     Class attributes:
         by_token: the model's outputs of shape [batch, seq, …].
@@ -47,13 +59,47 @@ class Problem(NamedSplits, abc.ABC):
     answers_ending: ClassVar[str] = ".jsonl"
     takes_noise: ClassVar[bool] = False
 
+    task: Any
     head: Any
-    objective: Any
-    splits: tuple[str, ...]
-    main_metric: str
-    metric_names: tuple[str, ...]
     notes: list[str]
-    noise: Callable[[str], str] | None = None
+    noise: Callable[[str], str] | None
+
+    def __init__(
+        self,
+        task: Any,
+        source: Any,
+        tokenizer: WordPieceTokenizer,
+        config: FinetuneConfig,
+        head: Any = None,
+        described: Mapping[str, Any] | None = None,
+    ):
+        self.task = task
+        self.head = head
+        self.notes = []
+        self.noise = None
+        self._source = source
+        self._tokenizer = tokenizer
+        self._config = config
+
+    @property
+    @abc.abstractmethod
+    def objective(self) -> Objective:
+        """The loss."""
+
+    @property
+    @abc.abstractmethod
+    def splits(self) -> tuple[str, ...]:
+        """Names of all splits; they start with "train", "dev" or "test"."""
+
+    @property
+    @abc.abstractmethod
+    def metric_names(self) -> tuple[str, ...]:
+        """Every metric that `evaluate` always returns, the main one first."""
+
+    @property
+    def main_metric(self) -> str:
+        """The metric that picks the best epoch; higher is better."""
+        return self.metric_names[0]
 
     @abc.abstractmethod
     def described(self) -> dict[str, Any]:
@@ -96,11 +142,12 @@ class Problem(NamedSplits, abc.ABC):
     def remarks(self, split: str, answers: Answers) -> Iterable[str]:
         """Warnings about the answers, such as that they are all the same."""
 
-    def tune(self, split: str, answers: Answers) -> None:  # noqa: B027 - most tasks tune nothing.
-        """Sets whatever is tuned on the dev examples, such as a threshold."""
+    def tune(self, split: str, answers: Answers) -> None:
+        """Sets whatever is tuned on the dev examples, such as a threshold; by default nothing."""
+        return
 
     def confusion(self, split: str, answers: Answers) -> np.ndarray | None:
-        """Confusion matrix [labels, labels] of int, rows the true labels; None where the answers are not classes."""
+        """Confusion matrix [labels, labels] of int, rows the true labels; None if the answers are not classes."""
         return None
 
     @abc.abstractmethod
@@ -122,3 +169,8 @@ class Problem(NamedSplits, abc.ABC):
     def output_kind(self, split: str) -> str:
         """Whether `predict` writes a split's answers to an `answer_files.FILE` or a `FOLDER`."""
         return FILE
+
+
+def training_failed(finding: str) -> str:
+    """The warning that all answers are the same; `finding` says in what way."""
+    return f"{finding}: the training failed. Try another seed, a lower learning rate or more epochs."

@@ -1,4 +1,4 @@
-"""The task that a recipe names, opened."""
+"""Opens the task that a recipe names."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,20 +12,23 @@ from keras_bert.text.tokenizer import WordPieceTokenizer
 
 
 def open_problem(
-    config: FinetuneConfig, tokenizer: WordPieceTokenizer, head: Any = None, described: Mapping[str, Any] | None = None,
+    config: FinetuneConfig,
+    tokenizer: WordPieceTokenizer,
+    head: Any = None,
+    described: Mapping[str, Any] | None = None,
     asked: str | None = None,
-) -> Problem:  # fmt: skip
+) -> Problem:
     """The `Problem` of a recipe.
 
     Args:
         config: the recipe.
-        tokenizer: of the model.
-        head: the head's config of a trained model, whose labels the task then has; else None.
-        described: what that model's folder says about its task, see `ModelFolder.task`.
-        asked: a file to be answered, or "-" for stdin: the split `INPUT`, in place of all that the task has.
+        tokenizer: the model's tokenizer.
+        head: the head's config of a trained model, whose labels the task then has; None for a new head.
+        described: what that model's folder says about its task; see `ModelFolder.task`.
+        asked: a file to answer, or "-" for stdin: the split `INPUT`, in place of all the task's splits.
 
     Raises:
-        UserError: no such task, or its data cannot be used.
+        UserError: there is no such task, or its data cannot be used.
     """
     kind = kind_of_task(config.task)
     if kind is None:
@@ -35,6 +38,6 @@ def open_problem(
 
 
 def _own_files(data: TaskDataConfig) -> dict[str, str]:
-    """`{split: path}` of the files that the settings name."""
+    """`{split: path}` of the files that the recipe names."""
     named = {"train": data.train, "dev": data.dev, "test": data.test}
     return {split: path for split, path in named.items() if path}

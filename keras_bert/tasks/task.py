@@ -1,31 +1,35 @@
-"""What a task on whole texts is, as data alone: where its examples stand, how they are judged, what is written out."""
+"""A task on whole texts, as data: where its examples are, how it is scored, and what a submission looks like."""
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 from keras_bert.config.checks import require
 from keras_bert.config.heads import METRIC_NAMES, PROBLEM_TYPES, REGRESSION
 from keras_bert.tasks.examples.tables import FORMATS
 
-# The split that a user's own file is which is to be answered, in place of all the task's.
+# The split that holds a user's file to answer, in place of all the task's splits.
 INPUT = "input"
-# A table of what is taken for what has the square of so many cells; of more nobody reads it, or has room for it.
+# A confusion matrix of more labels than this is not made: nobody reads it, and it takes the square of the memory.
 MOST_CONFUSED = 500
+
+_AnyTask = TypeVar("_AnyTask", bound=Any)
 
 
 @dataclass(frozen=True)
 class Split:
-    """Where the examples of one split stand.
+    """Where the examples of one split are.
 
     Attributes:
-        files: names below the task's folder, tried in turn; a name with .gz, .bz2 or .xz behind it serves too.
-        columns: the columns' names where these files have no header.
-        labelled: True where every row must have its label, False where none is read (GLUE hides those of its test
-            sets), None where the label is read if the file has its column.
-        index: the column with the examples' numbers that a submission must give; rows are numbered from 0 if None.
-        tfds: TFDS's name of the split.
-        side: "train" or "dev" where both are parts of the same file, parted by the hash of the texts.
-        submission: the name of the file with the predictions, as the benchmark wants it.
+        files: names below the task's folder, tried in turn, each also with .gz, .bz2 or .xz appended.
+        columns: the names of the columns, if these files have no header.
+        labelled: True if every row must have a label; False if labels are not read (GLUE hides those of its test
+            sets); None to read the label if the file has its column.
+        index: the column with the numbers of the examples in a submission; None to number the rows from 0.
+        tfds: the name of the split in TFDS.
+        side: "train" or "dev" if these are two parts of one file, split by the hash of the texts.
+        submission: the name of the file with the predictions that the benchmark expects.
     """
 
     files: tuple[str, ...]
@@ -36,13 +40,13 @@ class Split:
     side: str | None = None
     submission: str | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require(self.side in (None, "train", "dev"), "side", "train or dev", self.side)
 
 
 @dataclass(frozen=True)
 class TfdsFields:
-    """The data set's name in TFDS and its features; `texts` None where they are named as the files' columns."""
+    """The data set's name in TFDS and its features; `texts` is None if they are named like the files' columns."""
 
     name: str
     texts: tuple[str, ...] | None = None
@@ -52,7 +56,7 @@ class TfdsFields:
 
 @dataclass(frozen=True)
 class PublishedScore:
-    """A score to compare with, in per cent: whose, by which metric, on which split."""
+    """A published score in per cent: of which system, by which metric, on which split."""
 
     system: str
     metric: str
@@ -60,46 +64,51 @@ class PublishedScore:
     split: str = "test"
 
 
+class _HasSplits(Protocol):
+    @property
+    def splits(self) -> Iterable[str]: ...
+
+
 class NamedSplits:
-    """What has `splits`, with names that begin with "train", "dev" or "test"."""
+    """Mixin for classes with `splits`, whose names start with "train", "dev" or "test"."""
 
     @property
-    def dev_splits(self):
+    def dev_splits(self: _HasSplits) -> tuple[str, ...]:
         """Names of the splits to evaluate on, the main one first."""
         return tuple(name for name in self.splits if name.startswith("dev"))
 
 
 @dataclass(frozen=True)
 class Task(NamedSplits):
-    """A classification of, or a score for, one text or a pair: everything that tells it from another task.
+    """Everything that distinguishes one classification or regression of a text or a pair of texts from another.
 
     Attributes:
         name: as in `--task NAME`.
         kind: one of `config.heads.PROBLEM_TYPES`.
-        texts: the columns with the text, or with the two texts of a pair.
-        label: the column with the label; None where no split has one.
-        splits: name to `Split`. Names begin with "train", "dev" or "test".
-        metrics: the main metric first, which is the one that the BERT paper reports; of `METRIC_NAMES`.
-            Of two labels "f1" is that of the second.
-        labels: the labels' names; a label's place is its id. None for a regression, and where the labels are those
+        texts: the column with the text, or the two columns with a pair.
+        label: the column with the label; None if no split has one.
+        splits: `{name: Split}`. Names start with "train", "dev" or "test".
+        metrics: of `METRIC_NAMES`; the first is the main one, which the BERT paper reports. With two labels, "f1" is
+            that of the second.
+        labels: the names of the labels; a label's id is its index. None for a regression, and if the labels are those
             found in the training split (see `examples.with_labels`).
-        written: the labels as files and submissions have them, in the order of `labels`; None if by their names.
+        written: the labels as files and submissions spell them, in the order of `labels`; None if by name.
         folders: names of the task's folder inside its benchmark's.
-        format: the files' format, of `tasks.examples.tables.FORMATS`; judged by their names if None.
-        skip_ragged: whether rows with too few or too many cells are left out, and counted, rather than refused.
+        format: the files' format, of `tasks.examples.tables.FORMATS`; None goes by the files' names.
+        skip_ragged: whether rows with too few or too many cells are skipped and counted, rather than refused.
         tfds: the same examples in TFDS.
-        separator: what stands between the labels in a cell, for multi-label tasks; a JSON list serves too.
+        separator: separates the labels in a cell, for multi-label tasks; a JSON list works too.
         score_range: the lowest and the highest score, for regressions; predictions are clipped to it.
-        dev_share: share of the dev side where `Split.side` parts one file.
+        dev_share: share of the dev side if `Split.side` divides one file.
         trained_by: the task whose model predicts this one, which has no training split.
-        published: scores of others.
+        published: published scores.
     """
 
     name: str
     kind: str
     texts: tuple[str, ...]
     label: str | None
-    splits: dict[str, Split]
+    splits: Mapping[str, Split]
     metrics: tuple[str, ...]
     labels: tuple[str, ...] | None = None
     written: tuple[str, ...] | None = None
@@ -113,12 +122,12 @@ class Task(NamedSplits):
     trained_by: str | None = None
     published: tuple[PublishedScore, ...] = field(default=(), repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require(self.kind in PROBLEM_TYPES, "kind", f"one of {', '.join(PROBLEM_TYPES)}", self.kind)
         require(len(self.texts) in (1, 2), "texts", "one or two columns", self.texts)
         require(self.format in (None, *FORMATS), "format", f"one of {', '.join(FORMATS)}", self.format)
         require(self.kind != REGRESSION or self.labels is None, "labels", "none for a regression", self.labels)
-        require(self.metrics, "metrics", "one metric or more", self.metrics)
+        require(self.metrics, "metrics", "at least one metric", self.metrics)
         known = METRIC_NAMES[self.kind]
         for metric in self.metrics:
             require(metric in known, "metrics", f"some of {', '.join(known)}", metric)
@@ -126,24 +135,26 @@ class Task(NamedSplits):
             require(len(self.written) == len(self.labels or ()), "written", "one word for each label", self.written)
 
     @property
-    def main_metric(self):
+    def main_metric(self) -> str:
         return self.metrics[0]
 
     @property
-    def num_labels(self):
-        """Outputs of the head: the number of labels, 1 for a regression, None while the labels are not found."""
+    def num_labels(self) -> int | None:
+        """Outputs of the head: the number of labels, 1 for a regression, None until the labels are known."""
         if self.kind == REGRESSION:
             return 1
         return None if self.labels is None else len(self.labels)
 
 
-def with_own_files(task, own, columns=None):
-    """The task with the splits `{name: path}` for its own; labels are needed only to train and to validate.
+def with_own_files(task: _AnyTask, own: Mapping[str, str], columns: tuple[str, ...] | None = None) -> _AnyTask:
+    """The task with the user's files as its only splits; labels are needed only for training and validation.
 
     Args:
-        columns: the columns' names where the files have no header.
+        task: a `Task` or a `SpanTask`.
+        own: `{split: path}`.
+        columns: the names of the columns, if the files have no header.
     """
     needed = {"train": True, "dev": True}
     splits = {name: Split((path,), columns, labelled=needed.get(name)) for name, path in own.items()}
-    # Without the task's folders, in which files of the same names may stand.
+    # Without the task's folders, which may contain files of the same names.
     return dataclasses.replace(task, splits=splits, folders=())

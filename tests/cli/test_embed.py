@@ -41,7 +41,7 @@ def test_the_last_line_opens_the_file(folder, tmp_path):
         (["--input", "absent.txt"], "absent.txt: no such file"),
         (["--input", "-", "--max-length", "600"], "max_length: needs 3 to 24 tokens"),
         (["--input", "-", "--pooling", "last4"], "Pooling last4: needs a model with at least 4 layers. Received: one"),
-        (["--input", "-"], "Standard input: needs at least one line"),
+        (["--input", "-"], "stdin: needs at least one line"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(folder, tmp_path, arguments, message):

@@ -1,14 +1,15 @@
-"""Answers to whole texts: a benchmark's submission, or a JSON object a text."""
+"""Reads texts to answer, and writes the answers: a benchmark's submission, or one JSON object per text."""
 
 import contextlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
 from keras_bert.data.corpus.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
@@ -16,11 +17,13 @@ from keras_bert.tasks.classification.examples import ExampleRow, ExampleRows
 from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.classification.submission import submission_lines, submission_path
 from keras_bert.tasks.examples.labels import BadCell, check_text
+from keras_bert.tasks.examples.sources import Source
 from keras_bert.tasks.examples.tables import known_format, plain_ending, read_table
 from keras_bert.tasks.examples.windows import windows
-from keras_bert.tasks.task import INPUT
+from keras_bert.tasks.task import INPUT, Task
 
 _CHARACTERS_AT_ONCE = 1 << 20
+Served = Sequence[Mapping[str, np.ndarray]]  # The outputs of a `ServingFunction`, by name, for each text.
 
 
 @dataclass(frozen=True)
@@ -28,60 +31,62 @@ class TextWindow:
     """Some of a split's examples.
 
     Attributes:
-        texts: one or two lists of n str.
-        indices: list of n int, the numbers by which a submission names them.
+        texts: one or two lists of n texts.
+        indices: n numbers, which identify the examples in a submission.
     """
 
-    texts: list
-    indices: list
+    texts: list[list[str]]
+    indices: list[int]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.indices)
 
 
-def text_windows(task, split, source, notes):
-    """Iterates over the `TextWindow`s of a split, whose labels are not read.
+def text_windows(task: Task, split: str, source: Source, notes: list[str]) -> Iterator[TextWindow]:
+    """Yields the examples of a split, without labels.
 
     Args:
-        task: a `Task` with its labels.
-        split: a name in its `splits`; `INPUT` may be plain text, see `read_texts`.
+        task: a task whose labels are known.
+        split: one of its splits; `INPUT` may be plain text, see `read_texts`.
         source: see `load_examples`.
-        notes: a list that takes what a user should know, one line each.
+        notes: collects what the user should know, one line each.
 
     Raises:
-        UserError: the examples cannot be read to their end, or there is none.
+        UserError: the examples cannot be read to their end, or there are none.
     """
+    rows: Iterable[ExampleRow]
     if split == INPUT:
         [path] = task.splits[split].files
         rows = read_texts(path, task.texts, task.format, task.splits[split].columns)
     else:
         rows = ExampleRows(task, split, source, labels=False)
     for window in windows(rows, _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row.texts))):
-        yield TextWindow(
-            [list(column) for column in zip(*(row.texts for row in window))], [row.number for row in window]
-        )
+        columns = [list(column) for column in zip(*(row.texts for row in window))]
+        yield TextWindow(columns, [row.number for row in window])
     if isinstance(rows, ExampleRows):
         notes += rows.warnings()
 
 
-def read_texts(source, names, format=None, columns=None) -> Iterator[ExampleRow]:
-    """Iterates over `ExampleRow`s without labels.
+def read_texts(
+    source: str, names: Sequence[str], format: str | None = None, columns: Sequence[str] | None = None
+) -> Iterator[ExampleRow]:
+    """Yields rows without labels.
 
     Args:
-        source: a table (.csv, .tsv, .jsonl), or plain text (.txt, or "-", what comes in) with one text a line, or two
-            with a tab between.
-        names: the table's columns with the texts.
-        format, columns: of the tables that the task was trained on, see `read_table`; another format is taken where
-            the file's name tells it.
+        source: a table (.csv, .tsv, .jsonl), or plain text (.txt, or "-" for stdin) with one text per line, or two
+            separated by a tab.
+        names: the columns with the texts.
+        format: of the tables that the task was trained on, see `read_table`; the file's name takes precedence.
+        columns: the names of the columns, if the table has no header.
 
     Raises:
-        UserError: the source cannot be read to its end or holds nothing, with the line.
+        UserError: the source cannot be read to its end, naming the line, or it is empty.
     """
-    name = "What comes in" if source == STANDARD_STREAM else source
+    name = "stdin" if source == STANDARD_STREAM else source
     rows = _lines(source, name, len(names))
     if source != STANDARD_STREAM and plain_ending(source) != ".txt":
-        rows = read_table(source, names, format=known_format(source, format), columns=columns)
-        rows = ((row.line, row.cells) for row in rows)
+        table = read_table(source, names, format=known_format(source, format), columns=columns)
+        rows = ((row.line, row.cells) for row in table)
     index = -1
     for index, (line, cells) in enumerate(rows):
         try:
@@ -89,58 +94,61 @@ def read_texts(source, names, format=None, columns=None) -> Iterator[ExampleRow]
         except BadCell as problem:
             raise UserError(f"{name} line {line}: {problem}.") from None
     if index < 0:
-        raise UserError(f"{name}: needs one text or more. Received: none.")
+        raise UserError(f"{name}: needs at least one text. Received: none.")
 
 
-def _lines(source, name, count):
-    """(number, texts) of each line."""
+def _lines(source: str, name: str, count: int) -> Iterator[tuple[int, Sequence[Any]]]:
+    """(line number, texts) of each line."""
     number = 0
     try:
         for number, line in enumerate(read_standard_input() if source == STANDARD_STREAM else read_lines(source), 1):
             texts = [line] if count == 1 else line.split("\t")
             if len(texts) != count:
-                raise UserError(f"{name} line {number}: needs two texts with a tab between. Received: {len(texts)}.")
+                raise UserError(f"{name} line {number}: needs two texts separated by a tab. Received: {len(texts)}.")
             yield number, texts
     except Unreadable as reason:
         raise UserError(f"{name} line {reason.line or number + 1}: {reason}. Give UTF-8 text.") from None
 
 
-def plain_answers(head, task, served):
-    """Iterates over what a model says of each text, as plain mappings.
+def plain_answers(head: ClassificationConfig, task: Task, served: Served) -> Iterator[dict[str, Any]]:
+    """Yields the model's answer to each text, ready for JSON.
 
-    `label` with `probability` and the `probabilities` of all labels; for several labels `labels` and `probabilities`;
-    for a number `score`.
+    `label` with its `probability` and the `probabilities` of all labels; multi-label: `labels` and `probabilities`;
+    regression: `score`.
 
     Args:
-        head: the `ClassificationConfig`.
-        task: the `Task`, which knows the range of scores.
-        served: what the model's `ServingFunction` gives of each text.
+        head: the head's config.
+        task: the task, which knows the range of scores.
+        served: the exported model's outputs.
     """
     lowest, highest = task.score_range or (-math.inf, math.inf)
     for row in served:
         if head.problem_type == REGRESSION:
             yield {"score": min(max(float(row["score"]), lowest), highest)}
             continue
-        shares = dict(zip(head.labels, row["probabilities"].tolist()))
+        probabilities = dict(zip(head.labels, row["probabilities"].tolist()))
         if head.problem_type == MULTI_LABEL:
-            yield {"labels": [label for label, share in shares.items() if share > 0.5], "probabilities": shares}
+            labels = [label for label, probability in probabilities.items() if probability > 0.5]
+            yield {"labels": labels, "probabilities": probabilities}
         else:
-            label = row["label"].decode("utf-8")
-            yield {"label": label, "probability": shares[label], "probabilities": shares}
+            label = row["label"].decode("utf-8")  # type: ignore[attr-defined]  # A scalar of bytes.
+            yield {"label": label, "probability": probabilities[label], "probabilities": probabilities}
 
 
-def served_logits(head, served):
-    """Float64 [examples, labels] of what a `ServingFunction` gives of each text."""
+def served_logits(head: ClassificationConfig, served: Served) -> np.ndarray:
+    """float64 [examples, labels], from the exported model's outputs."""
     output = "score" if head.problem_type == REGRESSION else "logits"
     return np.asarray([row[output] for row in served], "float64").reshape(len(served), head.num_labels)
 
 
 @contextlib.contextmanager
-def writing_answers(head, task, split, output):
-    """Function (window, what is served for it) that writes the answers to a split, one `TextWindow` after the other.
+def writing_answers(
+    head: ClassificationConfig, task: Task, split: str, output: str
+) -> Iterator[Callable[[TextWindow, Served], None]]:
+    """Function (window, the exported model's outputs) that writes the answers to a split, window by window.
 
-    Where the benchmark takes a submission of the split that is written into the folder `output`; else `output` is a
-    file, or "-", with a JSON object a text: the texts under their columns' names, and `plain_answers`.
+    If the benchmark accepts a submission for the split, that is written, into the folder `output`. Otherwise `output`
+    is a file, or "-" for stdout, with one JSON object per text: the texts by column, and `plain_answers`.
     """
     if task.splits[split].submission:
         with text_output(submission_path(output, task, split)) as write:

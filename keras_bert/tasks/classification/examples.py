@@ -1,4 +1,4 @@
-"""The examples of a task, out of its benchmark's folder, the user's own files or TensorFlow Datasets."""
+"""The examples of a task, from its benchmark's folder, the user's own files or TensorFlow Datasets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,21 +10,22 @@ from keras_bert.config.heads import REGRESSION, SINGLE_LABEL
 from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.errors import UserError
 from keras_bert.tasks.examples.labels import BadCell, LabelReader, check_text, label_words, sorted_labels
-from keras_bert.tasks.examples.sources import open_split
+from keras_bert.tasks.examples.sources import Source, open_split
+from keras_bert.tasks.task import Task
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """The examples of one split, n of them, in their file's order.
+    """The n examples of one split, in their file's order.
 
     Attributes:
-        texts: one or two lists of n strings, as the task has texts.
+        texts: one or two lists of n texts.
         labels: int32 `[n]` (ids), float32 `[n]` (regression), float32 `[n, labels]` of 0 and 1 (multi-label), or None
-            where they are hidden.
-        indices: int64 `[n]`: the numbers by which a submission names the examples.
+            if they are hidden.
+        indices: int64 `[n]`, the numbers of the examples in a submission.
         label_names: the name of each id; None for a regression.
         origin: the file or data set, for messages.
-        warnings: what was left out or looks odd, one line each.
+        warnings: what was skipped or looks odd, one line each.
     """
 
     texts: list[list[str]]
@@ -34,12 +35,12 @@ class Examples:
     origin: str
     warnings: tuple[str, ...] = ()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.texts[0])
 
 
 class ExampleRow(NamedTuple):
-    """One example: its texts; its label as `LabelReader.read` gives it, None if hidden; its number in a submission."""
+    """One example: its texts; its label as from `LabelReader.read`, None if hidden; its number in a submission."""
 
     texts: list[str]
     label: int | float | list[int] | None
@@ -47,23 +48,26 @@ class ExampleRow(NamedTuple):
 
 
 class ExampleRows:
-    """The examples of one split, one by one, in their file's order.
+    """Iterates over the examples of one split, in their file's order.
 
     Args:
-        task: a `Task` whose labels are known (`with_labels`).
+        task: a task whose labels are known (`with_labels`).
         split: a name in `task.splits`.
-        source: see `load_examples`.
-        labels: whether labels are read.
+        source: where the examples are.
+        labels: whether to read labels.
 
     Attributes:
         origin: the file or data set, for messages.
-        reader: the `LabelReader` of its labels.
+        reader: reads the labels.
 
     Raises:
-        UserError: see `load_examples`; while iterating, too.
+        UserError: see `load_examples`; also while iterating.
     """
 
-    def __init__(self, task, split, source="", labels=True):
+    origin: str
+    reader: LabelReader
+
+    def __init__(self, task: Task, split: str, source: Source = "", labels: bool = True):
         if task.labels is None and task.kind != REGRESSION:
             raise ValueError(f"{task.name}: needs its labels. Received: None. Call with_labels first.")
         if not labels and split in task.splits:
@@ -71,7 +75,7 @@ class ExampleRows:
         self._task, self._split = task, split
         self._table = open_split(task, split, source)
         self.origin, self.reader = self._table.origin, LabelReader(task, self._table.label_words)
-        self._empty, self._first_empty = 0, None
+        self._empty, self._first_empty = 0, 0
 
     def __iter__(self) -> Iterator[ExampleRow]:
         task, table, split = self._task, self._table, self._task.splits[self._split]
@@ -100,30 +104,29 @@ class ExampleRows:
         if not count:
             raise UserError(_no_examples(table.origin, task, split.side))
 
-    def warnings(self):
-        """What was left out or looks odd so far, one line each."""
+    def warnings(self) -> Iterator[str]:
+        """What has been skipped or looks odd so far, one line each."""
         table, ragged = self._table, self._table.ragged
         for count, first, what in (
-            (len(ragged), ragged[:1], "rows with too few or too many cells, left out"),
-            (self._empty, [self._first_empty], "empty texts"),
+            (len(ragged), ragged[0] if ragged else 0, "skipped rows with too few or too many cells"),
+            (self._empty, self._first_empty, "empty texts"),
         ):
             if count:
-                yield f"{table.origin}: {what}: {count:,} (the first: {table.place(first[0])})"
+                yield f"{table.origin}: {what}: {count:,} (the first: {table.place(first)})"
 
 
-def load_examples(task, split, source="", needs_labels=False):
-    """The `Examples` of one split.
+def load_examples(task: Task, split: str, source: Source = "", needs_labels: bool = False) -> Examples:
+    """Reads the examples of one split.
 
     Args:
-        task: a `Task` whose labels are known (`with_labels`).
+        task: a task whose labels are known (`with_labels`).
         split: a name in `task.splits`.
-        source: the folder with the task's files, or one that holds that folder; "" where the task names its files
-            in full; or a `sources.TfdsSource`.
-        needs_labels: whether hidden labels are refused: for evaluation.
+        source: where the examples are.
+        needs_labels: whether hidden labels are an error, as for evaluation.
 
     Raises:
-        UserError: in one line, with file and line number: no such split or file, a missing or wrong column, a broken
-            row, an unknown label, a label that is not a number, no example, hidden labels that are needed.
+        UserError: with file and line number: no such split or file, a missing or wrong column, a malformed row, an
+            unknown label, a label that is not a number, no examples, hidden labels that are needed.
     """
     rows = ExampleRows(task, split, source)
     texts, labels, indices = zip(*rows)
@@ -141,10 +144,10 @@ def load_examples(task, split, source="", needs_labels=False):
     )
 
 
-def with_labels(task, source=""):
-    """The task with its labels, which are those in the training data, sorted, where it names none.
+def with_labels(task: Task, source: Source = "") -> Task:
+    """The task with its labels; if it names none, they are those found in the training data, sorted.
 
-    Raises `UserError` as `load_examples` does, and for a training file with fewer labels than there is a choice of.
+    Raises `UserError` as `load_examples` does, and if the training file has too few labels to choose from.
     """
     if task.labels is not None or task.kind == REGRESSION:
         return task
@@ -165,10 +168,10 @@ def with_labels(task, source=""):
     return replace(task, labels=sorted_labels(words))
 
 
-def _no_examples(origin, task, side):
+def _no_examples(origin: str, task: Task, side: str | None) -> str:
     if side:
         return (
-            f"{origin}: needs rows enough to hold a share of {task.dev_share} out for evaluation. Received: none for "
+            f"{origin}: needs enough rows to hold out a share of {task.dev_share} for evaluation. Received: none for "
             f"the {side} part. Give a file with dev examples, or more rows."
         )
     return f"{origin}: needs one example or more. Received: no row."

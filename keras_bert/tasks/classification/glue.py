@@ -1,8 +1,10 @@
-"""The tasks of GLUE (Wang et al. 2018), each as data.
+"""The tasks of GLUE (Wang et al. 2018), as data.
 
-A label's id is its place in TFDS's `ClassLabel` names. Published scores, all of the test server: BERT base and large
+A label's id is its index in TFDS's `ClassLabel` names. Published scores are from the test server: BERT base and large
 from the BERT paper, table 1 (F1 for MRPC and QQP, Spearman for STS-B); humans from Nangia and Bowman 2019, table 2.
 """
+
+from typing import Any
 
 from keras_bert.config.heads import REGRESSION, SINGLE_LABEL
 from keras_bert.tasks.task import PublishedScore, Split, Task, TfdsFields
@@ -12,7 +14,16 @@ _NLI = ("entailment", "neutral", "contradiction")
 _SENTENCES = ("sentence1", "sentence2")
 
 
-def _task(name, folder, labels, texts, metrics=("accuracy",), kind=SINGLE_LABEL, tfds=None, **settings):
+def _task(
+    name: str,
+    folder: str,
+    labels: tuple[str, ...] | None,
+    texts: tuple[str, ...],
+    metrics: tuple[str, ...] = ("accuracy",),
+    kind: str = SINGLE_LABEL,
+    tfds: tuple[str, ...] | None = None,
+    **settings: Any,
+) -> Task:
     settings = {"label": "label", "splits": _splits(folder), **settings}
     return Task(
         name=name,
@@ -27,7 +38,7 @@ def _task(name, folder, labels, texts, metrics=("accuracy",), kind=SINGLE_LABEL,
     )
 
 
-def _splits(folder, columns=None, index="index"):
+def _splits(folder: str, columns: tuple[str, ...] | None = None, index: str = "index") -> dict[str, Split]:
     return {
         "train": Split(("train.tsv",), columns, tfds="train"),
         "dev": Split(("dev.tsv",), columns, tfds="validation"),
@@ -35,11 +46,13 @@ def _splits(folder, columns=None, index="index"):
     }
 
 
-def _test(submission, name="test", index="index"):
+def _test(submission: str, name: str = "test", index: str = "index") -> Split:
     return Split((f"{name}.tsv",), labelled=False, index=index, tfds=name, submission=submission)
 
 
-def _published(metric, base, large, human, split="test"):
+def _published(
+    metric: str, base: float | None, large: float | None, human: float, split: str = "test"
+) -> tuple[PublishedScore, ...]:
     scores = {"BERT base": base, "BERT large": large, "human": human}
     return tuple(PublishedScore(system, metric, value, split) for system, value in scores.items() if value is not None)
 
@@ -51,7 +64,7 @@ COLA = _task(
     ("sentence",),
     metrics=("matthews",),
     written=("0", "1"),
-    # The training and dev files have no header; the third column is the label in its source's own marks.
+    # The training and dev files have no header; the third column is the label as its source marked it.
     splits=_splits("CoLA", columns=("source", "label", "marks", "sentence")),
     published=_published("matthews", 52.1, 60.5, 66.4),
 )
@@ -94,7 +107,7 @@ QQP = _task(
     label="is_duplicate",
     written=("0", "1"),
     splits=_splits("QQP", index="id"),
-    skip_ragged=True,  # In the first release of the files some questions hold line breaks.
+    skip_ragged=True,  # In the first release of the files, some questions contain line breaks.
     published=(*_published("f1", 71.2, 72.1, 59.5), PublishedScore("human", "accuracy", 80.4)),
 )
 MNLI = _task(

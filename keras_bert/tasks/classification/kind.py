@@ -1,8 +1,12 @@
 """Classification, with one label or several, and regression."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from keras_bert.checkpoints.names import CLASSIFIER
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import ClassificationConfig
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.classification.glue import GLUE
@@ -11,13 +15,13 @@ TEXT = "text"  # The user's own table.
 
 
 class Classification(TaskKind):
-    """A label, labels or a number for a text or a pair of texts."""
+    """A label, several labels or a number for a text or a pair of texts."""
 
     head, part, tasks = ClassificationConfig, CLASSIFIER, (*GLUE, TEXT)
     in_google = True
     pipeline = "text-classification"
 
-    def make_model(self, config, head, **keras_options):
+    def make_model(self, config: BertConfig, head: ClassificationConfig, **keras_options: Any) -> Any:
         from keras_bert.models.sequence_classification import BertForSequenceClassification
 
         return BertForSequenceClassification(config, head.num_labels, **keras_options)
@@ -27,24 +31,34 @@ class Classification(TaskKind):
 
         return classification_signatures(bert.head, text_inputs, network)
 
-    def open_problem(self, config, tokenizer, head, described, own):
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: ClassificationConfig | None,
+        described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
         from keras_bert.tasks.classification.problem import SequenceProblem
         from keras_bert.tasks.classification.tabular import own_table
-        from keras_bert.tasks.examples.sources import data_source
+        from keras_bert.tasks.examples.sources import Source, data_source
         from keras_bert.tasks.task import INPUT, with_own_files
 
+        source: Source = ""
         if config.task == TEXT:
             task = own_table(config.data, head)
             if INPUT in own:
                 task = with_own_files(task, own, tuple(config.data.columns) or None)
-            return SequenceProblem(task, "", tokenizer, config, head)
-        task = GLUE[config.task]
-        if own:
-            task = dataclasses.replace(with_own_files(task, own), format=None)
-        source = "" if own else data_source(task.tfds.name, config.data.folder)
-        return SequenceProblem(task, source, tokenizer, config, head)
+        elif own:
+            task = dataclasses.replace(with_own_files(GLUE[config.task], own), format=None)
+        else:
+            task = GLUE[config.task]
+            source = data_source(task.tfds.name if task.tfds else None, config.data.folder)
+        return SequenceProblem(
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+        )
 
-    def answer_texts(self, bert, texts):
+    def answer_texts(self, bert: Any, texts: list) -> list | None:
         from keras_bert.inference.classify import classify
 
         return classify(bert.model, bert.tokenizer, bert.head, texts)

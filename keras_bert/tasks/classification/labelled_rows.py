@@ -1,4 +1,4 @@
-"""The examples of a split as rows of tokens with their labels, read and tokenized some thousand at a time."""
+"""Reads the examples of a split into rows of tokens with labels, a few thousand at a time."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.growing_array import GrowingArray
 from keras_bert.tasks.classification.examples import ExampleRows
 from keras_bert.tasks.examples.sequence_rows import SequenceRows
-from keras_bert.tasks.examples.sources import TfdsSource
+from keras_bert.tasks.examples.sources import Source
 from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.task import Task
 from keras_bert.text.tokenizer import WordPieceTokenizer
@@ -20,14 +20,14 @@ _CHARACTERS_AT_ONCE = 1 << 22
 
 
 class ReadSplit(NamedTuple):
-    """A split without its texts.
+    """A split, of whose texts only the tokens are kept.
 
     Attributes:
-        rows: the `TokenRows`, with the `labels` of each and, where examples are several rows, `example_weights`.
-        examples: int32 [rows], the number of the example that each row is of.
-        labels: of each example, as `LabelReader.array` gives them; None where they are hidden.
+        rows: the rows, with their `labels` and, if examples have several rows, `example_weights`.
+        examples: int32 [rows], the number of each row's example.
+        labels: of each example, as from `LabelReader.array`; None if they are hidden.
         origin: the file or data set, for messages.
-        warnings: what was left out or looks odd, one line each.
+        warnings: what was skipped or looks odd, one line each.
     """
 
     rows: TokenRows
@@ -40,12 +40,12 @@ class ReadSplit(NamedTuple):
 def read_split(
     task: Task,
     split: str,
-    source: str | TfdsSource,
+    source: Source,
     tokenizer: WordPieceTokenizer,
     settings: InputConfig,
     noise: Callable[[str], str] | None = None,
 ) -> ReadSplit:
-    """The `ReadSplit` of one split, whose texts go through `noise` where that is given.
+    """Reads one split; `noise`, if given, is applied to its texts.
 
     Raises:
         UserError: as `load_examples`.
@@ -60,10 +60,10 @@ def read_split(
             labels.extend(read.reader.array([row.label for row in block]).ravel())
     found, examples = rows.rows(), rows.examples()
     shape = (-1, len(task.labels or ())) if task.kind == MULTI_LABEL else (-1,)
-    of_examples = labels.array().reshape(shape)
-    hidden = not len(of_examples)
-    found.extra["labels"] = np.zeros((len(found), *shape[1:]), dtype) if hidden else of_examples
-    if len(found) > examples[-1] + 1:  # Some examples are several rows.
-        found.extra["labels"] = found.extra["labels"] if hidden else of_examples[examples]
+    by_example = labels.array().reshape(shape)
+    hidden = not len(by_example)
+    found.extra["labels"] = np.zeros((len(found), *shape[1:]), dtype) if hidden else by_example
+    if len(found) > examples[-1] + 1:  # Some examples have several rows.
+        found.extra["labels"] = found.extra["labels"] if hidden else by_example[examples]
         found.extra["example_weights"] = (1.0 / np.bincount(examples)).astype(np.float32)[examples]
-    return ReadSplit(found, examples, None if hidden else of_examples, read.origin, list(read.warnings()))
+    return ReadSplit(found, examples, None if hidden else by_example, read.origin, list(read.warnings()))

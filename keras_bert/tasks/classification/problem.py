@@ -1,17 +1,25 @@
-"""What fine-tuning needs of a task on whole texts: its rows, its model, its loss and its scores."""
+"""Classification and regression of whole texts as a task for fine-tuning."""
 
+from __future__ import annotations
+
+import contextlib
 import dataclasses
 import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
+from keras_bert.export.serving_function import ServingFunction
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.tasks.answer_files import FOLDER
-from keras_bert.tasks.classification.answering import served_logits, text_windows, writing_answers
+from keras_bert.tasks.classification.answering import Served, TextWindow, served_logits, text_windows, writing_answers
 from keras_bert.tasks.classification.examples import with_labels
-from keras_bert.tasks.classification.labelled_rows import read_split
+from keras_bert.tasks.classification.labelled_rows import ReadSplit, read_split
 from keras_bert.tasks.classification.scores import (
     confusion_matrix,
     majority_scores,
@@ -19,47 +27,55 @@ from keras_bert.tasks.classification.scores import (
     predictions,
     scores,
 )
-from keras_bert.tasks.problem import Problem
-from keras_bert.tasks.task import MOST_CONFUSED
+from keras_bert.tasks.examples.sources import Source
+from keras_bert.tasks.problem import Problem, training_failed
+from keras_bert.tasks.task import MOST_CONFUSED, Task
+from keras_bert.text.tokenizer import WordPieceTokenizer
 
 
 class SequenceProblem(Problem):
-    """A `Task`, with its examples as one tokenizer cuts them.
-
-    Args:
-        task: the `Task`.
-        source: as for `load_examples`.
-        tokenizer: a `WordPieceTokenizer`.
-        config: a `FinetuneConfig`.
-        head: the `ClassificationConfig` of a trained model, whose labels the task then has; else None.
+    """A `Task`. The answers are float64 [examples, labels], the logits.
 
     Attributes:
-        task: the `Task` with its labels.
-        head: the `ClassificationConfig`.
+        task: the task with its labels.
+        head: its `ClassificationConfig`.
+
+    Raises:
+        UserError: the labels cannot be read, or the trained model has others.
     """
 
     takes_noise = True
 
-    def __init__(self, task, source, tokenizer, config, head=None):
-        if head is None:
-            self.task = with_labels(task, source)
-            head = ClassificationConfig(self.task.labels or (task.label,), task.kind)
-        elif task.kind == REGRESSION:
-            self.task = task
-        else:
-            _check_head(task, head)
-            self.task = dataclasses.replace(task, labels=head.labels)
-        self.head = head
-        self.main_metric = self.task.main_metric
-        self.metric_names = self.task.metrics
-        self.splits = tuple(self.task.splits)
-        self._source = source
-        self._tokenizer = tokenizer
-        self._config = config
-        self.notes = []
-        self._kept = {}
+    task: Task
+    head: ClassificationConfig
 
-    def described(self):
+    def __init__(
+        self,
+        task: Task,
+        source: Source,
+        tokenizer: WordPieceTokenizer,
+        config: FinetuneConfig,
+        head: ClassificationConfig | None = None,
+        described: Mapping[str, Any] | None = None,
+    ):
+        if head is None:
+            task = with_labels(task, source)
+            head = ClassificationConfig(task.labels or (str(task.label),), task.kind)
+        elif task.kind != REGRESSION:
+            _check_head(task, head)
+            task = dataclasses.replace(task, labels=head.labels)
+        super().__init__(task, source, tokenizer, config, head, described)
+        self._splits_read: dict[tuple[str, Callable[[str], str] | None], ReadSplit] = {}
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self.task.splits)
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        return self.task.metrics
+
+    def described(self) -> dict[str, Any]:
         data = {"format": self._config.data.format, "columns": self._config.data.columns}
         return {
             "task": self.task.name,
@@ -73,89 +89,86 @@ class SequenceProblem(Problem):
         }
 
     @functools.cached_property
-    def objective(self):
-        """The `ClassificationObjective` to train by."""
+    def objective(self) -> ClassificationObjective:
         return ClassificationObjective(self.head.problem_type, self._class_weights())
 
-    def origin(self, split):
+    def origin(self, split: str) -> str:
         return self._read(split).origin
 
-    def rows(self, split):
-        """`TokenRows` of a split, labels in their `extra`.
+    def rows(self, split: str) -> TokenRows:
+        """The rows of a split, with `labels` in their `extra`.
 
-        Where there are none they are 0, since what is computed for labelled rows is so for others. Of several rows of
-        one example each counts as that share of it.
+        Hidden labels are 0, so that the same computation works without labels. If an example has several rows, each of
+        them counts as that share of it.
         """
         return self._read(split).rows
 
-    def answers(self, split, outputs):
-        """Float64 [examples, labels]: each example's logits, the mean of those of its rows."""
-        of_rows, numbers = np.asarray(outputs["logits"], "float64"), self._read(split).examples
-        sums = np.zeros((numbers.max() + 1, of_rows.shape[1]))
-        np.add.at(sums, numbers, of_rows)
+    def answers(self, split: str, outputs: Mapping[str, Any]) -> np.ndarray:
+        """The logits of each example, averaged over its rows."""
+        row_logits, numbers = np.asarray(outputs["logits"], "float64"), self._read(split).examples
+        sums = np.zeros((numbers.max() + 1, row_logits.shape[1]))
+        np.add.at(sums, numbers, row_logits)
         return sums / np.bincount(numbers)[:, None]
 
-    def windows(self, split):
-        """`TextWindow`s."""
+    def windows(self, split: str) -> Iterator[TextWindow]:
         return text_windows(self.task, split, self._source, self.notes)
 
-    def window_answers(self, window, function):
-        """List of what the model's `ServingFunction` gives of each text of a window."""
+    def window_answers(self, window: TextWindow, function: ServingFunction) -> Served:
+        """The exported model's outputs for each text of a window."""
         return function.answers_by_length(*window.texts)
 
-    def output_kind(self, split):
+    def output_kind(self, split: str) -> str:
         return FOLDER if self.task.splits[split].submission else super().output_kind(split)
 
-    def writing(self, split, output):
+    def writing(
+        self, split: str, output: str
+    ) -> contextlib.AbstractContextManager[Callable[[TextWindow, Served], None]]:
         return writing_answers(self.head, self.task, split, output)
 
-    def served_answers(self, split, function):
+    def served_answers(self, split: str, function: ServingFunction) -> np.ndarray:
         served = (served_logits(self.head, self.window_answers(window, function)) for window in self.windows(split))
         return np.concatenate(list(served))
 
-    def evaluate(self, split, answers):
+    def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
         return scores(self.head, self.task.metrics, self._labels(split), predictions(self.head, answers))
 
-    def baseline(self, split):
-        """The scores of the most frequent answer in training, as `evaluate`'s."""
+    def baseline(self, split: str) -> dict[str, float]:
+        """The scores of the most frequent answer in training."""
         return majority_scores(self.head, self.task.metrics, self._labels("train"), self._labels(split))
 
-    def remarks(self, split, answers):
+    def remarks(self, split: str, answers: np.ndarray) -> Iterator[str]:
         predicted = predictions(self.head, answers)
         if self.head.problem_type == SINGLE_LABEL and one_class_throughout(predicted):
-            yield (
-                f"Every example of {split} is predicted as {self.head.labels[predicted[0]]!r}: the training failed. "
-                "Try another seed, a lower learning rate or more epochs."
-            )
+            yield training_failed(f"Every example of {split} is predicted as {self.head.labels[predicted[0]]!r}")
 
-    def confusion(self, split, answers):
-        """[labels, labels] int, see `scores.confusion_matrix`; None where there are no classes, or very many."""
+    def confusion(self, split: str, answers: np.ndarray) -> np.ndarray | None:
+        """See `scores.confusion_matrix`; None unless there are classes, and not too many of them."""
         if self.head.problem_type != SINGLE_LABEL or self.head.num_labels > MOST_CONFUSED:
             return None
         return confusion_matrix(self.head, self._labels(split), predictions(self.head, answers))
 
-    def _labels(self, split):
+    def _labels(self, split: str) -> np.ndarray:
         read = self._read(split)
         if read.labels is None:
             raise UserError(f"{read.origin}: needs labels to evaluate on. Received: none.")
         return read.labels
 
-    def _read(self, split):
-        """The `ReadSplit`, read once. Of the texts nothing is kept but their tokens."""
+    def _read(self, split: str) -> ReadSplit:
+        """A split, read once; only the tokens of its texts are kept."""
         key = split, self.noise
-        if key not in self._kept:
+        if key not in self._splits_read:
             found = read_split(self.task, split, self._source, self._tokenizer, self._config.input, self.noise)
             self.notes += found.warnings
-            self._kept[key] = found
-        return self._kept[key]
+            self._splits_read[key] = found
+        return self._splits_read[key]
 
-    def _class_weights(self):
-        """[labels] numbers, or None where all count alike."""
+    def _class_weights(self) -> Sequence[float] | np.ndarray | None:
+        """The weight of each label in the loss; None if all are equal."""
         training = self._config.training
         if not training.class_weights and not training.balance_classes:
             return None
         if self.head.problem_type != SINGLE_LABEL:
-            raise UserError(f"training.class_weights: needs a task of classes. Received: {self.head.problem_type}.")
+            raise UserError(f"training.class_weights: needs a task with classes. Received: {self.head.problem_type}.")
         if training.class_weights and training.balance_classes:
             raise UserError("training.class_weights: needs balance_classes to be false. Received: both.")
         if training.balance_classes:
@@ -172,7 +185,7 @@ class SequenceProblem(Problem):
         return [named.get(label, 1.0) for label in self.head.labels]
 
 
-def _check_head(task, head):
+def _check_head(task: Task, head: ClassificationConfig) -> None:
     if task.kind != head.problem_type or (task.labels and set(task.labels) != set(head.labels)):
         raise UserError(
             f"{task.name}: needs a model for {task.kind} with the labels {', '.join(task.labels or ('?',))}. "

@@ -1,38 +1,41 @@
-"""From labels and a model's outputs to the metrics of GLUE, by scikit-learn and SciPy.
+"""Predictions and the metrics of GLUE, computed by scikit-learn and SciPy.
 
-Every metric is a finite number, also where its formula is 0/0:
+Every metric is finite, even where its formula is 0/0:
 
-- `matthews` is 0.0 where the labels or the predictions are of one class, as in scikit-learn.
-- `f1` is 0.0 where the class is neither a label nor a prediction; `micro_f1` and `macro_f1` likewise.
-- `pearson` and `spearman` are 0.0 where the labels or the predictions are all equal, so also for one example, though
-  SciPy gives no number there: an answer that does not depend on the text tells as little as one that is unrelated.
+- `matthews` is 0.0 if all labels or all predictions are of one class, as in scikit-learn.
+- `f1` is 0.0 if the class is neither a label nor a prediction; so are `micro_f1` and `macro_f1`.
+- `pearson` and `spearman` are 0.0 if all labels or all predictions are equal, so also for a single example. SciPy
+  returns NaN there, but an answer that does not depend on the text is as uninformative as an uncorrelated one.
 
 Ties in `spearman` share the mean of their ranks.
 """
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.stats
 import sklearn.metrics
+from numpy.typing import ArrayLike
 
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
 from keras_bert.inference.finite_outputs import require_numbers
 
 
-def predictions(classification, outputs, threshold=0.0):
-    """What the outputs answer.
+def predictions(classification: ClassificationConfig, outputs: ArrayLike, threshold: float = 0.0) -> np.ndarray:
+    """The answers that a model's outputs stand for.
 
     Args:
-        classification: a `ClassificationConfig`.
-        outputs: [examples, labels] logits, or probabilities.
-        threshold: with several labels, above what one is predicted: 0 for logits, 0.5 for probabilities.
+        classification: the head's config.
+        outputs: [examples, labels], logits or probabilities.
+        threshold: a multi-label task predicts the labels above it: 0 for logits, 0.5 for probabilities.
 
-    Returns: [examples] int of classes, the first of equal ones; [examples, labels] int of 0 and 1 for several labels;
-        [examples] float for regression.
+    Returns: int [examples], the class, the first of equal ones; multi-label: int [examples, labels] of 0 and 1;
+        regression: float [examples].
 
     Raises:
-        UserError: an output is no finite number.
+        UserError: an output is not finite.
     """
     outputs = np.asarray(outputs, "float64")
     require_numbers(outputs)
@@ -43,17 +46,19 @@ def predictions(classification, outputs, threshold=0.0):
     return outputs.argmax(axis=1)
 
 
-def scores(classification, metrics, labels, predicted):
-    """`{metric: float}`, in the order asked for.
+def scores(
+    classification: ClassificationConfig, metrics: Sequence[str], labels: ArrayLike, predicted: ArrayLike
+) -> dict[str, float]:
+    """`{metric: score}`, in the order of `metrics`.
 
     Args:
-        classification: a `ClassificationConfig`.
+        classification: the head's config.
         metrics: names, of `METRICS` for its problem type.
-        labels: of the shape of `predicted`.
-        predicted: what `predictions` gives.
+        labels: in the shape of `predicted`.
+        predicted: what `predictions` returns.
 
     Raises:
-        ValueError: no examples, labels that do not exist (hidden ones, too), or an unknown metric.
+        ValueError: there are no examples, labels do not exist (such as hidden ones), or a metric is unknown.
     """
     labels, predicted = np.asarray(labels), np.asarray(predicted)
     _check(classification, labels, predicted)
@@ -68,10 +73,12 @@ def scores(classification, metrics, labels, predicted):
     return {name: float(known[name](labels, predicted)) for name in metrics}
 
 
-def majority_scores(classification, metrics, train_labels, labels):
-    """The scores of one answer to everything: the most frequent in training, or the mean for regression.
+def majority_scores(
+    classification: ClassificationConfig, metrics: Sequence[str], train_labels: ArrayLike, labels: ArrayLike
+) -> dict[str, float]:
+    """The scores of giving every example one answer: the most frequent one in training or, for regression, the mean.
 
-    With several labels an answer is a set of them; of equally frequent answers the first in sorted order is taken.
+    In a multi-label task an answer is a set of labels. Of equally frequent answers the first in sorted order counts.
     """
     train_labels = np.asarray(train_labels)
     if classification.problem_type == REGRESSION:
@@ -82,20 +89,22 @@ def majority_scores(classification, metrics, train_labels, labels):
     return scores(classification, metrics, labels, np.broadcast_to(answer, np.shape(labels)))
 
 
-def one_class_throughout(predicted):
-    """Whether two or more examples have all one prediction: what a training that failed looks like."""
+def one_class_throughout(predicted: ArrayLike) -> bool:
+    """Whether two or more examples all have the same prediction, a sign that training failed."""
     predicted = np.asarray(predicted)
     return len(predicted) > 1 and bool((predicted == predicted[0]).all())
 
 
-def confusion_matrix(classification, labels, predicted):
-    """[labels, labels] int of classes: the count of each label (row) predicted as each (column)."""
+def confusion_matrix(classification: ClassificationConfig, labels: ArrayLike, predicted: ArrayLike) -> np.ndarray:
+    """int [labels, labels]: how often each label (row) was predicted as each (column)."""
     return sklearn.metrics.confusion_matrix(labels, predicted, labels=range(classification.num_labels))
 
 
-def _check(classification, labels, predicted):
+def _check(classification: ClassificationConfig, labels: np.ndarray, predicted: np.ndarray) -> None:
     if not len(labels) or labels.shape != predicted.shape:
-        raise ValueError(f"labels: needs one a prediction, {list(predicted.shape)}. Received: {list(labels.shape)}.")
+        raise ValueError(
+            f"labels: needs one for each prediction, {list(predicted.shape)}. Received: {list(labels.shape)}."
+        )
     if classification.problem_type == REGRESSION:
         needed, right = "finite numbers", np.isfinite(labels)
     else:
@@ -105,42 +114,42 @@ def _check(classification, labels, predicted):
         raise ValueError(f"labels: needs {needed}. Received: {labels[~right][0]}.")
 
 
-def _all_equal(values):
+def _all_equal(values: np.ndarray) -> bool:
     return bool((values == values[0]).all())
 
 
-def _matthews(labels, predicted):
+def _matthews(labels: np.ndarray, predicted: np.ndarray) -> float:
     if _all_equal(labels) or _all_equal(predicted):
         return 0.0
     return sklearn.metrics.matthews_corrcoef(labels, predicted)
 
 
-def _correlation(function, labels, predicted):
+def _correlation(function: Callable[..., Any], labels: np.ndarray, predicted: np.ndarray) -> float:
     if _all_equal(labels) or _all_equal(predicted):
         return 0.0
     return function(labels.astype("float64"), predicted.astype("float64")).statistic
 
 
-def _f1(labels, predicted, classes=None):
-    """The mean over the classes, or over those that are a label or a prediction."""
+def _f1(labels: np.ndarray, predicted: np.ndarray, classes: Sequence[int] | None = None) -> float:
+    """The mean over the classes, by default those that are a label or a prediction."""
     return sklearn.metrics.f1_score(labels, predicted, labels=classes, average="macro", zero_division=0.0)
 
 
-def _binary_f1(labels, predicted):
+def _binary_f1(labels: np.ndarray, predicted: np.ndarray) -> float:
     return _f1(labels, predicted, classes=[1])
 
 
-# By columns, because scikit-learn takes one column for two classes.
-def _micro_f1(labels, predicted):
+# Both work on columns, because scikit-learn expects one column for two classes.
+def _micro_f1(labels: np.ndarray, predicted: np.ndarray) -> float:
     return _binary_f1(labels.ravel(), predicted.ravel())
 
 
-def _macro_f1(labels, predicted):
-    return np.mean([_binary_f1(*columns) for columns in zip(labels.T, predicted.T)])
+def _macro_f1(labels: np.ndarray, predicted: np.ndarray) -> float:
+    return float(np.mean([_binary_f1(*columns) for columns in zip(labels.T, predicted.T)]))
 
 
-# Of two classes `f1` is that of class 1; of more the mean over those that are a label or a prediction.
-METRICS = {
+# With two classes `f1` is that of class 1; with more, the mean over those that are a label or a prediction.
+METRICS: dict[str, dict[str, Callable[[np.ndarray, np.ndarray], float]]] = {
     SINGLE_LABEL: {
         "accuracy": sklearn.metrics.accuracy_score,
         "f1": _f1,

@@ -1,6 +1,9 @@
-"""The task `text`: the user's own table of one or two texts a row."""
+"""The task `text`: the user's own table with one or two texts per row."""
 
-from keras_bert.config.heads import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
+from collections.abc import Sequence
+
+from keras_bert.config.finetuning import TaskDataConfig
+from keras_bert.config.heads import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, ClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.examples import with_labels
 from keras_bert.tasks.task import Split, Task
@@ -13,47 +16,47 @@ _METRICS = {
 
 
 def text_task(
-    texts,
-    label=None,
+    texts: Sequence[str],
+    label: str | None = None,
     *,
-    train=None,
-    dev=None,
-    test=None,
-    kind=SINGLE_LABEL,
-    labels=None,
-    separator=",",
-    format=None,
-    columns=None,
-    dev_share=0.1,
-):
-    """The `Task` of a user's files, to be read with `load_examples(task, split)`.
+    train: str | None = None,
+    dev: str | None = None,
+    test: str | None = None,
+    kind: str = SINGLE_LABEL,
+    labels: Sequence[str] | None = None,
+    separator: str = ",",
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    dev_share: float = 0.1,
+) -> Task:
+    """The task of a user's files, to be read with `load_examples(task, split)`.
 
-    Without `dev`, a share of the training file is held out by the hash of each row's texts: the same rows whatever
-    their order, and equal texts on one side. A test file may do without labels.
+    Without `dev`, a share of the training file is held out by the hash of each row's texts: the same rows in any order
+    of the file, and equal texts on the same side. A test file needs no labels.
 
     Args:
-        texts: names of one or two columns.
-        label: name of the label's column; None where there are no labels to read.
-        train, dev, test: CSV, TSV or JSON-lines files, None for those that there are not.
+        texts: the names of one or two columns.
+        label: the name of the label's column; None if there are no labels to read.
+        train, dev, test: CSV, TSV or JSON-lines files, None if there is none.
         kind: one of `config.heads.PROBLEM_TYPES`.
-        labels: the labels in their order (those of a trained model); found in the training file, sorted, if None.
-        separator: what stands between the labels of a cell, for multi-label tasks.
-        format: of `tasks.examples.tables.FORMATS`; judged by each file's name if None.
-        columns: the columns' names, for files without a header.
+        labels: the labels in order, as in a trained model; by default those found in the training file, sorted.
+        separator: separates the labels in a cell, for multi-label tasks.
+        format: of `tasks.examples.tables.FORMATS`; None goes by each file's name.
+        columns: the names of the columns, for files without a header.
         dev_share: the share held out.
 
     Raises:
-        UserError: an option is wrong, or the training file is; see `with_labels`.
+        UserError: an argument or the training file is invalid; see `with_labels`.
     """
     _check(texts, label, train, dev, kind, labels, separator, dev_share)
-    columns = tuple(columns) if columns else None
+    header = tuple(columns) if columns else None
     splits = {}
     if train:
-        splits["train"] = Split((train,), columns, side=None if dev else "train")
-    if dev or train:
-        splits["dev"] = Split((dev or train,), columns, side=None if dev else "dev")
+        splits["train"] = Split((train,), header, side=None if dev else "train")
+    if validation := dev or train:
+        splits["dev"] = Split((validation,), header, side=None if dev else "dev")
     if test:
-        splits["test"] = Split((test,), columns, labelled=None if label else False)
+        splits["test"] = Split((test,), header, labelled=None if label else False)
     task = Task(
         name="text",
         kind=kind,
@@ -69,7 +72,16 @@ def text_task(
     return with_labels(task)
 
 
-def _check(texts, label, train, dev, kind, labels, separator, dev_share):
+def _check(
+    texts: Sequence[str],
+    label: str | None,
+    train: str | None,
+    dev: str | None,
+    kind: str,
+    labels: Sequence[str] | None,
+    separator: str,
+    dev_share: float,
+) -> None:
     if kind not in PROBLEM_TYPES:
         raise UserError(f"kind: needs one of {', '.join(PROBLEM_TYPES)}. Received: {kind!r}.")
     if len(texts) not in (1, 2) or len(set(texts)) != len(texts):
@@ -81,13 +93,13 @@ def _check(texts, label, train, dev, kind, labels, separator, dev_share):
     if not (train or labels or kind == REGRESSION):
         raise UserError("train: needs a training file, in which the labels are found. Received: none.")
     if kind == MULTI_LABEL and not separator:
-        raise UserError("separator: needs a character or more. Received: none.")
+        raise UserError("separator: needs at least one character. Received: none.")
     if not 0.0 < dev_share < 1.0:
         raise UserError(f"dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
 
 
-def own_table(data, head):
-    """`text_task` of a `TaskDataConfig`, with the labels of a trained model's `ClassificationConfig` or None."""
+def own_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Task:
+    """The `text_task` of a recipe's data, with the labels of a trained model's head, if there is one."""
     return text_task(
         data.texts,
         data.label or "label",

@@ -1,21 +1,24 @@
-"""From what stands in a label's cell to the array that a head is trained on, and back to the words."""
+"""Converts label cells to the arrays that a head is trained on."""
 
 import json
 import math
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION
+from keras_bert.tasks.task import Task
 
 _SHOWN = 20
 
 
 class BadCell(Exception):
-    """What is wrong with a cell; the reader knows where it stands."""
+    """What is wrong with a cell; the reader adds where it is."""
 
 
-def check_text(cell, needed="text"):
-    """Returns what stands in a cell, a str that can be encoded. Raises `BadCell` that says what is needed."""
+def check_text(cell: object, needed: str = "text") -> str:
+    """Returns the cell if it is a string that can be encoded. Raises `BadCell`, which says that `needed` is needed."""
     if not isinstance(cell, str):
         raise BadCell(f"needs {needed}. Received: {cell!r}")
     try:
@@ -29,44 +32,44 @@ class LabelReader:
     """Reads the label cells of one task.
 
     Args:
-        task: a `Task` whose labels are known.
-        words: the word that stands for each label, in the order of `task.labels`; `task.written` or the names if None.
+        task: a task whose labels are known.
+        words: the word for each label, in the order of `task.labels`; by default `task.written` or the labels' names.
     """
 
-    def __init__(self, task, words=None):
+    def __init__(self, task: Task, words: Sequence[str] | None = None):
         self._task = task
         self._words = words or task.written or task.labels or ()
         self._ids = {word: id for id, word in enumerate(self._words)}
 
-    def read(self, value):
+    def read(self, value: object) -> int | float | list[int]:
         """A label's id, the list of ids (multi-label) or the number (regression). Raises `BadCell`."""
         if self._task.kind == REGRESSION:
             return _number(value)
         ids = [self._id(word) for word in label_words(self._task, value)]
         return ids if self._task.kind == MULTI_LABEL else ids[0]
 
-    def array(self, read):
-        """What `read` gave for n examples: int32 `[n]`, float32 `[n]` or, multi-label, float32 `[n, labels]`."""
+    def array(self, labels: Sequence[Any]) -> np.ndarray:
+        """What `read` returned for n examples: int32 `[n]`, float32 `[n]` or, multi-label, float32 `[n, labels]`."""
         if self._task.kind == REGRESSION:
-            return np.asarray(read, np.float32)
+            return np.asarray(labels, np.float32)
         if self._task.kind != MULTI_LABEL:
-            return np.asarray(read, np.int32)
-        array = np.zeros((len(read), len(self._words)), np.float32)
-        for row, ids in zip(array, read):
+            return np.asarray(labels, np.int32)
+        array = np.zeros((len(labels), len(self._words)), np.float32)
+        for row, ids in zip(array, labels):
             row[ids] = 1.0
         return array
 
-    def _id(self, word):
+    def _id(self, word: str) -> int:
         if word not in self._ids:
             known = ", ".join(self._words[:_SHOWN]) + (", …" if len(self._words) > _SHOWN else "")
             raise BadCell(f"needs a known label, one of {known}. Received: {word[:80]!r}")
         return self._ids[word]
 
 
-def label_words(task, value):
-    """The words in a label's cell: one, or any number for a multi-label task. Raises `BadCell`.
+def label_words(task: Task, value: object) -> list[str]:
+    """The words in a label cell: one or, in a multi-label task, any number. Raises `BadCell`.
 
-    Several stand in a JSON list or with the task's separator between them; numbers and true and false are words too.
+    Several words are in a JSON list or separated by the task's separator. Numbers, true and false count as words.
     """
     if task.kind != MULTI_LABEL:
         return [_word(value)]
@@ -78,12 +81,12 @@ def label_words(task, value):
     return [_word(word) for word in value]
 
 
-def sorted_labels(words):
-    """Numbers by their size, anything else as text."""
+def sorted_labels(words: Collection[str]) -> tuple[str, ...]:
+    """The labels in order: by value if all are whole numbers, else as text."""
     return tuple(sorted(words, key=int) if all(word.isdecimal() for word in words) else sorted(words))
 
 
-def _json_list(cell):
+def _json_list(cell: str) -> list[Any] | None:
     try:
         value = json.loads(cell) if cell.lstrip().startswith("[") else None
     except (ValueError, RecursionError):
@@ -91,7 +94,7 @@ def _json_list(cell):
     return value if isinstance(value, list) else None
 
 
-def _word(value):
+def _word(value: object) -> str:
     if isinstance(value, (bool, int, float)):
         value = json.dumps(value)
     word = value.strip() if isinstance(value, str) else ""
@@ -100,7 +103,7 @@ def _word(value):
     return word
 
 
-def _number(value):
+def _number(value: Any) -> float:
     try:
         number = float(value) if not isinstance(value, bool) else math.nan
     except (TypeError, ValueError):

@@ -36,7 +36,7 @@ def with_typos(text: str, share: float) -> str:
     """
     random = np.random.default_rng(int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest()))
 
-    def mistyped(match):
+    def mistyped(match: re.Match[str]) -> str:
         word = match.group()
         if len(word) < 2 or random.random() >= share:
             return word

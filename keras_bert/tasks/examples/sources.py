@@ -1,4 +1,4 @@
-"""Where the examples of a split stand: files in a benchmark's folder, the user's own, or TensorFlow Datasets."""
+"""Opens the examples of a split: files in a benchmark's folder, the user's own files, or TensorFlow Datasets."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -9,6 +9,7 @@ from keras_bert.errors import UserError
 from keras_bert.tasks.examples.labels import BadCell
 from keras_bert.tasks.examples.split_files import split_file
 from keras_bert.tasks.examples.tables import Row, read_table
+from keras_bert.tasks.task import Split, Task
 
 
 @dataclass(frozen=True)
@@ -16,27 +17,32 @@ class TfdsSource:
     """TensorFlow Datasets as the source.
 
     Attributes:
-        data_dir: the folder in which TFDS keeps its data sets, or the very folder that the task's was prepared in;
-            TFDS's own folder if None.
-        download: whether a data set that is not prepared there may be fetched.
+        data_dir: the folder in which TFDS keeps its data sets, or the folder that the task's was prepared in; None for
+            TFDS's default folder.
+        download: whether a data set that is not prepared there may be downloaded.
     """
 
     data_dir: str | None = None
     download: bool = False
 
 
+# Where the examples of a task are: the folder with the task's files, or one that contains that folder; "" if the task
+# names its files in full; or TensorFlow Datasets.
+Source = str | TfdsSource
+
+
 @dataclass(frozen=True)
 class SplitTable:
-    """The rows of a split, not yet judged.
+    """The rows of a split, not yet checked.
 
     Attributes:
-        rows: rows whose first cells are the texts and, if `has_labels`, whose last is the label.
+        rows: rows whose first cells are the texts and, if `has_labels`, whose last one is the label.
         origin: the file or data set, for messages.
-        has_labels: whether there is a cell for the label.
-        place: a row's `line` in words, for messages.
-        index: (position, row) to the number by which a submission names the example; raises `BadCell`.
-        label_words: the labels' words in the order of `Task.labels`, where the source has its own.
-        ragged: lines of rows with too few or too many cells, left out so far.
+        has_labels: whether rows have a cell for the label.
+        place: function (a row's `line`) -> where it is, for messages.
+        index: function (position, row) -> the number of the example in a submission; raises `BadCell`.
+        label_words: the source's own words for the labels, in the order of `Task.labels`; None if it has none.
+        ragged: lines of the rows skipped so far, which have too few or too many cells.
     """
 
     rows: Iterable[Row]
@@ -48,8 +54,8 @@ class SplitTable:
     ragged: list[int] = field(default_factory=list)
 
 
-def open_split(task, split, source=""):
-    """The `SplitTable` of one split; the arguments are `load_examples`'s. Raises `UserError`."""
+def open_split(task: Task, split: str, source: Source = "") -> SplitTable:
+    """The `SplitTable` of one split. Raises `UserError`."""
     if split not in task.splits:
         raise UserError(f"{task.name}: needs one of its splits {', '.join(task.splits)}. Received: {split!r}.")
     if isinstance(source, TfdsSource):
@@ -57,14 +63,15 @@ def open_split(task, split, source=""):
     return _file_table(task, split, source)
 
 
-def _file_table(task, name, folder):
+def _file_table(task: Task, name: str, folder: str) -> SplitTable:
     split = task.splits[name]
     path = split_file(task, name, folder)
-    ragged = []
+    label = [] if task.label is None else [task.label]
+    ragged: list[int] = []
     rows = read_table(
         path,
-        [*task.texts, *([split.index] if split.index else []), *([task.label] if split.labelled else [])],
-        [task.label] if split.labelled is None else [],
+        [*task.texts, *([split.index] if split.index else []), *(label if split.labelled else [])],
+        label if split.labelled is None else [],
         format=task.format,
         columns=split.columns,
         ragged=ragged if task.skip_ragged else None,
@@ -72,16 +79,22 @@ def _file_table(task, name, folder):
     return SplitTable(
         rows=rows,
         origin=path,
-        has_labels=split.labelled is not False,
+        has_labels=split.labelled is not False and task.label is not None,
         place=lambda line: f"{path} line {line}",
         index=lambda position, row: _index(split.index, row.cells[len(task.texts)]) if split.index else position,
         ragged=ragged,
     )
 
 
-def _tfds_table(task, split, source):
-    if task.tfds is None:
-        raise UserError(f"{task.name}: needs files. Received: TensorFlow Datasets, which does not have it.")
+def require_tfds(task_name: str, has_it: object) -> None:
+    """Raises `UserError` if TensorFlow Datasets does not have a task's data."""
+    if not has_it:
+        raise UserError(f"{task_name}: needs files. Received: TensorFlow Datasets, which does not have this task.")
+
+
+def _tfds_table(task: Task, split: Split, source: TfdsSource) -> SplitTable:
+    require_tfds(task.name, task.tfds and split.tfds)
+    assert task.tfds is not None and split.tfds is not None
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
     table = TfdsTable(task.tfds.name, source.data_dir, source.download)
@@ -92,7 +105,7 @@ def _tfds_table(task, split, source):
                 f"{table.name}: needs the labels {', '.join(task.labels)}. Received: {', '.join(words)}. "
                 f"Give the data of {task.name}."
             )
-        words = task.labels  # The names are the truth; their order here is ours.
+        words = task.labels  # TFDS names the labels correctly, but their ids are ours.
     has_labels = split.labelled is not False
     wanted = [*(task.tfds.texts or task.texts), *([task.tfds.label] if has_labels else [])]
     origin = f"{table.name} {split.tfds}"
@@ -106,17 +119,17 @@ def _tfds_table(task, split, source):
     )
 
 
-def _index(column, cell):
+def _index(column: str, cell: object) -> int:
     try:
-        return int(cell)
+        return int(cell)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise BadCell(f"needs a whole number in the column {column!r}. Received: {cell!r}") from None
 
 
-def data_source(tfds_name, folder):
-    """What examples are read from: the task's files in a folder, or data that TFDS prepared there.
+def data_source(tfds_name: str | None, folder: str | None) -> Source:
+    """The source of a benchmark's examples: its files in a folder, or the data set that TFDS prepared there.
 
-    Without a folder TFDS's own is taken, and what is not there is fetched.
+    Without a folder it is TFDS's default folder, and a missing data set is downloaded.
     """
     if not folder:
         return TfdsSource(download=True)

@@ -1,19 +1,45 @@
-"""Which file holds a split."""
+"""Finds the file of a split."""
 
 import fnmatch
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from keras_bert import files
 from keras_bert.errors import UserError
+from keras_bert.tasks.task import Split
 
 _COMPRESSED = ("", ".gz", ".bz2", ".xz")
 _SHOWN = 20
 
 
-def split_file(task, split, folder=""):
-    """The file of a split: in the task's own folder below `folder`, else in `folder` itself.
+class NamedFiles(Protocol):
+    """A task whose files have fixed names: `Task` and `SpanTask`."""
 
-    Raises `UserError` that says which files are there.
+    @property
+    def name(self) -> str: ...
+    @property
+    def folders(self) -> tuple[str, ...]: ...
+    @property
+    def splits(self) -> Mapping[str, Split]: ...
+
+
+class FilePatterns(Protocol):
+    """A task whose files are found by patterns: `TaggingTask` and `ChoiceTask`.
+
+    `patterns` are the names that the file of each split may have, the likeliest first; * matches anything.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def patterns(self) -> Mapping[str, Sequence[str]]: ...
+
+
+def split_file(task: NamedFiles, split: str, folder: str = "") -> str:
+    """The file of a split: in the task's own folder below `folder`, or else in `folder` itself.
+
+    Raises `UserError`, naming the files that are there, if there is none.
     """
     names = task.splits[split].files
     homes = [files.join(folder, home) for home in task.folders] + [os.fspath(folder)]
@@ -35,17 +61,14 @@ def split_file(task, split, folder=""):
     )
 
 
-def find_split_files(task, folder):
-    """`{split: path}` of the splits of which a folder holds the file, for tasks whose files have names of many kinds.
-
-    Args:
-        task: has a `name` and `patterns`: split to the names that its file may have, the likeliest first; * stands for
-            anything, and each may be compressed.
-        folder: the folder.
+def find_split_files(task: FilePatterns, folder: str | None) -> dict[str, str]:
+    """`{split: path}` of the files in a folder that match a task's patterns, compressed or not.
 
     Raises:
-        UserError: none is there, or one split has several; they are named.
+        UserError: no folder is given, no file matches, or several match for one split.
     """
+    if not folder:
+        raise UserError(f"{task.name}: needs its files. Received: none. Give --data-dir, or --train and --dev.")
     names = files.list_folder(folder)
     found = {}
     for split, patterns in task.patterns.items():
@@ -56,7 +79,7 @@ def find_split_files(task, folder):
         chosen = list(dict.fromkeys(next(filter(None, matches), [])))
         if len(chosen) > 1:
             raise UserError(
-                f"{folder}: needs one file for {split}. Received: {', '.join(chosen)}. Name the one to take."
+                f"{folder}: needs one file for {split}. Received: {', '.join(chosen)}. Name the one to use."
             )
         if chosen:
             found[split] = files.join(folder, chosen[0])
@@ -66,8 +89,8 @@ def find_split_files(task, folder):
     return found
 
 
-def _contents(folder, subfolders):
-    """What stands in a folder and in those subfolders, in words."""
+def _contents(folder: str, subfolders: Iterable[str]) -> str:
+    """The names in a folder and in these subfolders of it, in words."""
     if not files.is_folder(folder):
         return "no such folder"
     names = [
@@ -81,8 +104,8 @@ def _contents(folder, subfolders):
     return f"a folder with {', '.join(names[:_SHOWN]) or 'nothing in it'}{more}"
 
 
-def found_files(task, folder):
-    """`{split: path}` of a task's files in a folder; see `find_split_files`."""
-    if not folder:
-        raise UserError(f"{task.name}: needs its files. Received: none. Give --data-dir, or --train and --dev.")
-    return find_split_files(task, folder)
+def file_of(task_name: str, paths: Mapping[str, str], split: str) -> str:
+    """The path of a split. Raises `UserError` if the split has no file."""
+    if split not in paths:
+        raise UserError(f"{task_name}: needs a file for the split {split!r}. Received: {', '.join(paths) or 'none'}.")
+    return paths[split]

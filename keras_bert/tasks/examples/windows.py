@@ -1,18 +1,20 @@
-"""Examples that come one by one, in windows: small enough for memory, large enough to be sorted by length."""
+"""Groups a stream of examples into windows, small enough for memory and large enough to be sorted by length."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TypeVar
 
 _MOST = 4096
 
+Item = TypeVar("Item")
 
-def windows(items: Iterable, characters: int, length: Callable[[Any], int] = len) -> Iterator[list]:
-    """Lists of the items in their order, each of several thousand or of about so many characters.
+
+def windows(items: Iterable[Item], characters: int, length: Callable[[Item], int] = len) -> Iterator[list[Item]]:  # type: ignore[assignment]
+    """Yields lists of consecutive items, each of about `characters` characters but at most 4,096 items.
 
     Args:
-        items: texts, or what `length` knows the characters of.
-        characters: after how many a window ends.
-        length: function (item) -> characters.
+        items: texts, or anything else with a `length`.
+        characters: the number of characters after which a window ends.
+        length: function (item) -> its number of characters.
     """
     window, seen = [], 0
     for item in items:

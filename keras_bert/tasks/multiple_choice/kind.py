@@ -1,19 +1,24 @@
-"""One of several choices."""
+"""Choosing one of several continuations or answers."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from keras_bert.checkpoints.names import CLASSIFIER
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import MultipleChoiceConfig
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.multiple_choice.tasks import MULTIPLE_CHOICE
 
 
 class MultipleChoice(TaskKind):
-    """One number for each choice (paper, section 4.4)."""
+    """One score for each choice (paper, section 4.4)."""
 
     head, part, tasks = MultipleChoiceConfig, CLASSIFIER, tuple(MULTIPLE_CHOICE)
     pipeline = "multiple-choice"
     example_files = ("choices.csv", "answers.jsonl")
 
-    def make_model(self, config, head, **keras_options):
+    def make_model(self, config: BertConfig, head: MultipleChoiceConfig, **keras_options: Any) -> Any:
         from keras_bert.models.multiple_choice import BertForMultipleChoice
 
         return BertForMultipleChoice(config, **keras_options)
@@ -23,14 +28,29 @@ class MultipleChoice(TaskKind):
 
         return multiple_choice_signatures(text_inputs, network)
 
-    def open_problem(self, config, tokenizer, head, described, own):
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: MultipleChoiceConfig | None,
+        described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
         from keras_bert.tasks.examples.sources import TfdsSource
-        from keras_bert.tasks.examples.split_files import found_files
+        from keras_bert.tasks.examples.split_files import find_split_files
         from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
 
         task, folder = MULTIPLE_CHOICE[config.task], config.data.folder
-        files_of = own or (TfdsSource(download=True) if not folder and task.tfds else None)
-        return MultipleChoiceProblem(task, files_of or found_files(task, folder), tokenizer, config.input)
+        source: Mapping[str, str] | TfdsSource
+        if own:
+            source = own
+        elif task.tfds and not folder:
+            source = TfdsSource(download=True)
+        else:
+            source = find_split_files(task, folder)
+        return MultipleChoiceProblem(
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+        )
 
 
 KINDS = (MultipleChoice(),)

@@ -1,21 +1,22 @@
-"""The tasks of multiple choice, as data alone."""
+"""The multiple-choice tasks, as data."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class ChoiceTask:
-    """A task of multiple choice, as data.
+    """A multiple-choice task, as data.
 
     Attributes:
         name: as in `--task NAME`.
-        patterns: split to the names that its file may have in a folder, for `split_files.find_split_files`.
-        tfds: split to TFDS's name of it; None where TFDS does not have the task.
+        patterns: the names that the file of each split may have in a folder; see `split_files.FilePatterns`.
+        tfds: TFDS's name of each split; None if TFDS does not have the task.
     """
 
     name: str
-    patterns: dict
-    tfds: dict | None = None
+    patterns: Mapping[str, tuple[str, ...]]
+    tfds: Mapping[str, str] | None = None
 
 
 SWAG = ChoiceTask(

@@ -1,14 +1,15 @@
-"""The questions of a split, out of files or TensorFlow Datasets, with the place of each answer in its passage."""
+"""The questions of a split, from files or TensorFlow Datasets, with the span of each answer in its passage."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from keras_bert.data.corpus.held_out import HashSet, is_validation, text_hash
 from keras_bert.errors import UserError
-from keras_bert.tasks.examples.sources import TfdsSource
+from keras_bert.tasks.examples.sources import Source, TfdsSource, require_tfds
 from keras_bert.tasks.examples.split_files import split_file
-from keras_bert.tasks.question_answering.squad import CHARACTERS
+from keras_bert.tasks.question_answering.squad import CHARACTERS, SpanTask
 from keras_bert.tasks.question_answering.squad_json import (
     Answer,
     BadField,
@@ -20,22 +21,22 @@ from keras_bert.tasks.question_answering.squad_json import (
     second_of_id,
     squad_passages,
 )
-from keras_bert.tasks.task import INPUT
+from keras_bert.tasks.task import INPUT, Split
 
 NONE, LOST = -1, -2
 
 
 @dataclass(frozen=True, eq=False)
 class AnsweredQuestions:
-    """The questions of one split, n of them, in their file's order.
+    """The n questions of one split, in their file's order.
 
     Attributes:
-        passages: list of texts.
-        questions: list of `Question`s.
-        spans: int64 `[n, 2]`, start and end in code points of the passage; `NONE` twice where it holds no answer,
-            `LOST` twice where no reference is found in it. None where answers are hidden.
+        passages: the texts.
+        questions: the questions.
+        spans: int64 `[n, 2]`, start and end in code points of the passage; `NONE` twice if it has no answer, `LOST`
+            twice if no reference answer is found in it. None if answers are hidden.
         origin: the file or data set, for messages.
-        warnings: what was left out or looks odd, one line each.
+        warnings: what was skipped or looks odd, one line each.
     """
 
     passages: list[str]
@@ -44,26 +45,26 @@ class AnsweredQuestions:
     origin: str
     warnings: tuple[str, ...] = ()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.questions)
 
 
-def load_questions(task, split, source=""):
-    """The `AnsweredQuestions` of one split.
+def load_questions(task: SpanTask, split: str, source: Source = "") -> AnsweredQuestions:
+    """Reads the questions of one split and locates their answers.
 
-    An answer is where its file says, else at the nearest place that has the same text. Of several references the
-    first that the passage holds is the one to train on. In training splits questions whose answer is not found are
-    left out; in others they stay and are scored by their references.
+    An answer is where its file says or else at the nearest place with the same text. Of several references, the first
+    that is found in the passage is the one to train on. Questions whose answer is not found are skipped in training
+    splits; in others they stay and are scored against their references.
 
     Args:
-        task: a `SpanTask` that knows whether questions may be unanswerable (`with_unanswerable`).
+        task: a task for which it is known whether questions may be unanswerable (`with_unanswerable`).
         split: a name in `task.splits`.
-        source: the folder with the task's files, or one that holds that folder; "" where the task names its files
-            in full; or a `sources.TfdsSource`.
+        source: where the questions are.
 
     Raises:
-        UserError: in one line: no such split or file, a broken file (see `read_squad`), no question, a question
-            without an answer in a split to evaluate on of a task where each has one, nothing to train on.
+        UserError: there is no such split or file, or it is malformed (see `read_squad`) or has no questions; in a split
+            to evaluate on, a question has no answer although the task has no unanswerable ones; or no question can be
+            trained on.
     """
     if task.unanswerable is None:
         raise ValueError(f"{task.name}: needs to know of unanswerable questions. Call with_unanswerable first.")
@@ -89,8 +90,8 @@ def load_questions(task, split, source=""):
     if training:
         is_kept = spans[:, 0] >= (NONE if task.unanswerable else 0)
         if not is_kept.all():
-            dropped = [question.id for question, kept in zip(read.questions, is_kept) if not kept]
-            warnings.append(count_of("questions without an answer to train on, left out", dropped))
+            skipped = [question.id for question, kept in zip(read.questions, is_kept) if not kept]
+            warnings.append(count_of("skipped questions without an answer to train on", skipped))
         if not is_kept.any():
             raise UserError(f"{read.origin}: needs questions to train on. Received: {'; '.join(warnings)}.")
         read = replace(read, questions=[question for question, kept in zip(read.questions, is_kept) if kept])
@@ -100,20 +101,20 @@ def load_questions(task, split, source=""):
     )
 
 
-def passages_with_questions(task, split, source=""):
-    """Iterates over (passage, list of its `Question`s) of one split, whatever the file says of answers.
+def passages_with_questions(task: SpanTask, split: str, source: Source = "") -> Iterator[tuple[str, list[Question]]]:
+    """Yields (passage, its questions) of one split; answers are ignored.
 
-    The arguments and errors are those of `load_questions`; "-" as the split's file is what comes in.
+    The arguments and errors are those of `load_questions`; "-" as the split's file is stdin.
     """
-    of_split = task.splits.get(split)
-    if of_split is None or isinstance(source, TfdsSource):
+    wanted = task.splits.get(split)
+    if wanted is None or isinstance(source, TfdsSource):
         read = _read(task, split, source)
         yield from ((read.passages[question.passage], [question]) for question in read.questions)
         return
-    [path] = of_split.files if split == INPUT else [split_file(task, split, source)]
+    [path] = wanted.files if split == INPUT else [split_file(task, split, source)]
     names, count = HashSet(), 0
     for passage, questions in squad_passages(path):
-        if of_split.side and is_validation(passage, task.dev_share) != (of_split.side == "dev"):
+        if wanted.side and is_validation(passage, task.dev_share) != (wanted.side == "dev"):
             continue
         for question in questions:
             if not names.add(text_hash(question.id)):
@@ -124,12 +125,10 @@ def passages_with_questions(task, split, source=""):
         raise UserError(f"{path}: needs one question or more. Received: none.")
 
 
-def with_unanswerable(task, source=""):
-    """The task that says whether questions may be unanswerable: where the training split, else the first, has one.
+def with_unanswerable(task: SpanTask, source: Source = "") -> SpanTask:
+    """The task with `unanswerable` set: whether the training split, or else the first one, has such a question.
 
-    Scoring by characters knows of none.
-
-    Raises `UserError` as `load_questions` does.
+    Tasks scored by characters have none. Raises `UserError` as `load_questions` does.
     """
     if task.unanswerable is not None:
         return task
@@ -139,8 +138,8 @@ def with_unanswerable(task, source=""):
     return replace(task, unanswerable=any(question.answers == () for question in read.questions))
 
 
-def _read(task, name, source):
-    """The `QuestionSet` of a split, its own side where two splits share a file."""
+def _read(task: SpanTask, name: str, source: Source) -> QuestionSet:
+    """A split's questions; only those of its own side if two splits share a file."""
     if name not in task.splits:
         raise UserError(f"{task.name}: needs one of its splits {', '.join(task.splits)}. Received: {name!r}.")
     split = task.splits[name]
@@ -158,20 +157,21 @@ def _read(task, name, source):
     ]
     if not questions:
         raise UserError(
-            f"{read.origin}: needs passages enough to hold a share of {task.dev_share} out for evaluation. Received: "
+            f"{read.origin}: needs enough passages to hold out a share of {task.dev_share} for evaluation. Received: "
             f"none for the {split.side} part. Give a dev file, or more passages."
         )
     return replace(read, passages=[passage for passage, own in zip(read.passages, wanted) if own], questions=questions)
 
 
-def _read_tfds(task, split, source):
-    if task.tfds is None or split.tfds is None:
-        raise UserError(f"{task.name}: needs files. Received: TensorFlow Datasets, which does not have it.")
+def _read_tfds(task: SpanTask, split: Split, source: TfdsSource) -> QuestionSet:
+    require_tfds(task.name, task.tfds and split.tfds)
+    assert task.tfds is not None and split.tfds is not None
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
     table = TfdsTable(task.tfds, source.data_dir, source.download)
     origin = f"{table.name} {split.tfds}"
-    passages, questions = {}, []
+    passages: dict[str, int] = {}
+    questions = []
     names = ("id", "question", "context", "answers/text", "answers/answer_start")
     for row in table.rows(split.tfds, names):
         name, text, passage, texts, starts = row.cells
@@ -184,13 +184,13 @@ def _read_tfds(task, split, source):
     return QuestionSet(list(passages), questions, origin)
 
 
-def _locate(read):
-    """(spans int64 [n, 2], warnings) of questions whose answers are known."""
+def _locate(read: QuestionSet) -> tuple[np.ndarray, list[str]]:
+    """(spans int64 [n, 2], warnings) of questions whose answers are given."""
     spans = np.full((len(read.questions), 2), NONE, np.int64)
     lost, moved = [], []
     for span, question in zip(spans, read.questions):
         passage, found = read.passages[question.passage], None
-        for answer in question.answers:
+        for answer in question.answers or ():
             start = _find(passage, answer)
             if start is None:
                 lost.append(question.id)
@@ -204,12 +204,12 @@ def _locate(read):
     if lost:
         warnings.append(count_of("answers that are not in their passage", lost))
     if moved:
-        warnings.append(count_of("answers that are not where answer_start says, taken from the nearest place", moved))
+        warnings.append(count_of("answers that are not at answer_start, taken from the nearest place", moved))
     return spans, warnings
 
 
-def _find(passage, answer):
-    """Where an answer begins, or None. A text of white space alone is no answer."""
+def _find(passage: str, answer: Answer) -> int | None:
+    """The start of an answer, or None. Mere white space is not an answer."""
     text, start = answer
     if not text.strip():
         return None
@@ -221,6 +221,6 @@ def _find(passage, answer):
     return min(found, key=lambda place: abs(place - start)) if found else None
 
 
-def count_of(what, ids):
-    """How many questions there are of a kind, and the first of them."""
+def count_of(what: str, ids: Sequence[str]) -> str:
+    """A text with the number of questions of some kind, and the first of them."""
     return f"{what}: {len(ids):,} (the first: {ids[0]!r})"

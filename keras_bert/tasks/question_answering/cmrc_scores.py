@@ -1,23 +1,25 @@
-"""Exact match and F1 of CMRC 2018, in per cent, as its script counts them (cmrc2018_evaluate.py).
+"""Exact match and F1 of CMRC 2018, in per cent, as computed by its script (cmrc2018_evaluate.py).
 
-Both drop some marks of Chinese and English punctuation. F1 is over segments, which are single Chinese characters and
-the words of what stands between them, and counts the longest run of segments that two answers share.
+Both ignore some Chinese and English punctuation marks. F1 is over segments, which are single Chinese characters and the
+words of the text between them, and counts the longest run of segments that two answers share.
 
-The script splits what is not Chinese into sentences first, by a trained model that NLTK does not ship; here it goes
-into NLTK's words as it stands. That differs where an answer holds two sentences that end in ASCII full stops.
+The script first splits text that is not Chinese into sentences, by a trained model that NLTK does not ship; here NLTK
+splits it into words directly. The results differ if an answer has two sentences that end in ASCII full stops.
 """
 
 import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 _MARKS = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _FIRST, _LAST = "\u4e00", "\u9fa5"
 
 
-def cmrc_scores(references, predictions):
-    """`{"f1", "exact_match", "average"}`; a question without prediction scores 0.
+def cmrc_scores(references: Mapping[str, Sequence[str]], predictions: Mapping[str, str]) -> dict[str, float]:
+    """`{"f1", "exact_match", "average"}`; a question without a prediction scores 0.
 
     Args:
-        references: `{id: [text, …]}`, one text or more.
+        references: `{id: texts}`, at least one each.
         predictions: `{id: text}`.
     """
     exact = f1 = 0.0
@@ -30,14 +32,15 @@ def cmrc_scores(references, predictions):
     return {**figures, "average": (figures["exact_match"] + figures["f1"]) * 0.5}
 
 
-def without_marks(text):
-    """An answer as exact match compares it."""
+def without_marks(text: str) -> str:
+    """An answer as compared for exact match."""
     return "".join(character for character in text.lower().strip() if character not in _MARKS)
 
 
-def segments(text):
-    """An answer as F1 compares it: list of Chinese characters and of words."""
-    found, other = [], []
+def segments(text: str) -> list[str]:
+    """An answer as compared for F1: Chinese characters and words."""
+    found: list[str] = []
+    other: list[str] = []
     for character in without_marks(text):
         if _FIRST <= character <= _LAST:
             found += _words("".join(other))
@@ -48,8 +51,8 @@ def segments(text):
     return found + _words("".join(other))
 
 
-def longest_run(first, second):
-    """Length of the longest run of items that stands in both lists."""
+def longest_run(first: Sequence[str], second: Sequence[str]) -> int:
+    """The length of the longest run of items that occurs in both lists."""
     best, above = 0, [0] * (len(second) + 1)
     for item in first:
         row = [0] * (len(second) + 1)
@@ -60,18 +63,18 @@ def longest_run(first, second):
     return best
 
 
-def _words(text):
+def _words(text: str) -> list[str]:
     return _tokenizer().tokenize(text) if text.strip() else []
 
 
 @functools.cache
-def _tokenizer():
+def _tokenizer() -> Any:
     from nltk.tokenize.destructive import NLTKWordTokenizer  # Takes seconds, and only this task needs it.
 
     return NLTKWordTokenizer()
 
 
-def _f1(prediction, reference):
+def _f1(prediction: Sequence[str], reference: Sequence[str]) -> float:
     run = longest_run(reference, prediction)
     if not run:
         return 0.0

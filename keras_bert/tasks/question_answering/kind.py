@@ -1,13 +1,17 @@
 """Answers that are spans of a passage."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from keras_bert.checkpoints.names import SPAN_HEAD
 from keras_bert.config.answering import AnsweringConfig
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import SpanExtractionConfig
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.question_answering.squad import QUESTION_ANSWERING, qa_task
 
 OWN = "qa"  # The user's own files, in SQuAD's format.
-_STRIDE = 128  # run_squad.py's doc_stride.
 
 
 class QuestionAnswering(TaskKind):
@@ -19,7 +23,7 @@ class QuestionAnswering(TaskKind):
     answers_in_folder = True
     noun, example_files = "questions", ("questions.json", "answers")
 
-    def make_model(self, config, head, **keras_options):
+    def make_model(self, config: BertConfig, head: SpanExtractionConfig, **keras_options: Any) -> Any:
         from keras_bert.models.span_extraction import BertForQuestionAnswering
 
         return BertForQuestionAnswering(config, **keras_options)
@@ -30,29 +34,34 @@ class QuestionAnswering(TaskKind):
         answering = AnsweringConfig.from_fields(bert.folder.other_fields, f"{bert.path}/config.json")
         return question_answering_signatures(answering, text_inputs, network, n_best)
 
-    def open_problem(self, config, tokenizer, head, described, own):
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: SpanExtractionConfig | None,
+        described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
         from keras_bert.tasks.examples.sources import data_source
         from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
         from keras_bert.tasks.task import INPUT, with_own_files
 
-        data, settings = config.data, config.input
+        data = config.data
         if config.task == OWN:
-            of_task = {} if INPUT in own else own
+            given: dict[str, Any] = {} if INPUT in own else dict(own)
             task = qa_task(
-                **of_task, scoring=data.scoring, dev_share=data.dev_share, unanswerable=described.get("unanswerable")
+                **given,
+                scoring=data.scoring,
+                dev_share=data.dev_share,
+                unanswerable=described.get("unanswerable"),
             )
         else:
             task = QUESTION_ANSWERING[config.task]
         if own and (config.task != OWN or INPUT in own):
             task = with_own_files(task, own)
+        source = "" if own else data_source(task.tfds, data.folder)
         return QuestionAnsweringProblem(
-            task,
-            tokenizer,
-            "" if own else data_source(task.tfds, data.folder),
-            settings.max_length,
-            settings.stride or _STRIDE,
-            settings.max_question_length,
-            null_threshold=described.get("null_threshold"),
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
 
 

@@ -1,5 +1,6 @@
-"""The tasks of finding an answer in a passage, each as data: SQuAD 1.1 and 2.0, CMRC 2018, and one's own files."""
+"""The tasks of finding an answer in a passage, as data: SQuAD 1.1 and 2.0, CMRC 2018, and the user's own files."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keras_bert.config.checks import require
@@ -8,30 +9,29 @@ from keras_bert.tasks.task import PublishedScore, Split
 
 WORDS, CHARACTERS = SCORINGS = ("words", "characters")
 
-# Pieces of the longest answer that is looked for: run_squad.py's default; CMRC 2018 has sentences as answers.
+# The longest answer to search for, in pieces: run_squad.py's default; answers in CMRC 2018 are whole sentences.
 _LONGEST = {WORDS: 30, CHARACTERS: 100}
 
 
 @dataclass(frozen=True)
 class SpanTask:
-    """Answers that are spans of a passage: everything that tells one such task from another.
+    """Everything that distinguishes one task whose answers are spans of a passage from another.
 
     Attributes:
         name: as in `--task NAME`.
-        splits: name to `Split`; names begin with "train", "dev" or "test".
-        scoring: "words" as SQuAD's scripts count, "characters" as CMRC 2018's does, where every question has an
-            answer.
-        unanswerable: whether a passage may hold no answer (SQuAD 2.0); None: where the training split has such
-            a question.
+        splits: `{name: Split}`; names start with "train", "dev" or "test".
+        scoring: "words" as in SQuAD's scripts; "characters" as in CMRC 2018's, where every question has an answer.
+        unanswerable: whether a passage may have no answer (SQuAD 2.0); None if the training split decides, by whether
+            it has such a question.
         folders: names of the task's folder.
         tfds: the name of the same questions in TFDS.
-        dev_share: share of the dev side where `Split.side` parts one file.
-        max_answer_length: pieces of the longest answer that is looked for.
-        published: scores of others.
+        dev_share: share of the dev side if `Split.side` divides one file.
+        max_answer_length: the longest answer to search for, in pieces.
+        published: published scores.
     """
 
     name: str
-    splits: dict[str, Split]
+    splits: Mapping[str, Split]
     scoring: str = WORDS
     unanswerable: bool | None = False
     folders: tuple[str, ...] = ()
@@ -40,21 +40,21 @@ class SpanTask:
     max_answer_length: int = _LONGEST[WORDS]
     published: tuple[PublishedScore, ...] = field(default=(), repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require(self.scoring in SCORINGS, "scoring", f"one of {', '.join(SCORINGS)}", self.scoring)
         if self.scoring == CHARACTERS:
-            require(not self.unanswerable, "unanswerable", "false where characters are scored", self.unanswerable)
-        require(self.max_answer_length > 0, "max_answer_length", "one piece or more", self.max_answer_length)
+            require(not self.unanswerable, "unanswerable", "false if characters are scored", self.unanswerable)
+        require(self.max_answer_length > 0, "max_answer_length", "at least one piece", self.max_answer_length)
 
 
-def _squad(version):
+def _squad(version: str) -> dict[str, Split]:
     return {
         "train": Split((f"train-v{version}.json",), tfds="train"),
         "dev": Split((f"dev-v{version}.json",), tfds="validation"),
     }
 
 
-# Dev scores of single models, of the paper's tables 2 and 3.
+# Dev scores of single models, from the paper's tables 2 and 3.
 SQUAD = SpanTask(
     "squad",
     _squad("1.1"),
@@ -94,22 +94,29 @@ QUESTION_ANSWERING = {task.name: task for task in (SQUAD, SQUAD_V2, CMRC)}
 
 
 def qa_task(
-    *, train=None, dev=None, test=None, scoring=WORDS, unanswerable=None, dev_share=0.1, max_answer_length=None
-):
-    """The `SpanTask` of a user's files in SQuAD's format.
+    *,
+    train: str | None = None,
+    dev: str | None = None,
+    test: str | None = None,
+    scoring: str = WORDS,
+    unanswerable: bool | None = None,
+    dev_share: float = 0.1,
+    max_answer_length: int | None = None,
+) -> SpanTask:
+    """The task of a user's files in SQuAD's format.
 
-    Without `dev`, a share of the training file is held out by the hash of each passage, so that all questions on it
-    are on one side. A test file may do without answers.
+    Without `dev`, a share of the training file is held out by the hash of each passage, so that all questions about it
+    are on the same side. A test file needs no answers.
 
     Args:
-        train, dev, test: files, None for those that there are not.
+        train, dev, test: files, None if there is none.
         scoring: of `SCORINGS`.
-        unanswerable: see `SpanTask`; that of a trained model.
+        unanswerable: see `SpanTask`; given for a trained model.
         dev_share: the share held out.
-        max_answer_length: see `SpanTask`; 30, or 100 where characters are scored, if None.
+        max_answer_length: see `SpanTask`; by default 30, or 100 if characters are scored.
 
     Raises:
-        UserError: an option is wrong.
+        UserError: an argument is invalid.
     """
     if scoring not in SCORINGS:
         raise UserError(f"scoring: needs one of {', '.join(SCORINGS)}. Received: {scoring!r}.")
@@ -117,14 +124,14 @@ def qa_task(
         raise UserError(f"dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
     max_answer_length = _LONGEST[scoring] if max_answer_length is None else max_answer_length
     if max_answer_length < 1:
-        raise UserError(f"max_answer_length: needs one piece or more. Received: {max_answer_length!r}.")
+        raise UserError(f"max_answer_length: needs at least one piece. Received: {max_answer_length!r}.")
     if scoring == CHARACTERS and unanswerable:
-        raise UserError("scoring: needs words where questions may be unanswerable. Received: characters.")
+        raise UserError("scoring: needs words if questions may be unanswerable. Received: characters.")
     splits = {}
     if train:
         splits["train"] = Split((train,), side=None if dev else "train")
-    if dev or train:
-        splits["dev"] = Split((dev or train,), side=None if dev else "dev")
+    if validation := dev or train:
+        splits["dev"] = Split((validation,), side=None if dev else "dev")
     if test:
         splits["test"] = Split((test,), labelled=None)
     return SpanTask(

@@ -1,29 +1,30 @@
-"""Exact match and F1 of SQuAD 1.1 and 2.0, in per cent, as the official scripts count them.
+"""Exact match and F1 of SQuAD 1.1 and 2.0, in per cent, as computed by the official scripts.
 
-An answer is compared in lower case, without ASCII punctuation and the articles a, an and the, and with single spaces;
-F1 is that of the two bags of words. Of several references the best counts, for each of the two metrics by itself.
-Source: Rajpurkar et al. 2016, section 6.1, and 2018; evaluate-v1.1.py and evaluate-v2.0.py. The order of additions is
-theirs, and so is which scores are whole numbers (Python's `sum` treats those otherwise), for the last digit's sake.
+Answers are compared in lower case, without ASCII punctuation and the articles a, an and the, and with single spaces; F1
+is that of the two bags of words. Of several references, the best one counts, separately for each metric.
+Source: Rajpurkar et al. 2016, section 6.1, and 2018; evaluate-v1.1.py and evaluate-v2.0.py. To match their last digit,
+scores are added in the same order, and the same ones are integers, which Python's `sum` adds differently.
 """
 
 import re
 import string
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalized(text):
+def normalized(text: str) -> str:
     """An answer as it is compared."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
-def squad_v1_scores(references, predictions):
-    """`{"exact_match", "f1"}` by evaluate-v1.1.py: a question without prediction scores 0.
+def squad_v1_scores(references: Mapping[str, Sequence[str]], predictions: Mapping[str, str]) -> dict[str, float]:
+    """`{"exact_match", "f1"}`, as from evaluate-v1.1.py: a question without a prediction scores 0.
 
     Args:
-        references: `{id: [text, …]}`, in the data's order, one text or more.
+        references: `{id: texts}`, in the data's order, at least one each.
         predictions: `{id: text}`.
     """
     exact = f1 = 0.0
@@ -35,22 +36,28 @@ def squad_v1_scores(references, predictions):
     return {"exact_match": 100.0 * exact / len(references), "f1": 100.0 * f1 / len(references)}
 
 
-def squad_v2_scores(references, predictions, null_odds=None, threshold=0.0):
-    """The figures of evaluate-v2.0.py without its counts: a question without prediction is not counted.
+def squad_v2_scores(
+    references: Mapping[str, Sequence[str]],
+    predictions: Mapping[str, str],
+    null_odds: Mapping[str, float] | None = None,
+    threshold: float = 0.0,
+) -> dict[str, float]:
+    """The figures of evaluate-v2.0.py except its counts; questions without a prediction are ignored.
 
-    `exact` and `f1`, the same of questions with and without answer (`HasAns_`, `NoAns_`) where there are such, and
-    with `null_odds` the best that any threshold reaches (`best_exact`, `best_exact_thresh`, `best_f1`,
+    These are `exact` and `f1`; the same for questions with and without an answer (`HasAns_`, `NoAns_`), if there are
+    any; and, given `null_odds`, the best that any threshold reaches (`best_exact`, `best_exact_thresh`, `best_f1`,
     `best_f1_thresh`).
 
     Args:
-        references: `{id: [text, …]}`, in the data's order, no text where there is no answer.
+        references: `{id: texts}`, in the data's order; no texts if there is no answer.
         predictions: `{id: text}`, "" for no answer.
-        null_odds: `{id: number}`: above the threshold "" takes the prediction's place.
-        threshold: see `null_odds`; without them it has no meaning.
+        null_odds: `{id: number}`; if it is larger than the threshold, the prediction is replaced by "".
+        threshold: see `null_odds`.
     """
     has_answer = {name: bool(texts) for name, texts in references.items()}
     predicted = [name for name in references if name in predictions]
-    exact, f1 = {}, {}
+    exact: dict[str, float] = {}
+    f1: dict[str, float] = {}
     for name in predicted:
         prediction = normalized(predictions[name])
         texts = [text for text in map(normalized, references[name]) if text] or [""]
@@ -75,15 +82,20 @@ def squad_v2_scores(references, predictions, null_odds=None, threshold=0.0):
     return figures
 
 
-def best_threshold(predictions, scores, null_odds, has_answer):
-    """(the best mean score in per cent, the threshold that reaches it), as evaluate-v2.0.py's `find_best_thresh`.
+def best_threshold(
+    predictions: Mapping[str, str],
+    scores: Mapping[str, float],
+    null_odds: Mapping[str, float],
+    has_answer: Mapping[str, bool],
+) -> tuple[float, float]:
+    """(the best mean score in per cent, the threshold that reaches it), as in evaluate-v2.0.py's `find_best_thresh`.
 
-    Questions are answered one after the other, the least likely to be unanswerable first. The threshold is 0.0 where
-    answering none is best.
+    Questions are answered one by one, the least likely to be unanswerable first. The threshold is 0.0 if answering none
+    is best.
     """
-    best = score = sum(not answerable for answerable in has_answer.values())
-    at = 0.0
-    for name in sorted(null_odds, key=null_odds.get):
+    best: float = sum(not answerable for answerable in has_answer.values())
+    score, at = best, 0.0
+    for name in sorted(null_odds, key=null_odds.__getitem__):
         if name not in scores:
             continue
         score += scores[name] if has_answer[name] else -bool(predictions[name])
@@ -92,8 +104,8 @@ def best_threshold(predictions, scores, null_odds, has_answer):
     return 100.0 * best / len(scores), at
 
 
-def _f1(prediction, reference):
-    """Of two lists of words; 0 where they share none, also where both are empty (evaluate-v1.1.py)."""
+def _f1(prediction: Sequence[str], reference: Sequence[str]) -> float:
+    """F1 of two lists of words; 0 if they share none, also if both are empty (evaluate-v1.1.py)."""
     same = sum((Counter(prediction) & Counter(reference)).values())
     if not same:
         return 0
@@ -101,6 +113,6 @@ def _f1(prediction, reference):
     return (2 * precision * recall) / (precision + recall)
 
 
-def _f1_or_both_empty(prediction, reference):
+def _f1_or_both_empty(prediction: Sequence[str], reference: Sequence[str]) -> float:
     """As `_f1`, but two empty answers agree (evaluate-v2.0.py)."""
     return int(prediction == reference) if not prediction or not reference else _f1(prediction, reference)

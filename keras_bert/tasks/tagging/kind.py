@@ -1,12 +1,14 @@
-"""A label for every word: by a fine-tuned BERT, or by a BiLSTM over the features of a frozen one."""
+"""A label for every word, from a fine-tuned BERT or from a BiLSTM over the features of a frozen one."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from keras_bert.checkpoints.names import CLASSIFIER, FEATURE_TAGGER
+from keras_bert.config.bert import BertConfig
 from keras_bert.config.features import TAGGING_TASKS
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.config.reading import FIELD
-from keras_bert.errors import UserError
 from keras_bert.task_kinds import TaskKind
 
 
@@ -19,7 +21,7 @@ class Tagging(TaskKind):
     pipeline = "token-classification"
     noun, example_files = "words", ("words.txt", "tagged.txt")
 
-    def make_model(self, config, head, **keras_options):
+    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
         from keras_bert.models.token_classification import BertForTokenClassification
 
         return BertForTokenClassification(config, head.num_labels, **keras_options)
@@ -29,42 +31,39 @@ class Tagging(TaskKind):
 
         return tagging_signatures(bert.head, text_inputs, network)
 
-    def open_problem(self, config, tokenizer, head, described, own):
-        from keras_bert.tasks.examples.split_files import found_files
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: Any,
+        described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
+        from keras_bert.tasks.examples.split_files import find_split_files
         from keras_bert.tasks.tagging.problem import TaggingProblem
         from keras_bert.tasks.tagging.tasks import TAGGING
 
-        task, data, features = TAGGING[config.task], config.data, config.features if config.features.kind else None
-        columns = {"word": _column(data.word), "label": _column(data.label)}
-        given = {name: column for name, column in columns.items() if column is not None}
-        if given and not task.in_columns:
-            raise UserError(
-                f"data.{next(iter(given))}: needs a task of columns (ner, tokens). Received: {task.name}, whose files "
-                "have theirs at places of their own. Leave it out."
-            )
-        files_of = own or found_files(task, data.folder)
-        return TaggingProblem(task, files_of, tokenizer, config.input.max_length, head, data.scheme, features, **given)
+        task = TAGGING[config.task]
+        source = own or find_split_files(task, config.data.folder)
+        return TaggingProblem(
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+        )
 
 
 class FeatureTagging(Tagging):
-    """Two BiLSTM layers over the states of a frozen encoder (paper, table 7), which transformers has no class for."""
+    """Two BiLSTM layers over the states of a frozen encoder (paper, table 7); transformers has no class for it."""
 
     head, part, tasks = FeatureTaggingConfig, FEATURE_TAGGER, ()
     in_transformers = False
 
-    def is_of(self, fields):
-        # The first versions wrote no `architecture`.
+    def is_of(self, fields: Mapping[str, Any]) -> bool:
+        # The first versions did not write `architecture`.
         return super().is_of(fields) or "features" in (fields.get(FIELD) or {})
 
-    def make_model(self, config, head, **keras_options):
+    def make_model(self, config: BertConfig, head: FeatureTaggingConfig, **keras_options: Any) -> Any:
         from keras_bert.models.feature_tagger import BertFeatureTagger
 
         return BertFeatureTagger(config, head.num_labels, head.features, head.lstm_size, **keras_options)
-
-
-def _column(value):
-    """A column's number or its name, as a recipe has it or, a number already, a model's folder."""
-    return int(value) if value is not None and str(value).lstrip("-").isdigit() else value
 
 
 KINDS = (Tagging(), FeatureTagging())

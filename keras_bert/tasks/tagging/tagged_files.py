@@ -1,4 +1,4 @@
-"""The files of a task of tagging, read: words with their labels, and the entities that the labels mark."""
+"""Reads the files of a tagging task: words with their labels, and the entities that the labels mark."""
 
 import collections
 import contextlib
@@ -7,31 +7,41 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from keras_bert.errors import UserError
-from keras_bert.tasks.tagging.label_schemes import SCHEMES, UnknownLabel, read_entities, told_scheme
+from keras_bert.tasks.examples.split_files import file_of
+from keras_bert.tasks.tagging.label_schemes import SCHEMES, Entities, UnknownLabel, read_entities, told_scheme
+from keras_bert.tasks.tagging.tagged_words import TaggedWords
+from keras_bert.tasks.tagging.tasks import TaggingTask
 
 
 class TaggedFiles:
-    """The splits of a task, each file read once, when it is asked for.
+    """The splits of a task; each file is read once, when it is first needed.
 
     Args:
-        task: a `TaggingTask`.
+        task: the task.
         paths: `{split: path}`.
-        scheme: of `tasks.tagging.label_schemes.SCHEMES`, the files' own; each file's labels tell it where None.
-        options: `{name: value}` that `task.reader` takes beside the path.
+        scheme: the files' scheme, of `tasks.tagging.label_schemes.SCHEMES`; None to infer it from each file's labels.
+        options: further arguments of `task.reader`.
 
     Attributes:
-        splits: their names.
-        words: function (split) -> `TaggedWords`.
-        entities: function (split) -> `Entities` of its own labels.
-        notes: list of what a user should know of the files read so far, one line each.
+        splits: the names of the splits.
+        words: function (split) -> its words.
+        entities: function (split) -> the entities of its own labels.
+        notes: what the user should know about the files read so far, one line each.
 
     Raises:
         UserError: as `TaggingProblem`.
     """
 
-    def __init__(self, task, paths, scheme, options):
+    splits: tuple[str, ...]
+    words: Callable[[str], TaggedWords]
+    entities: Callable[[str], Entities]
+    notes: list[str]
+
+    def __init__(self, task: TaggingTask, paths: Mapping[str, str], scheme: str | None, options: Mapping[str, Any]):
         if scheme not in (None, *SCHEMES):
             raise UserError(f"scheme: needs one of {', '.join(SCHEMES)}. Received: {scheme!r}.")
         self._task, self._paths, self._scheme, self._options = task, dict(paths), scheme, options
@@ -40,79 +50,72 @@ class TaggedFiles:
         self.entities = functools.cache(self._read_entities)
         self.notes = []
 
-    def _read_words(self, split):
-        """The `TaggedWords` of a split."""
-        reader = self._task.reader(self._path(split), **self._options)
+    def _read_words(self, split: str) -> TaggedWords:
+        reader = self._task.reader(file_of(self._task.name, self._paths, split), **self._options)
         tagged = reader.whole()
         self.notes += reader.notes()
         return tagged
 
-    def _path(self, split):
-        if split not in self._paths:
-            raise UserError(
-                f"{self._task.name}: needs a file for the split {split!r}. "
-                f"Received: {', '.join(self._paths) or 'none'}."
-            )
-        return self._paths[split]
+    def windows(self, split: str, marks_entities: bool) -> Iterator[tuple[TaggedWords, str | None]]:
+        """Yields (the words of some sentences, the scheme in which to write their entities).
 
-    def windows(self, split, marks_entities):
-        """Iterates over (`TaggedWords` of some sentences, the scheme in which entities are to be written there).
-
-        Labels are needed for nothing but to tell the scheme, of which none is None, unless the labels mark entities.
+        Labels are only read to infer the scheme, which is None if the labels do not mark entities.
         """
         with contextlib.ExitStack() as stack:
-            path, scheme = self._path(split), self._scheme if marks_entities else None
+            path, scheme = file_of(self._task.name, self._paths, split), self._scheme if marks_entities else None
             if marks_entities and not scheme:
                 path = stack.enter_context(_readable_twice(path))
-                scheme = self._told_scheme(path, split)
+                scheme = self._inferred_scheme(path, split)
             reader = self._task.reader(path, labels_needed=False, **self._options)
             for tagged in reader.windows():
                 yield tagged, scheme
             self.notes += reader.notes()
 
-    def _read_entities(self, split):
-        """The `Entities` of a split's own labels; says how many break their scheme."""
+    def _read_entities(self, split: str) -> Entities:
+        """The entities of a split's own labels; notes how many labels break their scheme."""
         tagged = self.words(split)
+        labels: list[Any] = tagged.labels or []
         try:
-            entities = read_entities(tagged.labels, tagged.starts)
+            entities = read_entities(labels, tagged.starts)
         except UnknownLabel as problem:
             raise UserError(
                 f"{tagged.place(problem.word)}: needs O, or B-, I-, E- or S- and a type. "
-                f"Received: {tagged.labels[problem.word]!r}. Give the entities' column, or take the task tokens."
+                f"Received: {labels[problem.word]!r}. Give the entities' column, or use the task tokens."
             ) from None
         scheme = self._scheme or entities.scheme()
         breaks = entities.breaks(scheme)
         if len(breaks):
             self.notes.append(
                 f"{tagged.origin}: {len(breaks):,} labels break {scheme.upper()} (the first: line "
-                f"{tagged.lines[breaks[0]]}, {tagged.labels[breaks[0]]}); they are read as conlleval reads them."
+                f"{tagged.lines[breaks[0]]}, {labels[breaks[0]]}); they are read as conlleval reads them."
             )
         return entities
 
-    def _told_scheme(self, path, split):
-        """The scheme of a file as its labels tell it; of one without that of training, or BIO."""
-        told = collections.Counter()
+    def _inferred_scheme(self, path: str, split: str) -> str:
+        """The scheme that a file's labels follow; for a file without labels that of training, or BIO."""
+        told: collections.Counter[str] = collections.Counter()
         for tagged in self._task.reader(path, labels_needed=False, **self._options).windows():
             if not tagged.words:
                 continue
-            if tagged.labels is None or None in tagged.labels:
+            labels: list[Any] | None = tagged.labels
+            if labels is None or None in labels:
                 break
             try:
-                told += read_entities(tagged.labels, tagged.starts).told()
+                told += read_entities(labels, tagged.starts).told()
             except UnknownLabel:
                 break
         else:
-            return told_scheme(told, self._otherwise(split))
-        return self._otherwise(split)
+            return told_scheme(told, self._default_scheme(split))
+        return self._default_scheme(split)
 
-    def _otherwise(self, split):
-        of_training = split != "train" and "train" in self._paths and self.words("train").labels is not None
-        return self.entities("train").scheme() if of_training else "bio"
+    def _default_scheme(self, split: str) -> str:
+        has_training = split != "train" and "train" in self._paths and self.words("train").labels is not None
+        return self.entities("train").scheme() if has_training else "bio"
 
 
 @contextlib.contextmanager
-def _readable_twice(path):
-    """The path itself, or, of "-", that of a file with what comes in, as long as the block lasts."""
+def _readable_twice(path: str) -> Iterator[str]:
+    """The path or, for "-", that of a temporary file with the content of stdin."""
     if path != "-":
         yield path
         return

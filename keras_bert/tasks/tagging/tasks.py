@@ -1,29 +1,30 @@
-"""The tasks of tagging: where their files stand, how they are read and written again."""
+"""The tagging tasks, as data: where their files are, and how they are read and written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from keras_bert.tasks.tagging.conllu import ConlluReader
+from keras_bert.tasks.tagging.tagged_words import TaggedReader
 from keras_bert.tasks.tagging.word_columns import ColumnsReader
 
 
 @dataclass(frozen=True)
 class TaggingTask:
-    """A task of tagging, as data.
+    """A tagging task, as data.
 
     Attributes:
         name: as in `--task NAME`.
-        reader: the `TaggedReader` of a file, called with its path and what says where its labels are.
+        reader: function (path, options) -> the reader of a file; the options say where its labels are.
         in_columns: whether columns may be chosen.
-        marks_entities: whether the labels mark entities; None where they tell it themselves.
-        patterns: split to the names that its file may have in a folder, for `split_files.find_split_files`.
+        marks_entities: whether the labels mark entities; None if the labels themselves show it.
+        patterns: the names that the file of each split may have in a folder; see `split_files.FilePatterns`.
     """
 
     name: str
-    reader: Callable
+    reader: Callable[..., TaggedReader]
     in_columns: bool
     marks_entities: bool | None
-    patterns: dict
+    patterns: Mapping[str, tuple[str, ...]]
 
 
 _COLUMN_FILES = {

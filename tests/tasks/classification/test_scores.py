@@ -109,8 +109,8 @@ def test_predictions_of_each_kind():
         (THREE, [0, 3], [0, 1], "from 0 to 2. Received: 3"),
         (SEVERAL, [[0, 1, 0.5]], [[0, 1, 0]], "Received: 0.5"),
         (NUMBER, [0.1, np.nan], [0.1, 0.2], "labels: needs finite numbers. Received: nan"),
-        (BINARY, [], [], "labels: needs one a prediction"),
-        (BINARY, [0, 1, 0], [0, 1], "labels: needs one a prediction"),
+        (BINARY, [], [], "labels: needs one for each prediction"),
+        (BINARY, [0, 1, 0], [0, 1], "labels: needs one for each prediction"),
     ],
 )
 def test_labels_that_cannot_be_scored(classification, labels, predicted, message):

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from tiny import random_weights, without_dropout
 
-from keras_bert.config.finetuning import InputConfig
+from keras_bert.config.finetuning import FinetuneConfig, InputConfig
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.static_shapes import choose_widths
@@ -61,9 +61,14 @@ def written(path, content):
     return str(path)
 
 
+def problem_of(task, source, **settings):
+    config = FinetuneConfig(task.name, input=InputConfig(**settings))
+    return MultipleChoiceProblem(task=task, source=source, tokenizer=TOKENIZER, config=config)
+
+
 def own_problem(tmp_path, content=OWN, **settings):
     files = {"train": written(tmp_path / "train.jsonl", content), "dev": written(tmp_path / "dev.jsonl", content)}
-    return MultipleChoiceProblem(CHOICE, files, TOKENIZER, InputConfig(**settings))
+    return problem_of(CHOICE, files, **settings)
 
 
 def pieces(row):
@@ -87,7 +92,7 @@ def test_swags_file(tmp_path):
 def test_swags_rows_are_the_papers(tmp_path):
     """Sentence A is the context, sentence B the whole continuation; four rows an example."""
     files = {"train": written(tmp_path / "train.csv", swag())}
-    rows = MultipleChoiceProblem(SWAG, files, TOKENIZER, InputConfig()).rows("train")
+    rows = problem_of(SWAG, files).rows("train")
     assert rows_of(rows)[1] == "[CLS] she opens the door . [SEP] he runs , and runs . [SEP]"
     assert rows.second_starts[1] == 7 and rows.group_starts.tolist() == [0, 4, 8] and len(rows) == 2
     assert rows.extra["labels"].tolist() == [1, 3]
@@ -194,7 +199,7 @@ def test_a_broken_example_is_named_with_its_line_and_all_are_counted(tmp_path, c
         read_choices(path)
     if "as other" not in message:
         path = written(tmp_path / "b.jsonl", lines(*[{"id": "q", **GOOD, **change}] * 3))
-        with pytest.raises(UserError, match=rf"b.jsonl line 1 \(id 'q'\): {message}.* 3 examples are broken"):
+        with pytest.raises(UserError, match=rf"b.jsonl line 1 \(id 'q'\): {message}.* 3 examples are malformed"):
             read_choices(path)
 
 
@@ -217,7 +222,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(UserError, match="input.long: needs truncate or head_tail for choice"):
         own_problem(tmp_path, long="windows")
     with pytest.raises(UserError, match="choice: needs files. Received: TensorFlow Datasets"):
-        MultipleChoiceProblem(CHOICE, TfdsSource(), TOKENIZER, InputConfig())
+        problem_of(CHOICE, TfdsSource())
     with pytest.raises(UserError, match="choice: needs a file for the split 'test'. Received: train, dev"):
         own_problem(tmp_path).rows("test")
     hidden = own_problem(tmp_path, lines({"context": "c", "choices": ["x", "y"]}))
@@ -244,7 +249,7 @@ def test_swag_out_of_tensorflow_datasets(tmp_path):
         features=tfds.features.FeaturesDict(features),
         split_datasets={"train": split([2, 0, 3]), "validation": split([1]), "test": split([-1])},
     )
-    problem = MultipleChoiceProblem(SWAG, TfdsSource(str(tmp_path)), TOKENIZER, InputConfig())
+    problem = problem_of(SWAG, TfdsSource(str(tmp_path)))
     examples = problem.examples("train")
     found = {
         context: (choices[3], label)

@@ -39,8 +39,8 @@ def test_training_leaves_out_what_has_no_answer_and_says_so(odd):
     assert answered.spans[0, 0] == CAFE.index("was") + 1, "the nearest place to 20"
     assert answered.warnings == (
         f"{odd}: answers that are not in their passage: 4 (the first: 'lost')",
-        f"{odd}: answers that are not where answer_start says, taken from the nearest place: 1 (the first: 'moved')",
-        f"{odd}: questions without an answer to train on, left out: 3 (the first: 'lost')",
+        f"{odd}: answers that are not at answer_start, taken from the nearest place: 1 (the first: 'moved')",
+        f"{odd}: skipped questions without an answer to train on: 3 (the first: 'lost')",
     )
 
 
@@ -99,7 +99,7 @@ def test_one_file_is_parted_by_its_passages(tmp_path):
         )
         assert set(texts(side)) == {"José"}
     one = write_squad(tmp_path / "b.json", paragraph(CAFE, ("1", "Who?", "José")))
-    with pytest.raises(UserError, match="needs passages enough to hold a share of 0.1 out"):
+    with pytest.raises(UserError, match="needs enough passages to hold out a share of 0.1"):
         load_questions(qa_task(train=one, unanswerable=False), "dev")
         load_questions(qa_task(train=one, unanswerable=False), "train")
 

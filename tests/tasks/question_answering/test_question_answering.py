@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from squad_file import CAFE, GAME, paragraph, squad_tokenizer, write_squad
 
+from keras_bert.config.finetuning import FinetuneConfig, InputConfig
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.static_shapes import choose_widths
 from keras_bert.errors import UserError
@@ -28,11 +29,14 @@ def files(tmp_path):
     return {"plain": plain, "mixed": mixed}
 
 
-def problem(path, **options):
-    task = qa_task(train=path, dev=path, test=path, scoring=options.pop("scoring", "words"))
-    return QuestionAnsweringProblem(
-        task, squad_tokenizer(), max_length=64, stride=16, max_question_length=16, **options
-    )
+def problem_of(task, **settings):
+    config = FinetuneConfig(task.name, input=InputConfig(**settings))
+    return QuestionAnsweringProblem(task=task, source="", tokenizer=squad_tokenizer(), config=config)
+
+
+def problem(path, scoring="words"):
+    task = qa_task(train=path, dev=path, test=path, scoring=scoring)
+    return problem_of(task, max_length=64, stride=16, max_question_length=16)
 
 
 def gold_outputs(problem, split="dev", noise=1.0):
@@ -108,7 +112,8 @@ def test_the_threshold_is_tuned_and_used(files, tmp_path):
         row[0] += 60
     before = task.evaluate("dev", task.answers("dev", outputs))
     assert before["HasAns_f1"] == 0.0 and before["best_f1"] == 100.0
-    assert task.tune("dev", task.answers("dev", outputs)) == before["best_f1_thresh"] > 0
+    task.tune("dev", task.answers("dev", outputs))
+    assert task.null_threshold == before["best_f1_thresh"] > 0
     after = task.evaluate("dev", task.answers("dev", outputs))
     assert after["tuned_f1"] == after["tuned_exact"] == 100.0 and after["tuned_thresh"] == task.null_threshold
     # What was not tuned stands beside it as it was, and is named otherwise.
@@ -133,7 +138,8 @@ def test_the_tuned_threshold_is_that_of_the_best_f1_in_whatever_order_the_scores
             odds = rng.normal(-1 if number < 40 else 1)
             answers[str(number)] = Decoded([Span(text, 0, len(text), 0.0, 0.0)], Span("", 0, 0, odds, 0.0))
         scores = task.evaluate("dev", answers)
-        assert task.tune("dev", answers) == scores["best_f1_thresh"] != 0.0
+        task.tune("dev", answers)
+        assert task.null_threshold == scores["best_f1_thresh"] != 0.0
         assert task.evaluate("dev", answers)["tuned_f1"] == pytest.approx(scores["best_f1"])
 
 
@@ -156,9 +162,7 @@ def test_a_file_without_answers_is_predicted_on_and_not_scored(files, tmp_path):
         for question in paragraph_["qas"]:
             del question["answers"]
     (tmp_path / "hidden.json").write_text(json.dumps(content), encoding="utf-8")
-    task = QuestionAnsweringProblem(
-        qa_task(test=str(tmp_path / "hidden.json"), unanswerable=False), squad_tokenizer(), max_length=80
-    )
+    task = problem_of(qa_task(test=str(tmp_path / "hidden.json"), unanswerable=False), max_length=80)
     rows = task.rows("test")
     assert rows.extra == {}
     outputs = {name: [np.zeros(n, "float32") for n in rows.lengths] for name in ("start_logits", "end_logits")}
@@ -190,7 +194,6 @@ def test_warnings_name_the_file(tmp_path):
     assert task.notes[0] == f"{path}: answers that are not in their passage: 1 (the first: '1')"
 
 
-@pytest.mark.parametrize("options, told", [({"max_length": 67}, "max_length: needs 68"), ({"stride": 0}, "stride")])
-def test_lengths_without_room_are_refused(files, options, told):
-    with pytest.raises(UserError, match=told):
-        QuestionAnsweringProblem(qa_task(train=files["plain"]), squad_tokenizer(), **options)
+def test_lengths_without_room_are_refused(files):
+    with pytest.raises(UserError, match="max_length: needs at least 68"):
+        problem_of(qa_task(train=files["plain"]), max_length=67)

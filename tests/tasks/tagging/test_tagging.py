@@ -1,10 +1,14 @@
 """The problems ner, pos and tokens: from files to rows, from outputs to scores and to files again."""
 
+import dataclasses
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from tiny import random_weights, tiny_config, without_dropout
 
+from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.config.heads import TokenClassificationConfig
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.data.batches.length_batches import LengthBatches
@@ -12,6 +16,7 @@ from keras_bert.errors import UserError
 from keras_bert.tasks.examples.split_files import find_split_files
 from keras_bert.tasks.tagging.problem import TaggingProblem
 from keras_bert.tasks.tagging.tasks import NER, POS, TOKENS
+from keras_bert.tasks.tagging.word_columns import ColumnsReader
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.training.optimizer import make_optimizer
@@ -27,6 +32,12 @@ def written(tmp_path, **contents):
     for name, content in contents.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     return {name: str(tmp_path / name) for name in contents}
+
+
+def problem_of(task, files, max_length=16, head=None, **data):
+    """The problem of these files; `data` are settings of the recipe's section of that name."""
+    config = FinetuneConfig(task.name, data=TaskDataConfig(**data), input=InputConfig(max_length=max_length))
+    return TaggingProblem(task=task, source=files, tokenizer=TOKENIZER, config=config, head=head)
 
 
 def write(problem, split, answers, path):
@@ -50,7 +61,7 @@ def perfect(problem, split, wrong=()):
 
 
 def test_entities_are_learned_as_bio_and_written_in_their_own_scheme(tmp_path):
-    problem = TaggingProblem(NER, written(tmp_path, train=IOB1, dev=IOB1), TOKENIZER, 16)
+    problem = problem_of(NER, written(tmp_path, train=IOB1, dev=IOB1))
     assert problem.head.labels == ("O", "B-X", "I-X", "B-Y", "I-Y") and problem.main_metric == "f1"
     rows = problem.rows("train")
     #                                          [CLS] a ##b  c ##a  b  c [SEP] [CLS] a [SEP]
@@ -63,7 +74,7 @@ def test_entities_are_learned_as_bio_and_written_in_their_own_scheme(tmp_path):
 
 
 def test_a_wrong_word_costs_its_entity(tmp_path):
-    problem = TaggingProblem(NER, written(tmp_path, train=IOB1), TOKENIZER, 16)
+    problem = problem_of(NER, written(tmp_path, train=IOB1))
     scores = problem.evaluate("train", problem.answers("train", perfect(problem, "train", wrong=[1])))
     assert scores["precision"] == scores["recall"] == pytest.approx(2 / 3)
     assert scores["f1_Y"] == 1.0 and scores["accuracy"] == 0.8
@@ -72,7 +83,7 @@ def test_a_wrong_word_costs_its_entity(tmp_path):
 def test_long_sentences_are_judged_word_by_word(tmp_path):
     """Through windows the labels come back as they went in."""
     words = "".join(f"{word} {label}\n" for word, label in zip("abc" * 30, ["B-X", "I-X", "O"] * 30))
-    problem = TaggingProblem(NER, written(tmp_path, train=words), TOKENIZER, 12)
+    problem = problem_of(NER, written(tmp_path, train=words), max_length=12)
     assert len(problem.rows("train")) > 10
     assert problem.evaluate("train", problem.answers("train", perfect(problem, "train")))["f1"] == 1.0
     assert (problem.rows("train").token_extra["labels"] >= 0).sum() == 90
@@ -80,7 +91,8 @@ def test_long_sentences_are_judged_word_by_word(tmp_path):
 
 def test_a_file_without_labels_is_predicted_by_a_trained_models_head(tmp_path):
     head = TokenClassificationConfig(("O", "B-X", "I-X"))
-    problem = TaggingProblem(NER, written(tmp_path, test="a\nb\n\nc\n"), TOKENIZER, 16, head, label=None)
+    unlabelled = dataclasses.replace(NER, reader=functools.partial(ColumnsReader, label=None))
+    problem = problem_of(unlabelled, written(tmp_path, test="a\nb\n\nc\n"), head=head)
     rows = problem.rows("test")
     assert (rows.token_extra["labels"] == -1).all()
     logits = np.zeros((len(rows.ids), 3))
@@ -94,11 +106,11 @@ def test_a_file_without_labels_is_predicted_by_a_trained_models_head(tmp_path):
 
 def test_words_that_vanish_or_bear_unknown_labels_are_counted_and_predicted(tmp_path):
     files = written(tmp_path, train="a I-X\n\n\u200b I-X\n", dev="b B-Z\nc I-X\n\n\u200b O\n")
-    problem = TaggingProblem(NER, files, TOKENIZER, 16)
+    problem = problem_of(NER, files)
     outputs = perfect(problem, "dev")
     notes = " ".join(problem.notes)
-    assert "1 words have labels that the model has not (the first: line 1, B-Z)" in notes
-    assert "1 words of which no piece is left stand as [UNK] (the first: line 4)" in notes
+    assert "1 words have labels that the model does not have (the first: line 1, B-Z)" in notes
+    assert "1 words have no piece and are read as [UNK] (the first: line 4)" in notes
     logits = np.concatenate(outputs["logits"])
     logits[1] = [1, 0, 0]
     scores = problem.evaluate("dev", problem.answers("dev", {"logits": np.split(logits, [4])}))
@@ -109,10 +121,10 @@ def test_words_that_vanish_or_bear_unknown_labels_are_counted_and_predicted(tmp_
 
 def test_labels_that_break_their_scheme_are_counted(tmp_path):
     files = written(tmp_path, train="a B-X\nb I-X\nc B-Y\n\na I-Y\n")
-    problem = TaggingProblem(NER, files, TOKENIZER, 16)
+    problem = problem_of(NER, files)
     problem.rows("train")
     assert "1 labels break BIO (the first: line 5, I-Y); they are read as conlleval" in problem.notes[0]
-    told = TaggingProblem(NER, files, TOKENIZER, 16, scheme="iob1")
+    told = problem_of(NER, files, scheme="iob1")
     told.rows("train")
     assert "2 labels break IOB1 (the first: line 1, B-X)" in told.notes[0]
 
@@ -124,7 +136,7 @@ def treebank(*words):
 
 def test_parts_of_speech(tmp_path):
     files = written(tmp_path, train=treebank(("ab", "VERB"), ("c", "ADJ")), dev=treebank(("c", "VERB"), ("b", "_")))
-    problem = TaggingProblem(POS, files, TOKENIZER, 16)
+    problem = problem_of(POS, files)
     assert problem.head.labels == ("ADJ", "VERB") and problem.main_metric == "accuracy"
     assert problem.rows("dev").token_extra["labels"].tolist() == [-1, 1, -1, -1]
     logits = [np.array([[0, 0], [0, 1], [1, 0], [0, 0]])]
@@ -135,9 +147,9 @@ def test_parts_of_speech(tmp_path):
 
 @pytest.mark.parametrize("content, metric, labels", [("a N\nb V\n", "accuracy", ("N", "V")), (IOB1, "f1", None)])
 def test_own_columns_tell_what_their_labels_are(tmp_path, content, metric, labels):
-    problem = TaggingProblem(TOKENS, written(tmp_path, train=content), TOKENIZER, 16)
+    problem = problem_of(TOKENS, written(tmp_path, train=content))
     assert problem.main_metric == metric and labels in (None, problem.head.labels)
-    assert TaggingProblem(TOKENS, {}, TOKENIZER, 16, problem.head).main_metric == metric
+    assert problem_of(TOKENS, {}, head=problem.head).main_metric == metric
     assert problem.evaluate("train", problem.answers("train", perfect(problem, "train")))[metric] == 1.0
 
 
@@ -151,16 +163,16 @@ def test_own_columns_tell_what_their_labels_are(tmp_path, content, metric, label
 )
 def test_what_cannot_be_trained_on_is_refused(tmp_path, task, train, message):
     with pytest.raises(UserError, match=message):
-        TaggingProblem(task, written(tmp_path, train=train), TOKENIZER, 16)
+        problem_of(task, written(tmp_path, train=train))
 
 
 def test_what_does_not_fit_together_is_refused(tmp_path):
     files = written(tmp_path, train=IOB1)
     with pytest.raises(UserError, match="ner: needs a model whose labels are O.* Received: ADJ, NOUN"):
-        TaggingProblem(NER, files, TOKENIZER, 16, TokenClassificationConfig(("ADJ", "NOUN")))
+        problem_of(NER, files, head=TokenClassificationConfig(("ADJ", "NOUN")))
     with pytest.raises(UserError, match="scheme: needs one of bio, iob1, bioes. Received: 'iob3'"):
-        TaggingProblem(NER, files, TOKENIZER, 16, scheme="iob3")
-    problem = TaggingProblem(NER, files, TOKENIZER, 16)
+        problem_of(NER, files, scheme="iob3")
+    problem = problem_of(NER, files)
     with pytest.raises(UserError, match="ner: needs a file for the split 'dev'. Received: train"):
         problem.rows("dev")
     broken = perfect(problem, "train")
@@ -170,7 +182,7 @@ def test_what_does_not_fit_together_is_refused(tmp_path):
 
 
 def test_a_model_takes_the_batches_and_the_objective_their_labels(tmp_path):
-    problem = TaggingProblem(NER, written(tmp_path, train=IOB1), TOKENIZER, 16)
+    problem = problem_of(NER, written(tmp_path, train=IOB1))
     batches = LengthBatches(problem.rows("train"), 3, 0, 0, [12])
     batch = next(iter(batches.epoch(0)))
     model = problem.make_model(tiny_config(), dtype="mixed_bfloat16")
@@ -182,14 +194,14 @@ def test_a_model_takes_the_batches_and_the_objective_their_labels(tmp_path):
 def test_the_baseline_is_each_words_most_frequent_label(tmp_path):
     """b is X more often, c never was seen, and most words are N."""
     files = written(tmp_path, train="a N\na N\nb X\nb N\nb X\na N\n", dev="b X\nb N\nc N\nc X\n")
-    problem = TaggingProblem(TOKENS, files, TOKENIZER, 16)
+    problem = problem_of(TOKENS, files)
     assert problem.baseline("dev")["accuracy"] == 0.5 and problem.baseline("train")["accuracy"] == pytest.approx(5 / 6)
-    entities = TaggingProblem(NER, written(tmp_path, train=IOB1, dev="c I-X\na I-Y\n"), TOKENIZER, 16)
+    entities = problem_of(NER, written(tmp_path, train=IOB1, dev="c I-X\na I-Y\n"))
     assert entities.baseline("dev")["f1"] == pytest.approx(2 / 3)
 
 
 def test_one_label_for_every_word_is_remarked_and_confusions_are_counted(tmp_path):
-    problem = TaggingProblem(TOKENS, written(tmp_path, train="a N\nb V\n", dev="a N\nb V\nc W\n"), TOKENIZER, 16)
+    problem = problem_of(TOKENS, written(tmp_path, train="a N\nb V\n", dev="a N\nb V\nc W\n"))
     outputs = {"logits": [np.array([[0, 0], [0, 1], [0, 1], [0, 1], [0, 0]])]}
     assert "Every word of dev is predicted as 'V'" in list(problem.remarks("dev", problem.answers("dev", outputs)))[0]
     assert problem.confusion("dev", problem.answers("dev", outputs)).tolist() == [[0, 1], [0, 1]]
@@ -215,7 +227,7 @@ def test_a_step_trains_and_all_outputs_are_judged_as_the_objective_does(tmp_path
     random = np.random.default_rng(0)
     sentences = (random.choice(list("abc"), random.integers(1, 30)) for _ in range(11))
     content = "\n".join("".join(f"{word} {random.choice(['N', 'V', 'W'])}\n" for word in row) for row in sentences)
-    problem = TaggingProblem(TOKENS, written(tmp_path, train=content), TOKENIZER, 12)
+    problem = problem_of(TOKENS, written(tmp_path, train=content), max_length=12)
     strategy = make_strategy("one")
     with strategy.scope():
         model = problem.make_model(without_dropout())
@@ -235,18 +247,18 @@ def test_a_step_trains_and_all_outputs_are_judged_as_the_objective_does(tmp_path
 
 def test_labels_of_which_the_model_has_none_are_refused_by_the_baseline_too(tmp_path):
     """Which is asked for before training; confusions were counted after it, of nothing."""
-    problem = TaggingProblem(TOKENS, written(tmp_path, train="a N\nb V\n", dev="a X\nb Y\n"), TOKENIZER, 16)
+    problem = problem_of(TOKENS, written(tmp_path, train="a N\nb V\n", dev="a X\nb Y\n"))
     with pytest.raises(UserError, match="dev: needs labels that the model has, such as N, V. Received: X, Y."):
         problem.baseline("dev")
     assert problem.evaluate("train", ["N", "N"])["accuracy"] == 0.5
 
 
 def test_the_folder_keeps_the_scheme_that_was_given(tmp_path):
-    problem = TaggingProblem(NER, written(tmp_path, train=IOB1), TOKENIZER, 16, scheme="bioes", label=1)
+    problem = problem_of(NER, written(tmp_path, train=IOB1), scheme="bioes", label="1")
     assert problem.described() == {"task": "ner", "max_length": 16, "scheme": "bioes", "label": 1}
 
 
 def test_words_are_kept_once_and_their_lines_not_at_all(tmp_path):
-    problem = TaggingProblem(TOKENS, written(tmp_path, train="ab N\nab N\nab N\n"), TOKENIZER, 16)
+    problem = problem_of(TOKENS, written(tmp_path, train="ab N\nab N\nab N\n"))
     tagged = problem._words("train")
     assert tagged.source is None and len({id(word) for word in tagged.words}) == 1
