@@ -5,7 +5,9 @@ import os
 import re
 import shlex
 
+import kubernetes_validate
 import pytest
+import yaml
 from click.testing import CliRunner
 from pages import ROOT, blocks, text_of
 from tiny import random_weights, tiny_config
@@ -39,6 +41,22 @@ def test_every_example_runs(page, tmp_path, monkeypatch):
                 result = CliRunner().invoke(main, shlex.split(command)[2:])
                 assert result.exit_code == 0, f"{page}: {command}: {result.output}"
     assert ran > 0
+
+
+MANIFESTS = ["docs/scale.md", "docs/serving.md"]
+
+
+@pytest.mark.parametrize("page", MANIFESTS)
+def test_manifests_fit_the_schemas_of_kubernetes(page):
+    manifests = [
+        manifest
+        for language, content, _ in blocks(page)
+        if language == "yaml" and "apiVersion" in content
+        for manifest in yaml.safe_load_all(content)
+    ]
+    assert manifests
+    for manifest in manifests:
+        kubernetes_validate.validate(manifest, "1.30", strict=True)
 
 
 PAGES = sorted(

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 
 from keras_bert import files, settings
 from keras_bert.errors import UserError
-from keras_bert.training.strategy import is_multiworker, tf_config_workers
+from keras_bert.training.cluster import worker_addresses
+from keras_bert.training.strategy import is_multiworker
 
 if TYPE_CHECKING:
     import keras
@@ -42,7 +43,7 @@ def process_number(strategy: tf.distribute.Strategy) -> int:
 
 def process_count(strategy: tf.distribute.Strategy) -> int:
     """How many processes the run has."""
-    return len(tf_config_workers()) if is_multiworker(strategy) else 1
+    return len(worker_addresses()) if is_multiworker(strategy) else 1
 
 
 def agreement(strategy: tf.distribute.Strategy) -> Callable[[float], float]:

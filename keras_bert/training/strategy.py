@@ -1,6 +1,5 @@
 """Which devices a run trains on."""
 
-import json
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ import tensorflow as tf
 
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
+from keras_bert.training.cluster import join_slurm_step, worker_addresses, worker_index
 from keras_bert.training.rendezvous import wait_for_workers
 
 TPU_SECONDS = 120  # How long to wait for a TPU.
@@ -23,14 +23,16 @@ def make_strategy(name: str, devices: Sequence[str] = (), tpu: str = "local") ->
 
     Args:
         name: `one` device; `mirrored` over this machine's GPUs (its logical CPUs if it has none); `multiworker` over
-            the processes in TF_CONFIG; `tpu`; or `auto`, the first of multiworker, tpu, mirrored and one that is
-            available.
+            the processes in TF_CONFIG or of a SLURM step; `tpu`; or `auto`, the first of multiworker, tpu, mirrored and
+            one that is available.
         devices: for `one` and `mirrored`, names such as `GPU:1`; all GPUs, or else all CPUs, if empty.
         tpu: for `tpu`, its name or address; `local` on a TPU VM.
 
     Raises:
         UserError: the devices or the processes are not available.
     """
+    if name in ("auto", "multiworker"):
+        join_slurm_step()
     if name == "auto":
         name = _found_here()
     makers = {
@@ -47,7 +49,7 @@ def describe(strategy: tf.distribute.Strategy) -> str:
     replicas = strategy.num_replicas_in_sync
     names = ", ".join(device.split("device:")[-1] for device in strategy.extended.worker_devices)
     if is_multiworker(strategy):
-        place = f"process {strategy.cluster_resolver.task_id} of {len(tf_config_workers())}"
+        place = f"process {strategy.cluster_resolver.task_id} of {len(worker_addresses())}"
         return f"Training in {place} ({names}), {replicas} replicas in all."
     return f"Training by {type(strategy).__name__} on {names}, {replicas} replica(s)."
 
@@ -75,26 +77,8 @@ def check_divisible(batch_size: int, strategy: tf.distribute.Strategy, accumulat
         )
 
 
-def tf_config_workers() -> list[str]:
-    """The addresses of the workers in TF_CONFIG; empty if it is not set. Raises `UserError` if it is malformed."""
-    text = os.environ.get("TF_CONFIG", "")
-    if not text:
-        return []
-    try:
-        config = json.loads(text)
-        workers, task = config["cluster"]["worker"], config["task"]
-        if task["type"] != "worker" or not 0 <= task["index"] < len(workers):
-            raise ValueError("task")
-    except (ValueError, KeyError, TypeError):
-        raise UserError(
-            'TF_CONFIG: needs {"cluster": {"worker": [addresses]}, "task": {"type": "worker", "index": number}}. '
-            f"Received: {text[:200]}. `{PROGRAM} launch` sets it on one machine."
-        ) from None
-    return workers
-
-
 def _found_here() -> str:
-    if len(tf_config_workers()) > 1:
+    if len(worker_addresses()) > 1:
         return "multiworker"
     if os.environ.get("TPU_NAME") or tf.config.list_physical_devices("TPU"):
         return "tpu"
@@ -124,15 +108,15 @@ def _mirrored(devices: Sequence[str]) -> tf.distribute.Strategy:
 
 
 def _multiworker() -> tf.distribute.Strategy:
-    if not tf_config_workers():
+    if not worker_addresses():
         raise UserError(
-            "training.strategy multiworker: needs TF_CONFIG in the environment. Received: none. On one machine: "
-            f"{PROGRAM} launch --workers 2 -- pretrain …"
+            "training.strategy multiworker: needs TF_CONFIG in the environment, or several tasks of `srun`. Received: "
+            f"neither. On one machine: {PROGRAM} launch --workers 2 -- pretrain …"
         )
     gpus = tf.config.list_physical_devices("GPU")
     kinds = tf.distribute.experimental.CommunicationImplementation
     options = tf.distribute.experimental.CommunicationOptions(implementation=kinds.AUTO if gpus else kinds.RING)
-    wait_for_workers(tf_config_workers(), json.loads(os.environ["TF_CONFIG"])["task"]["index"], WORKER_SECONDS)
+    wait_for_workers(worker_addresses(), worker_index(), WORKER_SECONDS)
     return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
 

@@ -56,6 +56,35 @@ def test_two_workers_equal_one_process_on_the_same_global_batch(tmp_path, monkey
 
 
 @pytest.mark.slow
+def test_two_tasks_of_a_slurm_step_train_together(tmp_path):
+    """What `srun` sets is enough: no script, no TF_CONFIG."""
+    corpus = write_corpus(tmp_path / "text.txt", count=120)
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    command = [sys.executable, os.path.join(ROOT, "run.py"), "pretrain", "--config", "recipe.yaml", "--data", corpus]
+    step = {
+        "SLURM_JOB_ID": str(os.getpid()),
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_STEP_NODELIST": "localhost",
+        "SLURM_STEP_TASKS_PER_NODE": "2",
+    }
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
+    tasks = [
+        subprocess.Popen(
+            [*command, "--output", "run"],
+            cwd=tmp_path,
+            env={**environment, **step, "SLURM_PROCID": str(index)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(2)
+    ]
+    outputs = [task.communicate(timeout=300)[0] for task in tasks]
+    assert [task.returncode for task in tasks] == [0, 0], outputs
+    assert "process 0 of 2" in outputs[0] and "2 replicas" in outputs[0]
+    assert losses(tmp_path / "run")[-1][0] == 10
+
+
+@pytest.mark.slow
 def test_workers_with_a_folder_each_are_refused(tmp_path):
     """On machines without a shared disk one would go on from a checkpoint that the other has not."""
     write_corpus(tmp_path / "text.txt", count=120)

@@ -16,8 +16,8 @@ from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
 from keras_bert.models.feature_tagger import BertFeatureTagger
 from keras_bert.terminal_bar import terminal_bar
+from keras_bert.training.cluster import worker_addresses
 from keras_bert.training.step import Batch
-from keras_bert.training.strategy import tf_config_workers
 
 
 class FrozenFeatures:
@@ -117,7 +117,7 @@ class FrozenFeatures:
 
 def require_one_process() -> None:
     """Raises `UserError` if the run has several workers, each of which would need the files of features."""
-    workers = len(tf_config_workers())
+    workers = len(worker_addresses())
     if workers > 1:
         raise UserError(f"features: need one process. Received: {workers} workers. Use --strategy one or mirrored.")
 
