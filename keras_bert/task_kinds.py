@@ -1,7 +1,7 @@
 """The kinds of tasks, one record each, and the registry through which every room finds them.
 
 The package's own kinds are in their rooms (`KINDS` in `tasks/KIND/kind.py`); `register` adds one from anywhere. The
-registry is below all rooms that use it. So a record imports what it needs from them only when it is used, and their
+registry is below all rooms that use it, so a record imports what it needs from them only when it is used, and their
 classes are named in the docstrings; the annotations say `Any`.
 """
 
@@ -15,18 +15,18 @@ from keras_bert.config.bert import BertConfig
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import FIELD
 
-# In this order: of several kinds whose heads look alike in a file, the first counts where nothing names one.
+# The order matters: if a file does not name its head, the first of the kinds that it could be is chosen.
 _OWN = ("classification", "tagging", "question_answering", "multiple_choice")
 
 
 class TaskKind(abc.ABC):
-    """What tells one kind of task from another: its head, model, signatures and problem.
+    """What distinguishes one kind of task from another: its head, model, signatures and problem.
 
     Class attributes:
         head: the class of the head's config, a dataclass with `architecture` (the name of the model's class),
             `to_fields()` (what config.json stores) and `from_fields(fields, num_outputs, path)`.
         part: the part of the model that holds the head's tensors, a key of `checkpoints.names.parts()`.
-        tensors: by part, the `TensorName`s of parts that are not in `checkpoints.names.PARTS`. The last of `part` is
+        tensors: the `TensorName`s, by part, of parts that are not in `checkpoints.names.PARTS`. The last of `part` is
             the bias of the output layer, whose length is the number of outputs.
         titles: what `inspect` calls those parts.
         tasks: the names that `--task` takes.
@@ -75,7 +75,7 @@ class TaskKind(abc.ABC):
             bert: the `LoadedModel`, with its head's config and its folder.
             text_inputs: a `TextInputs`, which turns strings into the network's inputs.
             network: the model's `Network`.
-            n_best: how many answers to give where there is a choice.
+            n_best: how many answers to return if there are several.
         """
 
     @abc.abstractmethod
@@ -87,28 +87,28 @@ class TaskKind(abc.ABC):
         Args:
             config: the recipe; `config.task` is the task's name.
             tokenizer: the model's `WordPieceTokenizer`.
-            head: the head's config of a trained model, whose labels the task then has; else None.
+            head: the head's config of a trained model, whose labels the task then has; None for a new head.
             described: what that model's folder says about its task; see `Problem.described`.
-            own: the files that the user named, `{split: path}`.
+            own: `{split: path}` of the files that the user named; if there are any, they are the only splits.
 
         Raises:
             UserError: the task's data cannot be used.
         """
 
     def answer_texts(self, bert: Any, texts: list) -> list | None:
-        """A `LoadedModel`'s answers to whole texts, for its `predict`; None where it has none."""
+        """A `LoadedModel`'s answers to whole texts, for its `predict`; None if this kind does not answer these."""
         return None
 
 
 @functools.cache
 def _by_architecture() -> dict[str, TaskKind]:
-    """Every kind by the name of its head, the package's own from the first question on."""
+    """Every kind by the name of its head; starts with the package's own."""
     own = [kind for room in _OWN for kind in importlib.import_module(f"keras_bert.tasks.{room}.kind").KINDS]
     return {kind.head.architecture: kind for kind in own}
 
 
 def register(kind: TaskKind) -> TaskKind:
-    """Makes a kind known. Raises `ValueError` where its head's or one of its tasks' names is taken."""
+    """Registers a kind. Raises `ValueError` if the name of its head or of one of its tasks is taken."""
     taken = {*_by_architecture(), *task_names()}
     for name in (kind.head.architecture, *kind.tasks):
         if name in taken:
@@ -118,7 +118,7 @@ def register(kind: TaskKind) -> TaskKind:
 
 
 def unregister(kind: TaskKind) -> None:
-    """Forgets a kind."""
+    """Removes a kind from the registry."""
     del _by_architecture()[kind.head.architecture]
 
 
@@ -133,13 +133,13 @@ def kind_of_head(head: Any) -> TaskKind:
 
 
 def kind_of_task(task: str) -> TaskKind | None:
-    """The kind of the task that `--task` names so; None for none."""
+    """The kind of the task with this name, as in `--task`; None if there is none."""
     return next((kind for kind in task_kinds() if task in kind.tasks), None)
 
 
 def kind_of_fields(fields: Mapping[str, Any]) -> TaskKind | None:
-    """The kind of model that a config.json names; None for none."""
-    # A kind that transformers does not have calls its model a BertModel, and tells more elsewhere.
+    """The kind of model that a config.json names; None if it names none."""
+    # Kinds that transformers does not have come first: their files name a BertModel too, and the kind in another field.
     ordered = sorted(task_kinds(), key=lambda kind: kind.in_transformers)
     return next((kind for kind in ordered if kind.is_of(fields)), None)
 

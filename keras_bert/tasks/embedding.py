@@ -8,11 +8,11 @@ import numpy as np
 from keras_bert.data.corpus.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
 from keras_bert.inference.text_embedding import TextEmbedder
+from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.npz_writing import NpzWriter
 from keras_bert.terminal_bar import terminal_bar
 
-STANDARD_INPUT = "-"
 LONGEST_TEXT = 1_000_000  # Characters.
 # Small enough for the vectors of a window to fit in memory, even with one vector per piece.
 _WINDOW_CHARACTERS = 1 << 18
@@ -57,7 +57,7 @@ def embed_file(embedder: TextEmbedder, source: str, output: str) -> EmbeddingRep
         terminal_bar("Embedded", "texts") as bar,
     ):
         pieces = 0
-        for window in windows(_texts(source), _WINDOW_CHARACTERS):
+        for window in windows(_texts(source), _WINDOW_CHARACTERS, len):
             embedded = embedder(window)
             arrays.append("embeddings", embedded.vectors)
             if embedded.starts is not None:
@@ -78,7 +78,7 @@ def embed_file(embedder: TextEmbedder, source: str, output: str) -> EmbeddingRep
 
 
 def _texts(source: str) -> Iterator[str]:
-    lines = read_standard_input() if source == STANDARD_INPUT else read_lines(source)
+    lines = read_standard_input() if source == STANDARD_STREAM else read_lines(source)
     try:
         for number, line in enumerate(lines, start=1):
             if len(line) > LONGEST_TEXT:
@@ -93,4 +93,4 @@ def _texts(source: str) -> Iterator[str]:
 
 
 def _name(source: str) -> str:
-    return "stdin" if source == STANDARD_INPUT else source
+    return "stdin" if source == STANDARD_STREAM else source

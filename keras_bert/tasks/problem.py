@@ -158,9 +158,9 @@ class Problem(NamedSplits, abc.ABC):
     def window_answers(self, window: Any, function: ServingFunction) -> Answers:
         """The exported model's answers to the examples of a window."""
 
-    @abc.abstractmethod
     def served_answers(self, split: str, function: ServingFunction) -> Answers:
-        """As `answers`, computed by the exported model."""
+        """As `answers`, computed by the exported model; by default the answers of all windows in one list."""
+        return [answer for window in self.windows(split) for answer in self.window_answers(window, function)]
 
     @abc.abstractmethod
     def writing(self, split: str, output: str) -> contextlib.AbstractContextManager[Callable[[Any, Answers], Any]]:

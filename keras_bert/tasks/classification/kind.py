@@ -26,7 +26,7 @@ class Classification(TaskKind):
 
         return BertForSequenceClassification(config, head.num_labels, **keras_options)
 
-    def signatures(self, bert, text_inputs, network, n_best):
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.export.classification import classification_signatures
 
         return classification_signatures(bert.head, text_inputs, network)

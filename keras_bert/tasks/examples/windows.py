@@ -8,11 +8,11 @@ _MOST = 4096
 Item = TypeVar("Item")
 
 
-def windows(items: Iterable[Item], characters: int, length: Callable[[Item], int] = len) -> Iterator[list[Item]]:  # type: ignore[assignment]
+def windows(items: Iterable[Item], characters: int, length: Callable[[Item], int]) -> Iterator[list[Item]]:
     """Yields lists of consecutive items, each of about `characters` characters but at most 4,096 items.
 
     Args:
-        items: texts, or anything else with a `length`.
+        items: texts or examples.
         characters: the number of characters after which a window ends.
         length: function (item) -> its number of characters.
     """

@@ -23,7 +23,7 @@ class MultipleChoice(TaskKind):
 
         return BertForMultipleChoice(config, **keras_options)
 
-    def signatures(self, bert, text_inputs, network, n_best):
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.export.multiple_choice import multiple_choice_signatures
 
         return multiple_choice_signatures(text_inputs, network)

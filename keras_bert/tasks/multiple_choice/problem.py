@@ -132,9 +132,6 @@ class MultipleChoiceProblem(Problem):
         with text_output(output) as write:
             yield lambda window, answers: write(_lines(window, answers))
 
-    def served_answers(self, split: str, function: ServingFunction) -> Logits:
-        return [logits for window in self.windows(split) for logits in self.window_answers(window, function)]
-
     def evaluate(self, split: str, answers: Logits) -> dict[str, float]:
         return self._scores(split, _chosen(answers))
 

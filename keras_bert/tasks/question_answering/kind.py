@@ -28,7 +28,7 @@ class QuestionAnswering(TaskKind):
 
         return BertForQuestionAnswering(config, **keras_options)
 
-    def signatures(self, bert, text_inputs, network, n_best):
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.export.question_answering import question_answering_signatures
 
         answering = AnsweringConfig.from_fields(bert.folder.other_fields, f"{bert.path}/config.json")

@@ -152,9 +152,6 @@ class TaggingProblem(Problem):
         with text_output(output) as write:
             yield lambda window, answers: write(window.labelled(answers))
 
-    def served_answers(self, split: str, function: ServingFunction) -> list[str]:
-        return [label for window in self.windows(split) for label in self.window_answers(window, function)]
-
     def evaluate(self, split: str, answers: list[str]) -> dict[str, float]:
         """The scores of a split with labels; see `entity_scores` and `label_scores`."""
         tagged, head = self._words(split), self.head.labels
