@@ -36,7 +36,7 @@ class Problem(NamedSplits, abc.ABC):
         source: where its examples are. For tasks with named files: the folder with these, "" if the task names its
             files in full, or a `TfdsSource`. For other tasks: `{split: path}` or a `TfdsSource`.
         tokenizer: the model's tokenizer.
-        config: the recipe, of which `data`, `input`, `features` and `training` are used, as far as the kind needs them.
+        config: the recipe; each kind uses what it needs of `data`, `input`, `features` and `training`.
         head: the head's config of a trained model, whose labels the task then has; None for a new head.
         described: what that model's folder says about its task; see `described`.
 
