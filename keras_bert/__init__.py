@@ -59,7 +59,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.text.tokenizer import WordPieceTokenizer as WordPieceTokenizer
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
     from keras_bert.text.vocabulary_learning import learn_vocabulary as learn_vocabulary
-    from keras_bert.training.optimizer import AdamW as AdamW
+    from keras_bert.training.optimizers.adamw import AdamW as AdamW
     from keras_bert.training.schedules import WarmupDecay as WarmupDecay
 else:
     __getattr__, __dir__ = lazy_names(__name__, MODULES)

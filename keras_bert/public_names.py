@@ -58,7 +58,7 @@ PUBLIC_NAMES = {
         "ClassificationHead": "keras_bert.layers.classification_head",
     },
     "Training": {
-        "AdamW": "keras_bert.training.optimizer",
+        "AdamW": "keras_bert.training.optimizers.adamw",
         "WarmupDecay": "keras_bert.training.schedules",
         "keep_freed_memory": "keras_bert.allocator",
     },

@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras_bert.config.training import RunConfig
 from keras_bert.training.budget import StepBudget, TimeBudget, make_budget
 from keras_bert.training.checkpoints import Checkpoints
-from keras_bert.training.optimizer import AdamW
+from keras_bert.training.optimizers.adamw import AdamW
 from keras_bert.training.processes import agreement, failing_together, process_number, require_same, require_same_start
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Step

@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.layers.dropout import counter_bits, dropout_key
-from keras_bert.training.optimizer import AdamW
+from keras_bert.training.optimizers.adamw import AdamW
 
 SUM = tf.distribute.ReduceOp.SUM
 

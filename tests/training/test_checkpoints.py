@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_bert import files
 from keras_bert.errors import UserError
 from keras_bert.training.checkpoints import Checkpoints
-from keras_bert.training.optimizer import AdamW
+from keras_bert.training.optimizers.adamw import AdamW
 
 
 def make():

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from keras_bert.config.training import SCHEDULES, OptimizerConfig
-from keras_bert.training.optimizer import AdamW, make_optimizer
+from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.optimizers.adamw import AdamW
 from keras_bert.training.schedules import DECAYS, TimedWarmupDecay, WarmupDecay
 
 
