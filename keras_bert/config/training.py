@@ -7,7 +7,7 @@ from keras_bert.config.checks import require, require_multiple, require_positive
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
 SCHEDULES = ("linear", "cosine", "polynomial", "constant")
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = ("float32", "bfloat16", "float16")
 
 
 @dataclass
@@ -42,6 +42,9 @@ class OptimizerConfig:
 @dataclass
 class RunConfig:
     """What every run has: its devices, and how often it logs and saves, in optimiser steps.
+
+    `precision` is what the network computes in; variables are float32. In `float16`, for devices without bfloat16, the
+    loss is scaled (`training.loss_scale`).
 
     `accumulation` splits each replica's part of a batch into that many slices, computed one after the other, for
     batches that do not fit in memory; the results stay the same. `steps_per_loop` runs that many steps in one call of

@@ -13,6 +13,8 @@ from keras_bert.layers.pooler import Pooler
 from keras_bert.models.tensors import Batch
 
 PADDING_BIAS = -1e9
+# float16 ends at 65,504. With -inf, the softmax over a row that is all padding would be NaN.
+FLOAT16_PADDING_BIAS = -3e4
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -99,7 +101,8 @@ class BertEncoder(keras.Model):
             )
         hidden = self.embeddings(inputs["input_word_ids"], inputs["input_type_ids"], training=training)
         padding = 1.0 - ops.cast(inputs["input_mask"], "float32")
-        attention_bias = padding[:, None, None, :] * PADDING_BIAS
+        bias = FLOAT16_PADDING_BIAS if self.compute_dtype == "float16" else PADDING_BIAS
+        attention_bias = padding[:, None, None, :] * bias
         hidden_states, attentions = [hidden], []
         for block in self.blocks:
             hidden, probabilities = block(hidden, attention_bias, training=training)

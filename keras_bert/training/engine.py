@@ -12,12 +12,16 @@ import tensorflow as tf
 from keras_bert.config.training import RunConfig
 from keras_bert.training.budget import StepBudget, TimeBudget, make_budget
 from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.optimizers.adamw import AdamW
 from keras_bert.training.processes import agreement, failing_together, process_number, require_same, require_same_start
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Step
 from keras_bert.training.step_loop import StepLoop, trainer
 from keras_bert.training.strategy import checkpoint_device
+
+# Keras' dtype policy of each `training.precision`; variables are float32 in all of them.
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Engine:
 
     Attributes:
         strategy: in whose scope everything was made.
-        model, optimizer: what a checkpoint holds, with the budget of a run by the clock.
+        model, optimizer: what a checkpoint holds, with the budget of a run by the clock and the loss scale of float16.
         budget: says when the run ends and which phase each step falls in.
         step: one optimizer step on a global batch.
         trainer: `step`, or a `StepLoop` of it where several steps make one call.
@@ -86,14 +90,18 @@ def make_engine(
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(training.seed)
     with strategy.scope():
-        model = make_model("mixed_bfloat16" if training.precision == "bfloat16" else "float32")
+        model = make_model(_POLICIES[training.precision])
         budget = make_budget(training.minutes, steps, shares, strategy)
         optimizer = make_optimizer(budget)
         optimizer.build(model.trainable_variables)
+        loss_scale = LossScale() if training.precision == "float16" else None
     step = Step(
-        strategy, model, objective, optimizer, clip_norm, training.seed, training.jit_compile, training.accumulation
-    )
+        strategy, model, objective, optimizer, clip_norm, training.seed, training.jit_compile, training.accumulation,
+        loss_scale,
+    )  # fmt: skip
     more = {"budget": budget} if training.minutes else {}
+    if loss_scale is not None:
+        more["loss_scale"] = loss_scale
     if not model.encoder.trainable:
         # The blocks' variables, in a list, come into a checkpoint with the optimizer, which has none of these.
         more["frozen"] = model.encoder.weights

@@ -15,6 +15,8 @@ from keras_bert.training.run_context import RunContext
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches
 
+_OF_FLOAT16 = ("loss_scale", "skipped_steps")  # See `LossScale.apply`.
+
 
 class Loop:
     """Trains, logs, validates and saves; the same for pretraining and for every task.
@@ -98,6 +100,7 @@ class Loop:
                 figures, last = sums.take(), each_step(result)[-1]
                 figures["learning_rate"] = float(last["learning_rate"])
                 figures["grad_norm"] = float(last["grad_norm"])
+                figures.update({name: float(last[name]) for name in _OF_FLOAT16 if name in last})
                 figures.update(throughput.take())
                 self._record(done, {**figures, **self.derive(done, figures)})
             if evaluates:
@@ -130,11 +133,13 @@ class Loop:
         if index is None:
             return
         step = done - len(sums) + 1 + index
-        rate = float(each_step(result)[-1]["learning_rate"])
+        last = each_step(result)[-1]
+        rate = float(last["learning_rate"])
+        scaled = " and the lowest loss scale" if "loss_scale" in last else ""
         saved = self.checkpoints.steps()
         good = f"The last good checkpoint is at step {saved[-1]}." if saved else "There is no checkpoint yet."
         raise UserError(
             f"Step {step}: the loss or the gradient is no longer finite, at a learning rate of about "
-            f"{rate:.3g}. {good} Lower optimizer.learning_rate, or raise "
+            f"{rate:.3g}{scaled}. {good} Lower optimizer.learning_rate, or raise "
             "optimizer.warmup_steps, and start over with --fresh."
         )

@@ -4,7 +4,7 @@ import concurrent.futures
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,10 +35,13 @@ class MetricSums:
             yield from each_step(result)
 
     def first_not_finite(self) -> int | None:
-        """The index, counted from the last `take`, of the first step whose loss or gradient is not finite; or None."""
+        """The index, counted from the last `take`, of the first step whose loss or gradient is not finite; or None.
+
+        A step that `LossScale` skipped does not count: it changed no weight.
+        """
         for index, step in enumerate(self._steps()):
-            losses = [float(step["sums"][term]["loss"]) for term in self._terms]
-            if not np.isfinite([*losses, float(step.get("grad_norm", 0.0))]).all():
+            is_finite = np.isfinite(float(step.get("grad_norm", 0.0))) and self._has_finite_loss(step)
+            if not is_finite and not float(step.get("was_skipped", 0.0)):
                 return index
         return None
 
@@ -48,8 +51,9 @@ class MetricSums:
         `loss` is the total of the terms' losses. Each metric follows as `<term>_<metric>`, or as one name if term and
         metric have the same name.
         """
-        totals = self.totals()
-        assert totals is not None, "Nothing was added since the last call."
+        steps = list(self._steps())
+        assert steps, "Nothing was added since the last call."
+        totals = _total(self._counted(steps) or steps)
         self._results = []
         # A count of 0 has a sum of 0. Counts may be sums of weights, so they can lie between 0 and 1.
         means = {
@@ -61,22 +65,32 @@ class MetricSums:
         return {"loss": sum(means[term, "loss"] for term in self._terms), **figures}
 
     def totals(self) -> dict[str, dict[str, Any]] | None:
-        """The sums and counts of everything added since the last `take`, as plain floats; None if nothing was added.
+        """The sums and counts of everything added since the last `take`, as plain floats; None if nothing counts.
 
         `{"sums": {term: {metric: float}}, "counts": {term: float}}`. Steps are added one by one, so that continuing
         from saved totals gives the same floats as never stopping.
         """
-        if not self._results:
-            return None
-        sums: dict[str, dict[str, float]] = {}
-        counts: dict[str, float] = {}
-        for step in self._steps():
-            for term, metrics in step["sums"].items():
-                counts[term] = counts.get(term, 0.0) + float(step["counts"][term])
-                term_sums = sums.setdefault(term, {})
-                for name, value in metrics.items():
-                    term_sums[name] = term_sums.get(name, 0.0) + float(value)
-        return {"sums": sums, "counts": counts}
+        steps = self._counted(self._steps())
+        return _total(steps) if steps else None
+
+    def _counted(self, steps: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """The steps whose losses enter the figures: not those that `LossScale` skipped with a loss of inf or NaN."""
+        return [step for step in steps if not float(step.get("was_skipped", 0.0)) or self._has_finite_loss(step)]
+
+    def _has_finite_loss(self, step: Mapping[str, Any]) -> bool:
+        return bool(np.isfinite([float(step["sums"][term]["loss"]) for term in self._terms]).all())
+
+
+def _total(steps: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    sums: dict[str, dict[str, float]] = {}
+    counts: dict[str, float] = {}
+    for step in steps:
+        for term, metrics in step["sums"].items():
+            counts[term] = counts.get(term, 0.0) + float(step["counts"][term])
+            term_sums = sums.setdefault(term, {})
+            for name, value in metrics.items():
+                term_sums[name] = term_sums.get(name, 0.0) + float(value)
+    return {"sums": sums, "counts": counts}
 
 
 def each_step(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -19,6 +19,8 @@ _SECONDS_BETWEEN_UPLOADS = 30.0
 _SECTIONS = {
     "learning_rate": "optimizer",
     "grad_norm": "optimizer",
+    "loss_scale": "optimizer",
+    "skipped_steps": "optimizer",
     "cpu_seconds": "speed",
     "examples_per_second": "speed",
     "tokens_per_second": "speed",

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert.layers.dropout import counter_bits, dropout_key
+from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.optimizers.adamw import AdamW
 
 SUM = tf.distribute.ReduceOp.SUM
@@ -51,6 +52,7 @@ class Step:
         seed: seed of the dropout masks.
         jit_compile: compile with XLA: the whole step on one replica, forward and backward on several.
         accumulation: how many slices of a replica's batch are computed one after the other.
+        loss_scale: for a model that computes in float16.
 
     Attributes:
         update: what `train` does, to be called inside another `tf.function`; see `StepLoop`.
@@ -66,6 +68,7 @@ class Step:
         seed: int = 0,
         jit_compile: bool = False,
         accumulation: int = 1,
+        loss_scale: LossScale | None = None,
     ):
         self.strategy = strategy
         self.model = model
@@ -74,6 +77,7 @@ class Step:
         self.clip_norm = clip_norm
         self.seed = seed
         self.accumulation = accumulation
+        self.loss_scale = loss_scale
         # In XLA a hash of each element's index fuses with the operations that use it; elsewhere one kernel that draws
         # all bits is faster than six elementwise ones.
         self._bits = counter_bits if jit_compile else stateless_bits
@@ -94,7 +98,8 @@ class Step:
         """Runs one update. `step` is an int64 scalar, the number of steps before this one.
 
         Returns a dict of scalars: the objective's `sums` and `counts`, the global batch's `examples` and `tokens`
-        (without padding), `grad_norm` before clipping, and `learning_rate`.
+        (without padding), `grad_norm` before clipping, and `learning_rate`; with a loss scale also what
+        `LossScale.apply` returns.
         """
         return self.update(batch, step)
 
@@ -123,9 +128,15 @@ class Step:
         key = dropout_key_of(self.seed, step, context.replica_id_in_sync_group)
         gradients, sums = self._compiled_gradients(batch, totals, key)
         gradients = context.all_reduce(SUM, gradients)
+        if self.loss_scale is not None:
+            gradients = self.loss_scale.unscaled(gradients)
         gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm)
         learning_rate = tf.convert_to_tensor(self.optimizer.learning_rate)
-        self.optimizer.apply(gradients, self.model.trainable_variables)
+        variables, scaling = self.model.trainable_variables, {}
+        if self.loss_scale is None:
+            self.optimizer.apply(gradients, variables)
+        else:
+            scaling = self.loss_scale.apply(self.optimizer, gradients, variables, tf.math.is_finite(norm))
         # Floats, because an all-reduce cannot mix int32 on the host with floats on the devices.
         mask = tf.cast(batch["input_mask"], tf.float32)
         seen = {"examples": tf.cast(tf.shape(mask)[0], tf.float32), "tokens": tf.reduce_sum(mask)}
@@ -135,10 +146,14 @@ class Step:
             **_all_reduce(context, seen),
             "grad_norm": norm,
             "learning_rate": learning_rate,
+            **scaling,
         }
 
     def gradients(self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor) -> tuple[list[tf.Tensor], Sums]:
-        """(gradients, sums) of a replica's batch, computed in `accumulation` slices; see `_slice_gradients`."""
+        """(gradients, sums) of a replica's batch, computed in `accumulation` slices; see `_slice_gradients`.
+
+        The gradients are those of the scaled loss if there is a loss scale.
+        """
         if self.accumulation == 1:
             return self._slice_gradients(batch, totals, key)
         slices = {
@@ -165,6 +180,8 @@ class Step:
         with tf.GradientTape() as tape, dropout_key(key, self._bits):
             sums = self.objective.sums(self.model(batch, training=True), batch)
             loss = tf.add_n([tf.math.divide_no_nan(sums[term]["loss"], totals[term]) for term in self.objective.terms])
+            if self.loss_scale is not None:
+                loss = loss * self.loss_scale.scale
         gradients = tape.gradient(loss, self.model.trainable_variables)
         # Keras' optimisers would square an embedding's sparse gradient before summing its repeated rows.
         return [tf.convert_to_tensor(gradient) for gradient in gradients], sums

@@ -71,11 +71,11 @@ def random_model():
     return model
 
 
-def model_and_optimizer(strategy, config, steps):
+def model_and_optimizer(strategy, config, steps, dtype="float32"):
     """A pretraining model, always of the same values, and an optimiser for so many steps."""
     keras.utils.set_random_seed(0)
     with strategy.scope():
-        model = BertForPreTraining(config)
+        model = BertForPreTraining(config, dtype=dtype)
         optimizer = make_optimizer(OptimizerConfig(learning_rate=1e-2, warmup_steps=3), steps)
         optimizer.build(model.trainable_variables)
     return model, optimizer

@@ -35,7 +35,8 @@ from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.loop import Loop
 from keras_bert.training.metrics_log import read_metrics
-from keras_bert.training.optimizer import AdamW, make_optimizer
+from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.optimizers.adamw import AdamW
 from keras_bert.training.processes import (
     agreement,
     by_chief,

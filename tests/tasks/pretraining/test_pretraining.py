@@ -1,5 +1,6 @@
 """Pretraining end to end on generated text: it learns, it can be stopped, and it says what is wrong."""
 
+import functools
 import itertools
 import json
 import os
@@ -16,6 +17,7 @@ from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 
@@ -85,6 +87,23 @@ def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, 
     assert metrics(run) == metrics(straight[0])
     assert {**results, "seconds": 0} == {**straight[1], "seconds": 0}
     weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
+
+
+def test_float16_stopped_and_started_again_gives_the_same_numbers(corpus, tmp_path, monkeypatch):
+    """The scale starts so high that steps are skipped; scale and count are logged, and resumed bit for bit."""
+    too_high = functools.partial(LossScale, initial=2.0**20, growth_steps=2)
+    monkeypatch.setattr("keras_bert.training.engine.LossScale", too_high)
+    straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
+    config = recipe(corpus, **{"training.precision": "float16"})
+    pretrain(config, straight, lambda line: None)
+    with stopped_at(10, monkeypatch):
+        pretrain(config, stopped, lambda line: None)
+    pretrain(config, stopped, lambda line: None)
+    lines = [line for line in read_metrics(straight.metrics_file) if "loss_scale" in line]
+    assert lines[-1]["skipped_steps"] > 0 and len({line["loss_scale"] for line in lines}) > 1
+    assert metrics(stopped) == metrics(straight)
+    weights = [load(folder.path).model.get_weights() for folder in (stopped, straight)]
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
 
 
