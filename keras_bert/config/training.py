@@ -47,13 +47,15 @@ class RunConfig:
     loss is scaled (`training.loss_scale`).
 
     `accumulation` splits each replica's part of a batch into that many slices, computed one after the other, for
-    batches that do not fit in memory; the results stay the same. `steps_per_loop` runs that many steps in one call of
-    the compiled function, which fetches the batches itself, so that a fast accelerator does not wait for Python between
-    them; the results stay the same, and intervals such as `log_every` must be multiples of it. A checkpoint is written
-    every `checkpoint_every` steps and, at the next log line, when the last one is `checkpoint_minutes` old (0: by steps
-    alone); the newest `keep_checkpoints`, the best by validation and those at multiples of `keep_every` are kept.
-    `max_minutes` stops this process after that time, with a checkpoint; 0 is no limit. `minutes` larger than 0 limits
-    the run by time, summed over all its starts, and the learning rate decays over that time.
+    batches that do not fit in memory; the results stay the same. With `recompute_every: n`, every n-th encoder block
+    keeps only its input and is computed again in the backward pass, which saves memory and costs time (0: none; 1: all
+    blocks). `steps_per_loop` runs that many steps in one call of the compiled function, which fetches the batches
+    itself, so that a fast accelerator does not wait for Python between them; the results stay the same, and intervals
+    such as `log_every` must be multiples of it. A checkpoint is written every `checkpoint_every` steps and, at the next
+    log line, when the last one is `checkpoint_minutes` old (0: by steps alone); the newest `keep_checkpoints`, the best
+    by validation and those at multiples of `keep_every` are kept. `max_minutes` stops this process after that time,
+    with a checkpoint; 0 is no limit. `minutes` larger than 0 limits the run by time, summed over all its starts, and
+    the learning rate decays over that time.
     """
 
     minutes: float = 0.0
@@ -64,6 +66,7 @@ class RunConfig:
     precision: str = "float32"
     jit_compile: bool = False
     accumulation: int = 1
+    recompute_every: int = 0
     steps_per_loop: int = 1
     log_every: int = 100
     checkpoint_every: int = 1_000
@@ -74,7 +77,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         require_positive(self, "accumulation", "steps_per_loop", "log_every", "checkpoint_every", "keep_checkpoints")
-        for key in ("minutes", "checkpoint_minutes", "keep_every", "max_minutes", "seed"):
+        for key in ("minutes", "recompute_every", "checkpoint_minutes", "keep_every", "max_minutes", "seed"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         require_multiple(self, "steps_per_loop", "log_every", "checkpoint_every", "keep_every")
         require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)

@@ -42,6 +42,27 @@ def dropout_key(key, bits: Callable | None = None) -> Iterator[None]:
         _active.scope = previous
 
 
+def recomputed(function: Callable) -> Callable:
+    """`function` of tensors, computed again in the backward pass instead of keeping what it computed in between.
+
+    `keras.remat` with the same dropout masks both times. Without a `dropout_key`, whose masks can be drawn again, it is
+    `function` itself.
+    """
+    scope = getattr(_active, "scope", None)
+    if scope is None:
+        return function
+    first_call = scope.calls
+
+    def with_the_same_masks(*inputs):
+        with dropout_key(scope.key, scope.bits):
+            _active.scope.calls = first_call
+            outputs = function(*inputs)
+            scope.calls = _active.scope.calls  # The call after this one continues from here.
+        return outputs
+
+    return keras.remat(with_the_same_masks)
+
+
 def counter_bits(key, call: int, shape):
     """Random bits as a hash of each element's index: a few integer operations that XLA fuses.
 

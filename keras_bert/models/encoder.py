@@ -1,12 +1,14 @@
 """The encoder: from token ids to a vector for each token and one for the sequence."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_bert.config.bert import BertConfig
+from keras_bert.layers.dropout import recomputed
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.pooler import Pooler
@@ -24,6 +26,10 @@ class BertEncoder(keras.Model):
     Args:
         config: the architecture.
         with_pooler: whether to add the pooler; models that use only the tokens' vectors do without.
+
+    Attributes:
+        recompute_every: 0, or n for every n-th block to keep only its input for the backward pass and be computed again
+            there (Chen et al. 2016); less memory for more time. Training alone heeds it.
 
     Call arguments:
         inputs: `input_word_ids`, `input_mask` (1 for tokens, 0 for padding) and `input_type_ids` (segment), each
@@ -50,6 +56,7 @@ class BertEncoder(keras.Model):
         super().__init__(**kwargs)
         self.config = config
         self.pooler = None
+        self.recompute_every = 0
         policy = self.dtype_policy
         self.embeddings = BertEmbeddings(
             config.vocab_size,
@@ -104,10 +111,14 @@ class BertEncoder(keras.Model):
         bias = FLOAT16_PADDING_BIAS if self.compute_dtype == "float16" else PADDING_BIAS
         attention_bias = padding[:, None, None, :] * bias
         hidden_states, attentions = [hidden], []
-        for block in self.blocks:
-            hidden, probabilities = block(hidden, attention_bias, training=training)
+        recompute_every = self.recompute_every if training and not return_attentions else 0
+        for number, block in enumerate(self.blocks, start=1):
+            if recompute_every and number % recompute_every == 0:
+                hidden = recomputed(functools.partial(_hidden_alone, block))(hidden, attention_bias)
+            else:
+                hidden, probabilities = block(hidden, attention_bias, training=training)
+                attentions.append(probabilities)
             hidden_states.append(hidden)
-            attentions.append(probabilities)
         outputs = {"sequence_output": hidden, "hidden_states": hidden_states}
         if self.pooler is not None:
             outputs["pooled_output"] = self.pooler(hidden)
@@ -126,3 +137,8 @@ class BertEncoder(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "BertEncoder":
         return cls(**{**config, "config": BertConfig(**config["config"])})
+
+
+def _hidden_alone(block, hidden, attention_bias):
+    """A block's output in training, without the probabilities, which would be kept for their gradient."""
+    return block(hidden, attention_bias, training=True)[0]

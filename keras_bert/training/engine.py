@@ -91,6 +91,8 @@ def make_engine(
     keras.utils.set_random_seed(training.seed)
     with strategy.scope():
         model = make_model(_POLICIES[training.precision])
+        if model.encoder.trainable:  # A frozen encoder has no backward pass.
+            model.encoder.recompute_every = training.recompute_every
         budget = make_budget(training.minutes, steps, shares, strategy)
         optimizer = make_optimizer(budget)
         optimizer.build(model.trainable_variables)
