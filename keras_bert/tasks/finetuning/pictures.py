@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from keras_bert import files, whole_files
 from keras_bert.extras import import_extra
 from keras_bert.stores import as_os_errors
+from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 
 # With more labels, the numbers in the cells are not legible.
@@ -87,6 +88,23 @@ def scores_picture(scores: Mapping[str, Mapping[str, Sequence[float | None]]], t
     axes.margins(x=0.8 / (2 * len(scores) + 1))
     figure.legend(loc="outside right upper", frameon=False)
     return _png(figure)
+
+
+def write_run_pictures(
+    run: RunFolder, name: str, confusions: Mapping[str, np.ndarray], labels: Sequence[str], step: int
+) -> None:
+    """Writes the loss curves of a run, and the confusion matrix of each split.
+
+    Args:
+        run: the run's folder.
+        name: the run's name.
+        confusions: `{split: matrix}`.
+        labels: the labels in the order of the matrices.
+        step: the steps done.
+    """
+    pictures = {f"confusion_{split}": confusion_picture(counts, labels, split) for split, counts in confusions.items()}
+    pictures["loss"] = loss_picture({name: read_metrics(run.metrics_file)})
+    write_pictures(run, pictures, step)
 
 
 def write_pictures(run: RunFolder, pictures: Mapping[str, bytes], step: int) -> None:

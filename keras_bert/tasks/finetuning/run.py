@@ -24,8 +24,9 @@ from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
 from keras_bert.models.first_values import set_first_values
 from keras_bert.tasks.evaluation import Evaluator
+from keras_bert.tasks.finetuning.early_stopping import validations_since_best
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
-from keras_bert.tasks.finetuning.pictures import confusion_picture, loss_picture, write_pictures
+from keras_bert.tasks.finetuning.pictures import write_run_pictures
 from keras_bert.tasks.model_cards import finetuning_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Answers, Problem
@@ -34,7 +35,6 @@ from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.loop import Loop
-from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.optimizers.adamw import AdamW
 from keras_bert.training.processes import (
@@ -205,7 +205,8 @@ class Finetuning:
         return self.engine.start(self.run, self.config, self._begin, self.report)
 
     def _begin(self) -> None:
-        config, lines = self.config, []
+        config = self.config
+        lines: list[str] = []
         with failing_together(agreement(self.strategy)):
             if not config.from_scratch:
                 loaded = self.folder.load_into(self.model, new_parts=() if self._has_same_head() else heads())
@@ -265,20 +266,9 @@ class Finetuning:
         patience = self.config.training.patience
         if not patience:
             return False
-        own = self.is_chief and self._validations_since_best() >= patience
+        checkpoints, metric = self.engine.checkpoints, self.problem.main_metric
+        own = self.is_chief and validations_since_best(checkpoints, self.run.metrics_file, metric) >= patience
         return agreement(self.strategy)(own) > 0
-
-    def _validations_since_best(self) -> int:
-        """How many validations followed the best saved one. 0 if the newest is better but not saved yet."""
-        best = self.engine.checkpoints.best()
-        if best is None:
-            return 0
-        step, score = best
-        key = f"eval_{self.problem.main_metric}"
-        lines = read_metrics(self.run.metrics_file)
-        later = [line[key] for line in lines if key in line and line["step"] > step]
-        is_better = later and later[-1] is not None and -later[-1] < score
-        return 0 if is_better else len(later)
 
     def write_results(self, done: int, began: float) -> dict[str, Any] | None:
         """Writes the model folder, results.json and pictures of the best validation.
@@ -326,7 +316,8 @@ class Finetuning:
 
     def _write(self, results: dict[str, Any], confusions: Mapping[str, np.ndarray], done: int) -> dict[str, Any]:
         if extras.is_installed("matplotlib"):
-            self._write_pictures(confusions, done)
+            labels = self.problem.head.labels if confusions else ()
+            write_run_pictures(self.run, self.config.name, confusions, labels, done)
         else:
             self.report("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
         write_model_folder(
@@ -342,15 +333,6 @@ class Finetuning:
         for line in results["warnings"]:
             self.report(line)
         return results
-
-    def _write_pictures(self, confusions: Mapping[str, np.ndarray], done: int) -> None:
-        """Writes the loss curves, and each split's confusion matrix."""
-        labels = self.problem.head.labels if confusions else ()
-        pictures = {
-            f"confusion_{split}": confusion_picture(counts, labels, split) for split, counts in confusions.items()
-        }
-        pictures["loss"] = loss_picture({self.config.name: read_metrics(self.run.metrics_file)})
-        write_pictures(self.run, pictures, done)
 
 
 def _in_per_cent(is_already: bool) -> Callable[[float], str]:
