@@ -3,6 +3,7 @@
 The mechanics only; the settings themselves are in `config/`.
 """
 
+import contextlib
 import copy
 import dataclasses
 import difflib
@@ -233,7 +234,11 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in inner:
             return None
-        return _convert(next(item for item in inner if item is not type(None)), value, where)
+        *others, last = (item for item in inner if item is not type(None))
+        for other in others:
+            with contextlib.suppress(UserError):
+                return _convert(other, value, where)
+        return _convert(last, value, where)
     if origin is list:
         if not isinstance(value, (list, tuple)):
             raise _wrong_type(where, "a list", value)

@@ -66,7 +66,7 @@ def test_another_model_by_name_and_changes_to_it():
         ({"training": {"steps": "many"}}, "training.steps: needs a whole number. Received: 'many'"),
         ({"training": {"steps": 1.5}}, "training.steps: needs a whole number"),
         ({"training": {"steps": True}}, "training.steps: needs a whole number"),
-        ({"training": {"jit_compile": "yes please"}}, "training.jit_compile: needs true or false"),
+        ({"training": {"jit_compile": "yes please"}}, "training.jit_compile: needs true, false or auto"),
         ({"training": {"steps": 0}}, "training.steps: needs a value above 0"),
         ({"training": {"strategy": "tpus"}}, "training.strategy: needs one of auto, one, mirrored"),
         ({"training": 3}, "training: needs a section of settings. Received: 3"),

@@ -43,8 +43,9 @@ class OptimizerConfig:
 class RunConfig:
     """What every run has: its devices, and how often it logs and saves, in optimiser steps.
 
-    `precision` is what the network computes in; variables are float32. In `float16`, for devices without bfloat16, the
-    loss is scaled (`training.loss_scale`).
+    `jit_compile` compiles the step with XLA; `auto` times a few steps at the start of a run and compiles if the run is
+    long enough to gain from it. `precision` is what the network computes in; variables are float32. In `float16`, for
+    devices without bfloat16, the loss is scaled (`training.loss_scale`).
 
     `accumulation` splits each replica's part of a batch into that many slices, computed one after the other, for
     batches that do not fit in memory; the results stay the same. With `recompute_every: n`, every n-th encoder block
@@ -64,7 +65,7 @@ class RunConfig:
     devices: list[str] = field(default_factory=list)
     tpu: str = "local"
     precision: str = "float32"
-    jit_compile: bool = False
+    jit_compile: bool | str = False
     accumulation: int = 1
     recompute_every: int = 0
     steps_per_loop: int = 1
@@ -81,6 +82,8 @@ class RunConfig:
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         require_multiple(self, "steps_per_loop", "log_every", "checkpoint_every", "keep_every")
         require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)
+        needed = "true, false or auto"
+        require(self.jit_compile in (True, False, "auto"), "jit_compile", needed, self.jit_compile)
         require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
 
 

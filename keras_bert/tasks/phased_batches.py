@@ -78,6 +78,11 @@ class PhasedBatches:
                     opened, finished = ahead.submit(self._open, visit, finished), []
                     self._sources[expected.phase].remove_epoch(expected.epoch)
 
+    def sample(self) -> tuple[Batch, int]:
+        """(a global batch of the first phase, how many shapes the batches of the run have)."""
+        batch = next(iter(self._distribute(self._sources[0].epoch(0))))
+        return batch, sum(len(source.widths) for source in self._sources)
+
     def _visit(self, step: int) -> _Visit | None:
         """The batches from step `step` to the end of its epoch or phase; None after the last step."""
         phase = self._budget.phase(step)

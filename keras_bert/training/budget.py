@@ -56,6 +56,10 @@ class StepBudget:
         """The share of the run covered by `done` steps."""
         return done / self._ends[-1]
 
+    def seconds_left(self, done: int, step_seconds: float) -> float:
+        """The seconds that the run takes after `done` steps, if each step takes `step_seconds`."""
+        return (self._ends[-1] - done) * step_seconds
+
     def advance(self, done: int) -> bool:
         """Call after every step: returns whether the run is over after `done` steps."""
         return done >= self._ends[-1]
@@ -114,6 +118,10 @@ class TimeBudget(tf.Module):
     def share_done(self, done: int) -> float:
         """The share of the time that has passed; `done` is not used."""
         return min(self._seconds / self._total, 1.0)
+
+    def seconds_left(self, done: int, step_seconds: float) -> float:
+        """The seconds that are left; `done` and `step_seconds` are not used."""
+        return self._total - self._seconds
 
     def advance(self, done: int) -> bool:
         """Call after every step, in every process: returns whether the time is up after `done` steps."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +11,23 @@ import keras
 import tensorflow as tf
 
 from keras_bert.config.training import RunConfig
+from keras_bert.errors import UserError
+from keras_bert.models.encoder import BertEncoder
 from keras_bert.training.budget import StepBudget, TimeBudget, make_budget
 from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.compilation import Choice, choose
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.optimizers.adamw import AdamW
-from keras_bert.training.processes import agreement, failing_together, process_number, require_same, require_same_start
+from keras_bert.training.processes import (
+    agreement,
+    chief_says,
+    failing_together,
+    process_number,
+    require_same,
+    require_same_start,
+)
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.step import Step
+from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import StepLoop, trainer
 from keras_bert.training.strategy import checkpoint_device
 
@@ -35,6 +46,8 @@ class Engine:
         step: one optimizer step on a global batch.
         trainer: `step`, or a `StepLoop` of it where several steps make one call.
         checkpoints: of the run.
+        compiled_step: `step` compiled with XLA, as long as `jit_compile: auto` has not decided between them.
+        choice: whether to compile, for `jit_compile: auto`.
     """
 
     strategy: tf.distribute.Strategy
@@ -44,6 +57,8 @@ class Engine:
     step: Step
     trainer: Step | StepLoop
     checkpoints: Checkpoints
+    compiled_step: Step | None = None
+    choice: Choice | None = None
 
     def start(self, run: RunFolder, config: Any, begin: Callable[[], None], report: Callable[[str], object]) -> int:
         """Restores the newest checkpoint, or calls `begin` where there is none; returns the steps done.
@@ -61,6 +76,35 @@ class Engine:
             begin()
         require_same_start(self.strategy, run.path, config, done, self.model, self.optimizer)
         return done
+
+    def with_compilation(
+        self,
+        done: int,
+        sample: Callable[[], tuple[Batch, int]],
+        steps_per_loop: int,
+        report: Callable[[str], object],
+    ) -> Engine:
+        """The engine that trains, compiled or not: as the restored checkpoint says, else as a timing does.
+
+        Itself unless the run has `jit_compile: auto`. A collective.
+
+        Args:
+            done: steps done.
+            sample: function () -> (a global batch, how many shapes the run's batches have).
+            steps_per_loop: steps in one call.
+            report: takes the line that says what was decided.
+        """
+        if self.choice is None or self.compiled_step is None:
+            return self
+        if self.choice.value.numpy() < 0:
+            batch, shapes = sample()
+            chosen = choose(
+                self.step, self.compiled_step, batch, shapes,
+                functools.partial(self.budget.seconds_left, done), functools.partial(chief_says, self.strategy), report,
+            )  # fmt: skip
+            self.choice.value.assign(int(chosen))
+        step = self.compiled_step if self.choice.value.numpy() else self.step
+        return dataclasses.replace(self, step=step, trainer=trainer(step, steps_per_loop), compiled_step=None)
 
 
 def make_engine(
@@ -91,19 +135,29 @@ def make_engine(
     keras.utils.set_random_seed(training.seed)
     with strategy.scope():
         model = make_model(_POLICIES[training.precision])
-        if model.encoder.trainable:  # A frozen encoder has no backward pass.
-            model.encoder.recompute_every = training.recompute_every
+        _set_recomputation(model.encoder, training.recompute_every)
         budget = make_budget(training.minutes, steps, shares, strategy)
         optimizer = make_optimizer(budget)
         optimizer.build(model.trainable_variables)
         loss_scale = LossScale() if training.precision == "float16" else None
-    step = Step(
-        strategy, model, objective, optimizer, clip_norm, training.seed, training.jit_compile, training.accumulation,
-        loss_scale,
-    )  # fmt: skip
+        is_auto = training.jit_compile == "auto"
+        # A TPU compiles whatever it runs.
+        choice = Choice() if is_auto and not isinstance(strategy, tf.distribute.TPUStrategy) else None
+
+    def make_step(jit_compile: bool) -> Step:
+        return Step(
+            strategy, model, objective, optimizer, clip_norm, training.seed, jit_compile, training.accumulation,
+            loss_scale,
+        )  # fmt: skip
+
     more = {"budget": budget} if training.minutes else {}
     if loss_scale is not None:
         more["loss_scale"] = loss_scale
+    compiled_step = None
+    if choice is not None:
+        more["compilation"] = choice
+        compiled_step = make_step(True)
+    step = make_step(training.jit_compile is True or is_auto and choice is None)
     if not model.encoder.trainable:
         # The blocks' variables, in a list, come into a checkpoint with the optimizer, which has none of these.
         more["frozen"] = model.encoder.weights
@@ -118,4 +172,18 @@ def make_engine(
         optimizer=optimizer,
         **more,
     )
-    return Engine(strategy, model, optimizer, budget, step, trainer(step, training.steps_per_loop), checkpoints)
+    return Engine(
+        strategy, model, optimizer, budget, step, trainer(step, training.steps_per_loop), checkpoints, compiled_step,
+        choice,
+    )  # fmt: skip
+
+
+def _set_recomputation(encoder: BertEncoder, recompute_every: int) -> None:
+    blocks = len(encoder.blocks)
+    if recompute_every > blocks:
+        raise UserError(
+            f"training.recompute_every: needs at most the encoder's {blocks} blocks, or 0 to recompute none. "
+            f"Received: {recompute_every}."
+        )
+    if encoder.trainable:  # A frozen encoder has no backward pass.
+        encoder.recompute_every = recompute_every

@@ -234,6 +234,9 @@ class Finetuning:
     def train(self, first_step: int) -> int:
         """Trains from `first_step` to the end; returns the steps done."""
         training, problem = self.config.training, self.problem
+        self.engine = self.engine.with_compilation(
+            first_step, self.batches.sample, training.steps_per_loop, self.report
+        )
         split = problem.dev_splits[0]
         # A copy, which skips the settings' checks: an epoch need not end at a multiple of steps_per_loop, because a
         # loop of steps ends with it.

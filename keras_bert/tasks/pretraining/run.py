@@ -221,8 +221,14 @@ class Pretraining:
             self._validation[phase] = self.distribute(self.sources.validation[phase].all_batches().take(wanted))
         return self._validation[phase]
 
+    def choose_compilation(self, done: int) -> None:
+        """Compiles the step, or does not, for `training.jit_compile: auto`."""
+        loop = self.config.training.steps_per_loop
+        self.engine = self.engine.with_compilation(done, self.batches.sample, loop, self.report)
+
     def train(self, first_step: int) -> tuple[int, dict[str, float]]:
         """Trains from `first_step` to the end; returns the steps done and the last validation figures."""
+        self.choose_compilation(first_step)
         training, engine = self.config.training, self.engine
 
         def batch_key() -> tuple[str, int]:

@@ -17,6 +17,8 @@ from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.training import compilation
+from keras_bert.training.compilation import StepSeconds
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
@@ -105,6 +107,22 @@ def test_float16_stopped_and_started_again_gives_the_same_numbers(corpus, tmp_pa
     assert metrics(stopped) == metrics(straight)
     weights = [load(folder.path).model.get_weights() for folder in (stopped, straight)]
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
+
+
+@pytest.mark.slow
+def test_compiling_chosen_at_the_start_is_kept_when_a_run_resumes(corpus, tmp_path, monkeypatch):
+    """Bit for bit the run of `jit_compile: true`, though the first start alone times its steps."""
+    seconds = itertools.cycle([StepSeconds(10.0, 10.0), StepSeconds(10.0, 1.0)])
+    monkeypatch.setattr(compilation, "time_step", lambda step, batch: next(seconds))
+    straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
+    pretrain(recipe(corpus, **{"training.jit_compile": True}), straight, lambda line: None)
+    config, said = recipe(corpus, **{"training.jit_compile": "auto"}), []
+    with stopped_at(10, monkeypatch):
+        pretrain(config, stopped, said.append)
+    assert any(line.startswith("jit_compile auto: compiled. A step takes 1 seconds") for line in said)
+    monkeypatch.setattr(compilation, "time_step", lambda step, batch: pytest.fail("timed again"))
+    pretrain(config, stopped, lambda line: None)
+    assert metrics(stopped) == metrics(straight)
 
 
 @pytest.mark.slow

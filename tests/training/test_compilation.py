@@ -1,0 +1,94 @@
+"""jit_compile: auto compiles where that ends the run sooner, changes nothing by trying, and is kept with the run."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tiny import model_and_optimizer, pretraining_batch, tiny_config
+
+from keras_bert.errors import UserError
+from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.training import compilation
+from keras_bert.training.budget import StepBudget, TimeBudget
+from keras_bert.training.compilation import Choice, StepSeconds, choose, pays
+from keras_bert.training.engine import Engine, _set_recomputation
+from keras_bert.training.loss_scale import LossScale
+from keras_bert.training.step import Step
+
+PLAIN, COMPILED = StepSeconds(2.0, 1.0), StepSeconds(22.0, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("plain", "compiled", "other_shapes", "seconds_left", "expected"),
+    [
+        (PLAIN, COMPILED, 0, 100.0, True),  # What is compiled already costs nothing more.
+        (PLAIN, COMPILED, 7, 600.0, False),  # 7 x 20.2 seconds to gain 120.
+        (PLAIN, COMPILED, 7, 800.0, True),
+        (PLAIN, StepSeconds(22.0, 1.0), 0, 1e6, False),  # No faster, as SQuAD's on idle cores.
+        (PLAIN, StepSeconds(1.0, 0.9), 7, 100.0, True),  # Tracing twice is not compiling.
+    ],
+)
+def test_it_pays_where_the_gain_is_more_than_the_compiling(plain, compiled, other_shapes, seconds_left, expected):
+    assert pays(plain, compiled, other_shapes, seconds_left) is expected
+
+
+def test_what_is_left_follows_the_steps_or_the_clock():
+    assert StepBudget(100, [1.0]).seconds_left(40, 0.5) == 30.0
+    assert TimeBudget(2.0, [1.0]).seconds_left(40, 0.5) == 120.0
+
+
+@pytest.fixture(scope="module")
+def step():
+    strategy = tf.distribute.get_strategy()
+    model, optimizer = model_and_optimizer(strategy, tiny_config(num_hidden_layers=1), 10)
+    return Step(strategy, model, PretrainingObjective(4), optimizer, loss_scale=LossScale())
+
+
+def choice_of(step, compiled, seconds_left, said):
+    batch = {name: tf.constant(value) for name, value in pretraining_batch(step.model.config).items()}
+    return choose(step, compiled, batch, 8, lambda seconds: seconds_left, lambda question: question(), said.append)
+
+
+def test_the_timed_steps_leave_no_trace(step):
+    """Weights, moments, the optimizer's step and the loss scale: the run starts from where it would have."""
+    variables = [*step.model.variables, *step.optimizer.variables, *step.loss_scale.variables]
+    before, said = [variable.numpy() for variable in variables], []
+    choice_of(step, step, 1000.0, said)
+    for variable, value in zip(variables, before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
+    assert len(said) == 1 and "compiled. A step takes" in said[0] and "7 more shapes" in said[0]
+
+
+def test_a_short_run_is_not_worth_a_try(step, monkeypatch):
+    timed, said = [], []
+    monkeypatch.setattr(compilation, "time_step", lambda which, batch: timed.append(which) or PLAIN)
+    compiled = object()
+    assert choice_of(step, compiled, 59.0, said) is False and timed == [step]
+    assert said == ["jit_compile auto: not compiled, because only 59 seconds of training are left."]
+    choice_of(step, compiled, 61.0, said)
+    assert timed[1:] == [step, compiled]
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_the_choice_is_made_once_and_kept(monkeypatch, compiles):
+    plain, compiled, choice, chosen = object(), object(), Choice(), []
+    monkeypatch.setattr("keras_bert.training.engine.choose", lambda *_: chosen.append(1) or compiles)
+    engine = Engine(None, None, None, StepBudget(10, [1.0]), plain, plain, None, compiled, choice)
+    for _ in range(2):  # The second stands for a resumed run, with the restored variable.
+        decided = engine.with_compilation(0, lambda: (None, 1), 1, print)
+        assert decided.step is decided.trainer is (compiled if compiles else plain)
+    assert chosen == [1] and choice.value.numpy() == compiles
+
+
+def test_without_auto_nothing_is_chosen():
+    engine = Engine(None, None, None, None, object(), object(), None)
+    assert engine.with_compilation(0, lambda: 1 / 0, 1, print) is engine
+
+
+def test_more_blocks_than_there_are_cannot_be_recomputed():
+    encoder = SimpleNamespace(blocks=[1, 2], trainable=True)
+    _set_recomputation(encoder, 2)
+    assert encoder.recompute_every == 2
+    with pytest.raises(UserError, match="training.recompute_every: needs at most the encoder's 2 blocks.*Received: 3"):
+        _set_recomputation(encoder, 3)
