@@ -52,7 +52,7 @@ def model(tmp_path_factory):
 @pytest.fixture
 def small_windows(monkeypatch):
     """So that a few examples are several windows."""
-    for module in ("tasks.classification.answering", "tasks.multiple_choice.problem", "data.tagged_words"):
+    for module in ("tasks.classification.answering", "tasks.multiple_choice.problem", "tasks.tagging.tagged_words"):
         monkeypatch.setattr(f"keras_bert.{module}._CHARACTERS_AT_ONCE", 5)
     monkeypatch.setattr("keras_bert.tasks.question_answering.problem._CHARACTERS_AT_ONCE", 30)
 

@@ -18,7 +18,7 @@ def test_two_exports_at_the_same_time_take_two_numbers(tmp_path, monkeypatch):
     (tmp_path / "1").mkdir()
 
     class Function:
-        inputs, reader, signatures = {}, None, None
+        inputs, text_inputs, signatures = {}, None, None
 
         def tracked(self):
             if not written:  # The second one begins while the first one writes.
