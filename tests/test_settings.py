@@ -79,6 +79,23 @@ def test_another_model_by_name_and_changes_to_it():
         ({"masking": {"mask_token_share": 0.95}}, "random_token_share: needs at most 1 together with mask_token_share"),
         ({"data": {"validation_share": 1.0}}, "data.validation_share"),
         ({"optimizer": {"learning_rate": -1}}, "optimizer.learning_rate: needs a value above 0"),
+        ({"optimizer": {"name": "adam"}}, "optimizer.name: needs one of adamw, lamb, adafactor. Received: 'adam'"),
+        ({"optimizer": {"layer_decay": 0}}, "optimizer.layer_decay: needs a factor above 0 and at most 1"),
+        ({"optimizer": {"weight_average": 1}}, "optimizer.weight_average: needs a value of at least 0 and less than 1"),
+        ({"optimizer": {"rates": {"embeddings": "low"}}}, "optimizer.rates.embeddings: needs a number, 0 or more"),
+        ({"optimizer": {"rates": {3: 0.1}}}, "optimizer.rates: needs patterns that are text. Received: 3"),
+        (
+            {"optimizer": {"bias_correction": False}},
+            r"optimizer.bias_correction: needs its default \(True\) with optimizer.name adamw; only lamb uses it. ",
+        ),
+        (
+            {"optimizer": {"name": "adafactor", "beta_2": 0.98}},
+            r"beta_2: needs its default \(0.999\) with .* adafactor; only adamw and lamb use it. Received: 0.98",
+        ),
+        (
+            {"optimizer": {"name": "adafactor", "beta_1": 0.8}},
+            r"beta_1: needs its default \(0.9\) with .*; only adamw, lamb and first_moment use it. Received: 0.8",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_key(values, message):
@@ -162,6 +179,7 @@ def test_bert_base_is_the_papers():
     assert [(p.share, p.sequence_length, p.batch_size) for p in config.phases] == [(0.9, 128, 256), (0.1, 512, 256)]
     assert config.model == BertConfig()
     assert dataclasses.asdict(config.optimizer) == {
+        "name": "adamw",
         "learning_rate": 1e-4,
         "warmup_steps": 10_000,
         "schedule": "linear",
@@ -172,6 +190,12 @@ def test_bert_base_is_the_papers():
         "beta_2": 0.999,
         "epsilon": 1e-6,
         "clip_norm": 1.0,
+        "bias_correction": True,
+        "relative_step": False,
+        "first_moment": False,
+        "layer_decay": 1.0,
+        "rates": {},
+        "weight_average": 0.0,
     }
     assert config.initialization == NAMED["paper"]
 

@@ -1,13 +1,25 @@
 """Settings common to all training: the optimiser, the devices, the length of a run."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from keras_bert.config.checks import require, require_multiple, require_positive
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
+OPTIMIZERS = ("adamw", "lamb", "adafactor")
 SCHEDULES = ("linear", "cosine", "polynomial", "constant")
 PRECISIONS = ("float32", "bfloat16", "float16")
+
+# The settings that not every algorithm uses, and what does.
+_USERS = {
+    "bias_correction": ("lamb",),
+    "relative_step": ("adafactor",),
+    "first_moment": ("adafactor",),
+    "beta_1": ("adamw", "lamb", "first_moment"),
+    "beta_2": ("adamw", "lamb"),
+    "epsilon": ("adamw", "lamb"),
+}
 
 
 @dataclass
@@ -16,8 +28,15 @@ class OptimizerConfig:
 
     The learning rate decays over the last `decay_share` of the steps after the warm-up and stays at its peak until
     then. `clip_norm` limits the global norm of the gradients, after their reduction over replicas.
+
+    `name` chooses the algorithm: `adamw`; `lamb`, with `bias_correction` false as in ALBERT; or `adafactor`, which
+    scales its step by the size of the weights if `relative_step` is true and keeps a first moment, with `beta_1`, if
+    `first_moment` is. `layer_decay` multiplies the learning rate for each block further from the heads, and `rates`
+    (`{pattern: factor}`) for variables by their names. `weight_average` larger than 0 keeps a moving average of the
+    weights with this decay, which is what is validated and exported.
     """
 
+    name: str = "adamw"
     learning_rate: float = 1e-4
     warmup_steps: int = 10_000
     schedule: str = "linear"
@@ -28,15 +47,41 @@ class OptimizerConfig:
     beta_2: float = 0.999
     epsilon: float = 1e-6
     clip_norm: float = 1.0
+    bias_correction: bool = True
+    relative_step: bool = False
+    first_moment: bool = False
+    layer_decay: float = 1.0
+    rates: dict = field(default_factory=dict)  # {pattern: number}; `settings` reads no narrower type.
+    weight_average: float = 0.0
 
     def __post_init__(self) -> None:
+        require(self.name in OPTIMIZERS, "name", f"one of {', '.join(OPTIMIZERS)}", self.name)
         require_positive(self, "learning_rate", "polynomial_power", "epsilon", "clip_norm")
         require(self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}", self.schedule)
         require(0.0 < self.decay_share <= 1.0, "decay_share", "a share above 0 and at most 1", self.decay_share)
         require(self.warmup_steps >= 0, "warmup_steps", "0 or more", self.warmup_steps)
         require(self.weight_decay >= 0, "weight_decay", "0 or more", self.weight_decay)
-        for key in ("beta_1", "beta_2"):
+        for key in ("beta_1", "beta_2", "weight_average"):
             require(0.0 <= getattr(self, key) < 1.0, key, "a value of at least 0 and less than 1", getattr(self, key))
+        require(0.0 < self.layer_decay <= 1.0, "layer_decay", "a factor above 0 and at most 1", self.layer_decay)
+        for pattern, factor in self.rates.items():
+            require(isinstance(pattern, str), "rates", "patterns that are text", pattern)
+            is_number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
+            require(is_number and 0.0 <= factor < math.inf, f"rates.{pattern}", "a number, 0 or more", factor)
+        self._require_settings_of_its_algorithm()
+
+    def _require_settings_of_its_algorithm(self) -> None:
+        """Refuses a change of a setting that the chosen algorithm does not use."""
+        for key, users in _USERS.items():
+            value, default = getattr(self, key), getattr(type(self), key)
+            is_used = self.name in users or ("first_moment" in users and self.first_moment)
+            needed = f"its default ({default}) with optimizer.name {self.name}; {_listed(users)} it"
+            require(is_used or value == default, key, needed, value)
+
+
+def _listed(users: Sequence[str]) -> str:
+    *others, last = users
+    return f"only {', '.join(others)} and {last} use" if others else f"only {last} uses"
 
 
 @dataclass

@@ -17,7 +17,7 @@ from keras_bert.training.budget import StepBudget, TimeBudget, make_budget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.compilation import Choice, choose
 from keras_bert.training.loss_scale import LossScale
-from keras_bert.training.optimizers.adamw import AdamW
+from keras_bert.training.optimizers.base import BertOptimizer
 from keras_bert.training.processes import (
     agreement,
     chief_says,
@@ -52,7 +52,7 @@ class Engine:
 
     strategy: tf.distribute.Strategy
     model: keras.Model
-    optimizer: AdamW
+    optimizer: BertOptimizer
     budget: StepBudget | TimeBudget
     step: Step
     trainer: Step | StepLoop
@@ -114,7 +114,7 @@ def make_engine(
     steps: int,
     shares: list[float],
     make_model: Callable[[str], keras.Model],
-    make_optimizer: Callable[[StepBudget | TimeBudget], AdamW],
+    make_optimizer: Callable[[StepBudget | TimeBudget, keras.Model], BertOptimizer],
     objective: Any,
     clip_norm: float,
 ) -> Engine:
@@ -127,7 +127,7 @@ def make_engine(
         steps: of the whole run, where it does not go by the clock.
         shares: each phase's share of the run.
         make_model: function (Keras dtype policy) -> the model. What it makes untrainable stays as it begins.
-        make_optimizer: function (budget) -> the optimizer.
+        make_optimizer: function (budget, model) -> the optimizer.
         objective: see `Step`.
         clip_norm: bound on the global norm of the gradients.
     """
@@ -137,7 +137,7 @@ def make_engine(
         model = make_model(_POLICIES[training.precision])
         _set_recomputation(model.encoder, training.recompute_every)
         budget = make_budget(training.minutes, steps, shares, strategy)
-        optimizer = make_optimizer(budget)
+        optimizer = make_optimizer(budget, model)
         optimizer.build(model.trainable_variables)
         loss_scale = LossScale() if training.precision == "float16" else None
         is_auto = training.jit_compile == "auto"

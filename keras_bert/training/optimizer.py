@@ -1,18 +1,38 @@
 """The optimizer that a recipe asks for."""
 
+from typing import Any
+
+import keras
 import tensorflow as tf
 
 from keras_bert.config.training import OptimizerConfig
+from keras_bert.training.optimizers.adafactor import Adafactor
 from keras_bert.training.optimizers.adamw import AdamW
+from keras_bert.training.optimizers.base import BertOptimizer
+from keras_bert.training.optimizers.lamb import LAMB
+from keras_bert.training.rate_factors import rate_factors
 from keras_bert.training.schedules import TimedWarmupDecay, WarmupDecay
+from keras_bert.training.variable_names import trainable_names
 
 
 def make_optimizer(
-    settings: OptimizerConfig, total_steps: int, share: tf.Variable | None = None, warmup_share: float = 0.0
-) -> AdamW:
-    """The optimiser for a run of `total_steps`, or, given `share`, for one whose learning rate follows the clock.
+    settings: OptimizerConfig,
+    total_steps: int,
+    share: tf.Variable | None = None,
+    warmup_share: float = 0.0,
+    model: keras.Model | None = None,
+) -> BertOptimizer:
+    """The optimizer for a run of `total_steps` or, given `share`, for one whose learning rate follows the clock.
 
-    `share` is the variable of a `training.budget.TimeBudget`; `warmup_share` is as in `TimedWarmupDecay`.
+    Args:
+        settings: the recipe's `optimizer` section.
+        total_steps: length of the run.
+        share: the variable of a `training.budget.TimeBudget`.
+        warmup_share: as in `TimedWarmupDecay`.
+        model: what will be trained; needed for learning rates that differ between its parts.
+
+    Raises:
+        UserError: a pattern in `optimizer.rates` matches none of the model's trainable variables.
     """
     shape = settings.schedule, settings.polynomial_power, settings.decay_share
     schedule: WarmupDecay
@@ -20,4 +40,15 @@ def make_optimizer(
         schedule = WarmupDecay(settings.learning_rate, settings.warmup_steps, total_steps, *shape)
     else:
         schedule = TimedWarmupDecay(share, settings.learning_rate, settings.warmup_steps, warmup_share, *shape)
-    return AdamW(schedule, settings.weight_decay, settings.beta_1, settings.beta_2, settings.epsilon)
+    shared: dict[str, Any] = {"decay": settings.weight_decay, "weight_average": settings.weight_average}
+    if settings.rates or settings.layer_decay != 1.0:
+        if model is None:
+            raise ValueError("optimizer.rates and optimizer.layer_decay need the model.")
+        shared["rate_factors"] = rate_factors(settings, trainable_names(model))
+    if settings.name == "adafactor":
+        beta_1 = settings.beta_1 if settings.first_moment else 0.0
+        return Adafactor(schedule, relative_step=settings.relative_step, beta_1=beta_1, **shared)
+    shared |= {"beta_1": settings.beta_1, "beta_2": settings.beta_2, "epsilon": settings.epsilon}
+    if settings.name == "lamb":
+        return LAMB(schedule, bias_correction=settings.bias_correction, **shared)
+    return AdamW(schedule, **shared)

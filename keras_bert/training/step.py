@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_bert.layers.dropout import counter_bits, dropout_key
 from keras_bert.training.loss_scale import LossScale
-from keras_bert.training.optimizers.adamw import AdamW
+from keras_bert.training.optimizers.base import BertOptimizer
 
 SUM = tf.distribute.ReduceOp.SUM
 
@@ -63,7 +63,7 @@ class Step:
         strategy: tf.distribute.Strategy,
         model: keras.Model,
         objective: Objective,
-        optimizer: AdamW | None = None,
+        optimizer: BertOptimizer | None = None,
         clip_norm: float = 1.0,
         seed: int = 0,
         jit_compile: bool = False,

@@ -38,11 +38,20 @@ def losses(folder):
     return [(line["step"], line.get("loss", line.get("eval_loss"))) for line in lines]
 
 
+OPTIMIZERS = {
+    "adamw": [],
+    "lamb": ["optimizer.name=lamb", "optimizer.weight_average=0.8", "optimizer.rates.embeddings=0.5"],
+    "adafactor": ["optimizer.name=adafactor", "optimizer.first_moment=true", "training.gradient_norms=true"],
+}
+
+
 @pytest.mark.slow
-def test_two_workers_equal_one_process_on_the_same_global_batch(tmp_path, monkeypatch):
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_two_workers_equal_one_process_on_the_same_global_batch(optimizer, tmp_path, monkeypatch):
     corpus = write_corpus(tmp_path / "text.txt", count=120)
     (tmp_path / "recipe.yaml").write_text(RECIPE)
-    arguments = ["pretrain", "--config", "recipe.yaml", "--data", corpus]
+    changes = [word for change in OPTIMIZERS[optimizer] for word in ("--set", change)]
+    arguments = ["pretrain", "--config", "recipe.yaml", "--data", corpus, *changes]
     monkeypatch.chdir(tmp_path)
     alone = CliRunner().invoke(main, [*arguments, "--output", "one", "--strategy", "one"])
     assert alone.exit_code == 0, alone.output

@@ -26,7 +26,7 @@ import os
 import subprocess
 import sys
 
-PEERS = ("of_torch.py", "of_torch_save.py", "of_transformers.py", "of_keras_hub.py")
+PEERS = ("of_torch.py", "of_torch_optimizers.py", "of_torch_save.py", "of_transformers.py", "of_keras_hub.py")
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.loop import Loop
 from keras_bert.training.optimizer import make_optimizer
-from keras_bert.training.optimizers.adamw import AdamW
+from keras_bert.training.optimizers.base import BertOptimizer
 from keras_bert.training.processes import (
     agreement,
     by_chief,
@@ -172,7 +172,7 @@ class Finetuning:
             steps,
             [1.0],
             make_model,
-            lambda budget: self._optimizer(steps, budget.share),
+            lambda budget, model: self._optimizer(steps, budget.share, model),
             problem.objective,
             config.optimizer.clip_norm,
         )
@@ -182,16 +182,16 @@ class Finetuning:
             [self.source], self.engine.budget, self.strategy.experimental_distribute_dataset, training.steps_per_loop
         )
 
-    def _optimizer(self, steps: int, share: tf.Variable | None) -> AdamW:
+    def _optimizer(self, steps: int, share: tf.Variable | None, model: keras.Model) -> BertOptimizer:
         settings = self.config.optimizer
         if settings.warmup_steps:
-            return make_optimizer(settings, steps, share)
+            return make_optimizer(settings, steps, share, model=model)
         if share is None:
             warmup = settings.warmup_share * steps
         else:
             warmup = min(settings.warmup_share * self._steps_per_epoch, _WARMUP_STEPS_BY_THE_CLOCK)
         settings = dataclasses.replace(settings, warmup_steps=round(warmup))
-        return make_optimizer(settings, steps, share, settings.warmup_share)
+        return make_optimizer(settings, steps, share, settings.warmup_share, model)
 
     def _most_shapes(self, rows: TokenRows) -> int:
         training = self.config.training

@@ -171,7 +171,7 @@ class Pretraining:
             training.steps,
             [phase.share for phase in config.phases],
             make_model,
-            lambda budget: make_optimizer(config.optimizer, training.steps, budget.share),
+            lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
             PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next),
             config.optimizer.clip_norm,
         )

@@ -1,0 +1,81 @@
+"""LAMB (You et al. 2020, algorithm 2): Adam's update, scaled for each tensor to the norm of its weights."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_bert.training.optimizers.base import BertOptimizer, value_of
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class LAMB(BertOptimizer):
+    """LAMB for gradients that are already reduced and clipped.
+
+    A tensor moves by the learning rate times its trust ratio: the norm of its weights divided by the norm of Adam's
+    update with weight decay, or 1 if either norm is 0. Biases and LayerNorm have neither decay nor trust ratio.
+
+    Args:
+        learning_rate, decay: as in `BertOptimizer`.
+        beta_1, beta_2, epsilon: as in Adam; epsilon is added to the root of the second moment.
+        bias_correction: True is the paper's algorithm; False is what ALBERT was trained with.
+        name: name of the optimizer.
+        **kwargs: as in `BertOptimizer`.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule,
+        decay: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        bias_correction: bool = True,
+        name: str = "lamb",
+        **kwargs: Any,
+    ):
+        super().__init__(learning_rate, decay, name=name, **kwargs)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.bias_correction = bias_correction
+
+    def build(self, variables: Sequence[keras.Variable]) -> None:
+        if self.built:
+            return
+        super().build(variables)
+        self.first_moments, self.second_moments = self.add_optimizer_variables(variables, ["momentum", "velocity"])
+
+    def update_variable(
+        self, index: int, gradient: tf.Tensor, variable: keras.Variable | tf.Variable, learning_rate: tf.Tensor
+    ) -> None:
+        first, second = self.first_moments[index], self.second_moments[index]
+        self.assign_add(first, (gradient - value_of(first)) * (1.0 - self.beta_1))
+        self.assign_add(second, (tf.square(gradient) - value_of(second)) * (1.0 - self.beta_2))
+        mean, variance = value_of(first), value_of(second)
+        if self.bias_correction:
+            mean /= self._weight_so_far(self.beta_1)
+            variance /= self._weight_so_far(self.beta_2)
+        update = mean / (tf.sqrt(variance) + self.epsilon)
+        if self._decayed[index]:
+            weights = value_of(variable)
+            update += self.decay * weights
+            learning_rate *= trust_ratio(weights, update)
+        self.assign_sub(variable, learning_rate * update)
+
+    def _weight_so_far(self, beta: float) -> tf.Tensor:
+        """1 - beta^step; by `expm1`, because in float32 a beta near 1 leaves few digits of the plain difference."""
+        step = tf.cast(self.iterations + 1, tf.float32)
+        return -tf.math.expm1(step * math.log(beta)) if beta else tf.ones_like(step)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in ("beta_1", "beta_2", "epsilon", "bias_correction")}
+        return {**super().get_config(), **own}
+
+
+def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
+    """Scalar: the norm of the weights divided by the norm of the update, or 1 if either is 0."""
+    ratio = tf.math.divide_no_nan(tf.norm(weights), tf.norm(update))
+    return tf.where(ratio > 0.0, ratio, tf.ones_like(ratio))

@@ -1,0 +1,35 @@
+"""The names of a model's trainable variables, and the part of the model that each belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keras_bert.checkpoints.names import model_variables
+
+if TYPE_CHECKING:
+    import keras
+
+EMBEDDINGS = "embeddings"
+
+
+def trainable_names(model: keras.Model) -> list[str]:
+    """The attribute path of each trainable variable, such as `encoder.blocks.0.attention.query.kernel`.
+
+    A variable that is not in `checkpoints.names` has its Keras path, with dots.
+    """
+    known = {id(variable): name.attribute for name, variable in model_variables(model)}
+    return [known.get(id(variable), variable.path.replace("/", ".")) for variable in model.trainable_variables]
+
+
+def part_of(name: str) -> str:
+    """`embeddings`, `block_0` and so on, `pooler`, or the attribute of a head, such as `mlm_head`."""
+    first, *others = name.split(".")
+    if first != "encoder" or not others:
+        return first
+    return f"block_{others[1]}" if others[0] == "blocks" else others[0]
+
+
+def block_of(name: str) -> int | None:
+    """The index of the encoder block that a variable is in; None for all others."""
+    part, _, number = part_of(name).rpartition("_")
+    return int(number) if part == "block" and number.isdigit() else None
