@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import StepLoop, trainer
 from keras_bert.training.strategy import checkpoint_device
+from keras_bert.training.weight_average import averaged_weights, start_average
 
 # Keras' dtype policy of each `training.precision`; variables are float32 in all of them.
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
@@ -74,6 +76,7 @@ class Engine:
             report(f"Going on from step {done}.")
         else:
             begin()
+            start_average(self.model, self.optimizer)
         require_same_start(self.strategy, run.path, config, done, self.model, self.optimizer)
         return done
 
@@ -105,6 +108,10 @@ class Engine:
             self.choice.value.assign(int(chosen))
         step = self.compiled_step if self.choice.value.numpy() else self.step
         return dataclasses.replace(self, step=step, trainer=trainer(step, steps_per_loop), compiled_step=None)
+
+    def averaged_weights(self) -> contextlib.AbstractContextManager[None]:
+        """A block in which the model has the weights that are validated and exported: their average, if one is kept."""
+        return averaged_weights(self.model, self.optimizer)
 
 
 def make_engine(

@@ -50,6 +50,7 @@ class Loop:
         is_enough: Callable[[], bool] = lambda: False,
     ):
         self.step, self.budget, self.checkpoints = engine.trainer, engine.budget, engine.checkpoints
+        self._averaged_weights = engine.averaged_weights
         self.batches = batches
         self.evaluate = evaluate
         self.settings = settings
@@ -105,7 +106,7 @@ class Loop:
                 self._record(done, {**figures, **self.derive(done, figures)})
             if evaluates:
                 with throughput.paused():
-                    evaluation = self.evaluate(done)
+                    evaluation = self._evaluation(done)
                 self._record(done, evaluation)
                 score = self.score(evaluation)
                 is_over = is_over or self.is_enough()
@@ -121,7 +122,11 @@ class Loop:
                     "The same command resumes from there.",
                     self.context.stop.status,
                 )
-        return evaluation or self.evaluate(done)
+        return evaluation or self._evaluation(done)
+
+    def _evaluation(self, done: int) -> dict[str, float]:
+        with self._averaged_weights():
+            return self.evaluate(done)
 
     def _record(self, done: int, figures: dict[str, float]) -> None:
         self.context.log.write(done, figures)

@@ -1,5 +1,6 @@
 """data_wait_fraction against pipelines and steps slowed by hand, on a clock that moves only when something waits."""
 
+import contextlib
 import types
 
 import pytest
@@ -117,7 +118,9 @@ def test_it_is_true_to_5_points(monkeypatch, batch_seconds, step_seconds, made_a
     step, lines = TimedStep(clock, step_seconds, returns_at_once), Lines()
     settings = TrainingConfig(steps=STEPS, log_every=STEPS, evaluate_every=STEPS, checkpoint_every=STEPS)
     Loop(
-        types.SimpleNamespace(trainer=step, budget=StepBudget(STEPS, [1.0]), checkpoints=Quiet()),
+        types.SimpleNamespace(
+            trainer=step, budget=StepBudget(STEPS, [1.0]), checkpoints=Quiet(), averaged_weights=contextlib.nullcontext
+        ),
         batches,
         lambda done: {"eval_loss": 1.0},
         settings,

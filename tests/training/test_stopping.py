@@ -1,5 +1,6 @@
 """How a run ends before its last step: on request with a checkpoint, by a kill, or because the loss is no number."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -76,7 +77,12 @@ def make_loop(losses, stop, clock=None, **settings):
     )
     checkpoints = FakeCheckpoints()
     loop = Loop(
-        SimpleNamespace(trainer=FakeStep(losses), budget=StepBudget(settings.steps, [1.0]), checkpoints=checkpoints),
+        SimpleNamespace(
+            trainer=FakeStep(losses),
+            budget=StepBudget(settings.steps, [1.0]),
+            checkpoints=checkpoints,
+            averaged_weights=contextlib.nullcontext,
+        ),
         lambda first: iter([None] * (len(losses) - first)),
         lambda done: {"eval_loss": 1.0},
         settings,

@@ -301,9 +301,16 @@ class Finetuning:
             "baseline": {},
             "warnings": [],
         }
-        confusions = {}
+        with self.engine.averaged_weights():
+            confusions = self._measure(results)
+            results["seconds"] = round(time.perf_counter() - began, 1)
+            return by_chief(self.strategy, lambda: self._write(results, confusions, done))
+
+    def _measure(self, results):
+        """Adds the scores of every dev split to the results; returns `{split: confusion matrix}` where there is one."""
+        problem, confusions = self.problem, {}
         for split in problem.dev_splits:
-            answers, figures = self._validated.get((split, best_step)) or self.evaluate.answers(split)
+            answers, figures = self._validated.get((split, results["best_step"])) or self.evaluate.answers(split)
             if split == problem.dev_splits[0]:
                 problem.tune(split, answers)
             results["splits"][split] = {**figures, **problem.evaluate(split, answers)}
@@ -314,8 +321,7 @@ class Finetuning:
             if confusion is not None:
                 results["splits"][split]["confusion"] = confusion.tolist()
                 confusions[split] = confusion
-        results["seconds"] = round(time.perf_counter() - began, 1)
-        return by_chief(self.strategy, lambda: self._write(results, confusions, done))
+        return confusions
 
     def _write(self, results: dict[str, Any], confusions: Mapping[str, np.ndarray], done: int) -> dict[str, Any]:
         if extras.is_installed("matplotlib"):

@@ -77,7 +77,8 @@ def pretrain(
         first_step = pretraining.restore()
         done, evaluation = pretraining.train(first_step)
         # The others wait: TensorFlow treats a worker that leaves as lost, and kills the chief while it is writing.
-        return by_chief(pretraining.strategy, lambda: pretraining.write_results(done, evaluation, began, command))
+        with pretraining.engine.averaged_weights():
+            return by_chief(pretraining.strategy, lambda: pretraining.write_results(done, evaluation, began, command))
 
 
 class Pretraining:
@@ -260,8 +261,9 @@ class Pretraining:
 
             loop = Loop(engine, batches, evaluate, training, context, derive)
             evaluation = loop.run(first_step)
-            if self.is_chief:
-                views.embeddings()
+            with engine.averaged_weights():
+                if self.is_chief:
+                    views.embeddings()
         return loop.done, evaluation
 
     def matmul_peak(self) -> float:

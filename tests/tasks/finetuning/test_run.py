@@ -19,6 +19,7 @@ from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
+from tools import compare_runs
 
 CLOCKED = {"cpu_seconds", "examples_per_second", "tokens_per_second", "data_wait_fraction"}
 
@@ -85,6 +86,25 @@ def test_loops_of_steps_over_batches_of_several_widths_give_the_same_numbers(run
     assert len(widths) == 2
     assert figures(path) == figures(run[0])
     assert results["splits"] == run[1]["splits"] and results["best_step"] == run[1]["best_step"]
+
+
+def test_the_average_of_the_weights_is_validated_and_written(init, glue, tmp_path):
+    """With a rate for each layer and Adafactor, whose second moments have other shapes than the weights."""
+    path = str(tmp_path / "run")
+    settings = {"name": "adafactor", "layer_decay": 0.9, "rates": {"classifier": 2.0}, "weight_average": 0.9}
+    changes = {f"optimizer.{key}": value for key, value in settings.items()}
+    config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0, **changes})
+    results = FinetuningRuns(config, quiet).one(path)
+    [validated] = [line for line in figures(path) if "eval_loss" in line]
+    scored = FinetunedModel(os.path.join(path, "model"), {"folder": glue}).evaluate("dev")
+    assert scored["loss"] == pytest.approx(validated["eval_loss"], abs=1e-5)
+    assert scored["loss"] == pytest.approx(results["splits"]["dev"]["loss"], abs=1e-5)
+    exported = keras_bert.load(path).model.encoder.embeddings.word_embeddings.numpy()
+    checkpoint = compare_runs._last_checkpoint(path)
+    tables = {name: value for name, value in checkpoint.items() if value.shape == exported.shape}
+    assert len(tables) == 2, "The weights and their average."
+    (same,) = [name for name, value in tables.items() if np.array_equal(value, exported)]
+    assert "/averages/" in same, sorted(tables)
 
 
 def test_by_the_clock_warm_up_is_a_share_of_the_time_and_not_of_an_epoch(init, glue, tmp_path, monkeypatch):
