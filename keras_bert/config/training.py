@@ -101,7 +101,7 @@ class RunConfig:
     log line, when the last one is `checkpoint_minutes` old (0: by steps alone); the newest `keep_checkpoints`, the best
     by validation and those at multiples of `keep_every` are kept. `max_minutes` stops this process after that time,
     with a checkpoint; 0 is no limit. `minutes` larger than 0 limits the run by time, summed over all its starts, and
-    the learning rate decays over that time.
+    the learning rate decays over that time. `gradient_norms` logs the norm of the gradient of each part of the model.
     """
 
     minutes: float = 0.0
@@ -120,6 +120,7 @@ class RunConfig:
     keep_checkpoints: int = 3
     keep_every: int = 0
     max_minutes: float = 0.0
+    gradient_norms: bool = False
 
     def __post_init__(self) -> None:
         require_positive(self, "accumulation", "steps_per_loop", "log_every", "checkpoint_every", "keep_checkpoints")

@@ -17,6 +17,7 @@ from keras_bert.models.encoder import BertEncoder
 from keras_bert.training.budget import StepBudget, TimeBudget, make_budget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.compilation import Choice, choose
+from keras_bert.training.gradient_norms import gradient_parts
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.optimizers.base import BertOptimizer
 from keras_bert.training.processes import (
@@ -153,9 +154,17 @@ def make_engine(
 
     def make_step(jit_compile: bool) -> Step:
         return Step(
-            strategy, model, objective, optimizer, clip_norm, training.seed, jit_compile, training.accumulation,
+            strategy,
+            model,
+            objective,
+            optimizer,
+            clip_norm,
+            training.seed,
+            jit_compile,
+            training.accumulation,
             loss_scale,
-        )  # fmt: skip
+            gradient_parts(model) if training.gradient_norms else None,
+        )
 
     more = {"budget": budget} if training.minutes else {}
     if loss_scale is not None:

@@ -100,7 +100,7 @@ class Loop:
             if logs:
                 figures, last = sums.take(), each_step(result)[-1]
                 figures["learning_rate"] = float(last["learning_rate"])
-                figures["grad_norm"] = float(last["grad_norm"])
+                figures.update({key: float(value) for key, value in last.items() if key.startswith("grad_norm")})
                 figures.update({name: float(last[name]) for name in _OF_FLOAT16 if name in last})
                 figures.update(throughput.take())
                 self._record(done, {**figures, **self.derive(done, figures)})

@@ -95,6 +95,8 @@ class MetricsLog:
 def _tag(name: str) -> str:
     """The figure's name in TensorBoard, with its section; the same for training and validation."""
     name = name.removeprefix("eval_")
+    if name.startswith("grad_norm_"):
+        return f"gradients/{name}"
     is_loss = name.endswith("loss") or name == "perplexity"
     return f"{_SECTIONS.get(name, 'loss' if is_loss else 'score')}/{name}"
 

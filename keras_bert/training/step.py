@@ -1,12 +1,13 @@
 """One optimiser step and one evaluation step, over all replicas of a strategy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import keras
 import tensorflow as tf
 
 from keras_bert.layers.dropout import counter_bits, dropout_key
+from keras_bert.training.gradient_norms import gradient_norms
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.optimizers.base import BertOptimizer
 
@@ -53,6 +54,7 @@ class Step:
         jit_compile: compile with XLA: the whole step on one replica, forward and backward on several.
         accumulation: how many slices of a replica's batch are computed one after the other.
         loss_scale: for a model that computes in float16.
+        gradient_parts: parts of the model whose gradients' norms `train` returns; see `gradient_norms`.
 
     Attributes:
         update: what `train` does, to be called inside another `tf.function`; see `StepLoop`.
@@ -69,6 +71,7 @@ class Step:
         jit_compile: bool = False,
         accumulation: int = 1,
         loss_scale: LossScale | None = None,
+        gradient_parts: Mapping[str, Sequence[int]] | None = None,
     ):
         self.strategy = strategy
         self.model = model
@@ -78,6 +81,7 @@ class Step:
         self.seed = seed
         self.accumulation = accumulation
         self.loss_scale = loss_scale
+        self.gradient_parts = gradient_parts or {}
         # In XLA a hash of each element's index fuses with the operations that use it; elsewhere one kernel that draws
         # all bits is faster than six elementwise ones.
         self._bits = counter_bits if jit_compile else stateless_bits
@@ -98,8 +102,8 @@ class Step:
         """Runs one update. `step` is an int64 scalar, the number of steps before this one.
 
         Returns a dict of scalars: the objective's `sums` and `counts`, the global batch's `examples` and `tokens`
-        (without padding), `grad_norm` before clipping, and `learning_rate`; with a loss scale also what
-        `LossScale.apply` returns.
+        (without padding), `grad_norm` before clipping, `learning_rate` and, for each of `gradient_parts`,
+        `grad_norm_PART` before clipping; with a loss scale also what `LossScale.apply` returns.
         """
         return self.update(batch, step)
 
@@ -130,6 +134,7 @@ class Step:
         gradients = context.all_reduce(SUM, gradients)
         if self.loss_scale is not None:
             gradients = self.loss_scale.unscaled(gradients)
+        part_norms = gradient_norms(gradients, self.gradient_parts)
         gradients, norm = tf.clip_by_global_norm(gradients, self.clip_norm)
         learning_rate = tf.convert_to_tensor(self.optimizer.learning_rate)
         variables, scaling = self.model.trainable_variables, {}
@@ -147,6 +152,7 @@ class Step:
             "grad_norm": norm,
             "learning_rate": learning_rate,
             **scaling,
+            **{f"grad_norm_{part}": value for part, value in part_norms.items()},
         }
 
     def gradients(self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor) -> tuple[list[tf.Tensor], Sums]:

@@ -22,6 +22,7 @@ from keras_bert.training.compilation import StepSeconds
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
+from tools import compare_runs
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,30 @@ def test_compiling_chosen_at_the_start_is_kept_when_a_run_resumes(corpus, tmp_pa
     monkeypatch.setattr(compilation, "time_step", lambda step, batch: pytest.fail("timed again"))
     pretrain(config, stopped, lambda line: None)
     assert metrics(stopped) == metrics(straight)
+
+
+def test_a_run_with_lamb_and_averaged_weights_resumes_and_exports_them(corpus, tmp_path, monkeypatch):
+    """Killed between two checkpoints against never stopped: figures, export and checkpoint, bit for bit.
+
+    What is validated and exported is the average, and not the weights that training goes on from.
+    """
+    settings = {"name": "lamb", "weight_average": 0.9, "layer_decay": 0.9, "rates": {"embeddings": 0.5}}
+    changes = {f"optimizer.{key}": value for key, value in settings.items()} | {"training.gradient_norms": True}
+    runs = [RunFolder(str(tmp_path / name)) for name in ("straight", "stopped")]
+    config = recipe(corpus, **changes)
+    with stopped_at(10, monkeypatch):
+        pretrain(config, runs[1], lambda line: None)
+    for run in runs:
+        pretrain(config, run, lambda line: None)
+    compared = compare_runs.compare(*(run.path for run in runs))
+    assert all(number > 0 and not different for _, number, different in compared), compared
+    assert {"grad_norm_embeddings", "grad_norm_block_0", "grad_norm_mlm_head"} <= set(metrics(runs[0])[0])
+    exported = load(runs[0].path).model.encoder.embeddings.word_embeddings.numpy()
+    checkpoint = compare_runs._last_checkpoint(runs[0].path)
+    tables = {name: value for name, value in checkpoint.items() if value.shape == exported.shape}
+    assert len(tables) == 4, "The weights, two moments and the average."
+    (same,) = [name for name, value in tables.items() if np.array_equal(value, exported)]
+    assert "/averages/" in same, sorted(tables)
 
 
 @pytest.mark.slow
