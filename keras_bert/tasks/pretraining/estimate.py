@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import sys
 import tempfile
 import time
@@ -14,6 +15,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.engine import Engine
 from keras_bert.training.metrics import each_step
 from keras_bert.training.step_loop import taking
 from keras_bert.training.strategy import checkpoint_device
@@ -25,8 +27,7 @@ except ImportError:  # Windows.
 
 _WARM_UP_SECONDS, _TIMED_SECONDS = 3.0, 6.0
 _LEAST_STEPS = 3
-# Weight, gradient and Adam's two moments, four bytes each.
-_BYTES_A_PARAMETER = 16
+_BYTES_A_FLOAT = 4
 
 
 @dataclasses.dataclass
@@ -87,7 +88,7 @@ class Estimate:
         memory = "" if self.memory is None else f"; {self.memory / 2**30:.1f} GiB in use at peak"
         yield (
             f"Parameters: {self.parameters:,}. Memory: {self.parameter_memory / 2**30:.2f} GiB for weights, "
-            f"gradients and Adam's moments{memory}."
+            f"gradients and the optimizer's state{memory}."
         )
         if self.seconds_before >= 1.0:
             yield f"Before the first step, once: {duration(self.seconds_before)} to initialise the weights."
@@ -116,13 +117,14 @@ def estimate(pretraining: Pretraining) -> Estimate:
         + checkpoints * save_seconds
     )
     parameters = pretraining.engine.model.count_params()
+    parameter_memory = _parameter_memory(pretraining.engine)
     return Estimate(
         parameters=parameters,
         phases=phases,
         evaluations=max(sum(steps) / training.evaluate_every, 1.0),
         checkpoints=checkpoints,
         seconds=seconds,
-        parameter_memory=parameters * _BYTES_A_PARAMETER,
+        parameter_memory=parameter_memory,
         memory=_peak_memory(),
         seconds_before=seconds_before,
     )
@@ -209,6 +211,13 @@ def _phase_estimate(pretraining: Pretraining, phase: int, steps: int, timing: Ti
         compile_seconds=timing.compile,
         evaluation_seconds=timing.evaluation,
     )
+
+
+def _parameter_memory(engine: Engine) -> int:
+    """Bytes of the weights, their gradients, and the optimizer's moments and averages."""
+    model = engine.model
+    variables = [*model.weights, *model.trainable_variables, *engine.optimizer.variables]
+    return _BYTES_A_FLOAT * sum(math.prod(variable.shape) for variable in variables if variable.shape)
 
 
 def _peak_memory() -> int | None:
