@@ -29,10 +29,12 @@ def test_the_page_shows_figures_by_kind(tmp_path):
     run = RunFolder(str(tmp_path))
     log = MetricsLog(run, 0)
     log.write(1, {"mlm_loss": 3.0, "mlm_accuracy": 0.5, "learning_rate": 0.1, "tokens_per_second": 7.0})
+    log.write(1, {"grad_norm": 2.0, "grad_norm_block_0": 1.0})
     log.write(1, {"eval_perplexity": 20.0})
     log.close()
     tags = EventAccumulator(f"{run.tensorboard}/training").Reload().Tags()["tensors"]
-    assert set(tags) == {"loss/mlm_loss", "score/mlm_accuracy", "optimizer/learning_rate", "speed/tokens_per_second"}
+    figures = {"loss/mlm_loss", "score/mlm_accuracy", "optimizer/learning_rate", "speed/tokens_per_second"}
+    assert set(tags) == {*figures, "optimizer/grad_norm", "gradients/grad_norm_block_0"}
     assert scalars(f"{run.tensorboard}/validation", "loss/perplexity") == [(1, 20.0)]
 
 
