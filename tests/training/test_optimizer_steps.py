@@ -30,7 +30,7 @@ def train(strategy, settings, jit_compile=False, accumulation=1):
         optimizer = make_optimizer(settings, STEPS, model=model)
         optimizer.build(model.trainable_variables)
     objective, parts = PretrainingObjective(4), gradient_parts(model)
-    step = Step(strategy, model, objective, optimizer, 0.5, 1, jit_compile, accumulation, parts)
+    step = Step(strategy, model, objective, optimizer, 0.5, 1, jit_compile, accumulation, gradient_parts=parts)
     batches = [pretraining_batch(CONFIG, batch=8, seed=index) for index in range(STEPS)]
     dataset = tf.data.Dataset.from_tensor_slices({name: np.stack([b[name] for b in batches]) for name in batches[0]})
     results = [

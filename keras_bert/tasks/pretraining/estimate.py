@@ -217,7 +217,7 @@ def _parameter_memory(engine: Engine) -> int:
     """Bytes of the weights, their gradients, and the optimizer's moments and averages."""
     model = engine.model
     variables = [*model.weights, *model.trainable_variables, *engine.optimizer.variables]
-    return _BYTES_A_FLOAT * sum(math.prod(variable.shape) for variable in variables if variable.shape)
+    return _BYTES_A_FLOAT * sum(math.prod(variable.shape) for variable in variables if len(variable.shape))
 
 
 def _peak_memory() -> int | None:
