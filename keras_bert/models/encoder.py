@@ -29,7 +29,7 @@ class BertEncoder(keras.Model):
 
     Attributes:
         recompute_every: 0, or n for every n-th block to keep only its input for the backward pass and be computed again
-            there (Chen et al. 2016); less memory for more time. Training alone heeds it.
+            there (Chen et al. 2016), which saves memory and costs time. Only training uses it.
 
     Call arguments:
         inputs: `input_word_ids`, `input_mask` (1 for tokens, 0 for padding) and `input_type_ids` (segment), each

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import math
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,18 +11,15 @@ from typing import Any
 import tensorflow as tf
 
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.tasks.pretraining.memory_fit import MemoryFit, memory_fit
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.engine import Engine
+from keras_bert.training.memory import peak_memory
 from keras_bert.training.metrics import each_step
 from keras_bert.training.step_loop import taking
 from keras_bert.training.strategy import checkpoint_device
-
-try:
-    import resource
-except ImportError:  # Windows.
-    resource = None  # type: ignore[assignment]
 
 _WARM_UP_SECONDS, _TIMED_SECONDS = 3.0, 6.0
 _LEAST_STEPS = 3
@@ -65,6 +61,7 @@ class Estimate:
         parameter_memory: for weights, gradients and Adam's moments.
         memory: the most in use during the timed steps; None if unknown.
         seconds_before: taken to initialise the weights.
+        fit: which batch fits in memory; None if unknown.
     """
 
     parameters: int
@@ -75,6 +72,7 @@ class Estimate:
     parameter_memory: int
     memory: int | None
     seconds_before: float
+    fit: MemoryFit | None
 
     def lines(self) -> Iterator[str]:
         """The estimate as lines of text."""
@@ -90,6 +88,8 @@ class Estimate:
             f"Parameters: {self.parameters:,}. Memory: {self.parameter_memory / 2**30:.2f} GiB for weights, "
             f"gradients and the optimizer's state{memory}."
         )
+        if self.fit is not None:
+            yield self.fit.line()
         if self.seconds_before >= 1.0:
             yield f"Before the first step, once: {duration(self.seconds_before)} to initialise the weights."
         yield (
@@ -104,6 +104,10 @@ def estimate(pretraining: Pretraining) -> Estimate:
     began = time.perf_counter()
     pretraining.begin()
     seconds_before = time.perf_counter() - began
+    pretraining.choose_compilation(0)
+    fit = memory_fit(pretraining)
+    if fit is not None and fit.largest < fit.batch_size:
+        pretraining.report(fit.line())  # In case that the steps below end the process.
     timings = [time_phase(pretraining, phase) for phase in range(len(config.phases))]
     save_seconds = time_checkpoint(pretraining)
     steps = _steps(config, timings, save_seconds)
@@ -125,8 +129,9 @@ def estimate(pretraining: Pretraining) -> Estimate:
         checkpoints=checkpoints,
         seconds=seconds,
         parameter_memory=parameter_memory,
-        memory=_peak_memory(),
+        memory=peak_memory(),
         seconds_before=seconds_before,
+        fit=fit,
     )
 
 
@@ -218,16 +223,6 @@ def _parameter_memory(engine: Engine) -> int:
     model = engine.model
     variables = [*model.weights, *model.trainable_variables, *engine.optimizer.variables]
     return _BYTES_A_FLOAT * sum(math.prod(variable.shape) for variable in variables if len(variable.shape))
-
-
-def _peak_memory() -> int | None:
-    """The most memory in use so far, in bytes: of the first GPU or else of this process."""
-    if tf.config.list_logical_devices("GPU"):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
-    if resource is None:
-        return None
-    # Linux counts kilobytes, macOS bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def duration(seconds: float) -> str:

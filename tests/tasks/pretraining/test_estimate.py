@@ -7,6 +7,7 @@ from corpus import write_corpus
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.tasks.pretraining.estimate import Timing, duration, estimate, time_checkpoint, time_phase
+from keras_bert.tasks.pretraining.memory_fit import MemoryFit, _sizes, memory_fit
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.run_folder import RunFolder
 
@@ -42,6 +43,7 @@ def timed(monkeypatch):
         lambda _, phase: Timing([0.01, 0.03][phase], 2.0, 1.0, [96.0, 100.0][phase]),
     )
     monkeypatch.setattr("keras_bert.tasks.pretraining.estimate.time_checkpoint", lambda _: 0.5)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.estimate.memory_fit", lambda _: None)
 
 
 def test_a_run_of_so_many_steps(config, tmp_path, timed):
@@ -76,6 +78,42 @@ def test_timed_steps_are_the_phases_own_and_nothing_is_kept(config, tmp_path, mo
     assert all(value > 0 for timing in (first, second) for value in (timing.step, timing.compile, timing.evaluation))
     assert time_checkpoint(pretraining) > 0
     assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+GIB = 2**30
+
+
+def fit(limit, batch_size=32, unit=4):
+    """3 GiB and 0.5 GiB an example."""
+    return MemoryFit("phases.0.batch_size", batch_size, 512, unit, (8, 16), (7 * GIB, 11 * GIB), limit * GIB)
+
+
+def test_the_batch_that_fits_lies_on_the_line_through_two_peaks():
+    roomy, tight = fit(40), fit(20)
+    assert roomy.peak_of(32) == 19 * GIB and roomy.largest == 64  # (0.9 * 40 - 3) / 0.5 = 66, in fours.
+    assert "batch_size 32 x 512 needs about 19.0 GiB of 40.0 GiB" in roomy.line()
+    assert "largest batch that fits is 64" in roomy.line() and "Lower it" not in roomy.line()
+    assert tight.largest == 28 and "Lower it, or raise training.accumulation" in tight.line()
+    assert fit(3).largest == 0 and "not even the smallest" in fit(3).line()
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "unit", "sizes"),
+    [(32, 1, (8, 16)), (32, 4, (8, 16)), (8, 4, (4, 8)), (1, 1, (1, 2))],
+)
+def test_the_two_sizes_are_measured_in_whole_slices(batch_size, unit, sizes):
+    assert _sizes(batch_size, unit) == sizes
+
+
+@pytest.mark.slow
+def test_the_larger_phase_is_measured_at_two_sizes(config, tmp_path, monkeypatch):
+    """Real steps of half and a quarter of a batch; the peaks of so small a model are noise, hence given."""
+    peaks, limits = iter([7 * GIB, 11 * GIB]), 40 * GIB
+    monkeypatch.setattr("keras_bert.tasks.pretraining.memory_fit.peak_memory", lambda: next(peaks))
+    monkeypatch.setattr("keras_bert.tasks.pretraining.memory_fit.memory_limit", lambda: limits)
+    pretraining = built(config, tmp_path / "run")
+    measured = memory_fit(pretraining)
+    assert (measured.key, measured.sizes, measured.peaks) == ("phases.1.batch_size", (1, 2), (7 * GIB, 11 * GIB))
 
 
 @pytest.mark.parametrize(

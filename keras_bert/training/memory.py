@@ -1,0 +1,90 @@
+"""How much memory training takes, and how much there is: of the first GPU, else of this process and machine."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+
+import tensorflow as tf
+
+try:
+    import resource
+except ImportError:  # Windows.
+    resource = None  # type: ignore[assignment]
+
+_CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def peak_memory() -> int | None:
+    """The most bytes in use since `reset_peak`, or since the start where that cannot reset it; None if unknown."""
+    if tf.config.list_logical_devices("GPU"):
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    in_kilobytes = _colon_values("/proc/self/status").get("VmHWM")
+    if in_kilobytes is not None:
+        return 1024 * in_kilobytes
+    if resource is None:
+        return None
+    # Linux counts kilobytes, macOS bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def reset_peak() -> None:
+    """Makes `peak_memory` count from now, without what the allocator keeps of freed memory; on a CPU, Linux alone."""
+    if tf.config.list_logical_devices("GPU"):
+        tf.config.experimental.reset_memory_stats("GPU:0")
+        return
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)  # glibc's.
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as stream:
+        stream.write("5")  # See proc(5).
+
+
+def memory_limit() -> int | None:
+    """Bytes that this process can have: of the smallest GPU, else what is free here and what it has; None if unknown.
+
+    A container's limit counts if it is lower.
+    """
+    if tf.config.list_logical_devices("GPU"):
+        return _gpu_memory()
+    limits = [limit for limit in (_free_and_own(), _container_limit()) if limit]
+    return min(limits, default=None)
+
+
+def _gpu_memory() -> int | None:
+    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        lines = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.split("\n")
+        return min(2**20 * int(line) for line in lines if line.strip())
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+
+
+def _free_and_own() -> int | None:
+    free, own = _colon_values("/proc/meminfo").get("MemAvailable"), _colon_values("/proc/self/status").get("VmRSS")
+    if free is not None and own is not None:
+        return 1024 * (free + own)
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _container_limit() -> int | None:
+    for path in _CGROUP_LIMITS:
+        with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as stream:
+            return int(stream.read())  # "max" where there is none.
+    return None
+
+
+def _colon_values(path: str) -> dict[str, int]:
+    """The kilobytes in lines such as `VmHWM:  123 kB`; {} where there is no such file."""
+    values = {}
+    with contextlib.suppress(OSError), open(path, encoding="utf-8") as stream:
+        for line in stream:
+            name, _, value = line.partition(":")
+            if value.strip().endswith(" kB"):
+                values[name] = int(value.split()[0])
+    return values

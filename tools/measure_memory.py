@@ -1,0 +1,121 @@
+"""What recomputing encoder blocks saves: peak memory beside the time of a pretraining step.
+
+    python tools/measure_memory.py [--model base] [--batch 32] [--length 512] [--recompute 0,3,2,1] [--accumulation 1]
+                                   [--precision float32] [--jit] [--steps 2]
+
+Each value of `training.recompute_every` is measured in a process of its own, on random tokens, dropout on: the peak of
+the steps after the first, which traces and compiles, and the median of their seconds.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MASK_ID = 103
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--model", default="base", help="a name in configs/models")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--recompute", default="0,3,2,1", help="values of training.recompute_every")
+    parser.add_argument("--accumulation", type=int, default=1)
+    parser.add_argument("--precision", choices=POLICIES, default="float32")
+    parser.add_argument("--jit", action="store_true", help="compile with XLA")
+    parser.add_argument("--steps", type=int, default=2, help="timed steps, after one that is not")
+    parser.add_argument("--measure", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure is not None:
+        print(json.dumps(measured(arguments)))
+        return
+    print(f"BERT-{arguments.model}, {arguments.batch} x {arguments.length}, {arguments.precision}")
+    print("| recompute_every | peak | before the steps | seconds per step |", "| --- | --- | --- | --- |", sep="\n")
+    for recompute_every in arguments.recompute.split(","):
+        result = in_a_process(*sys.argv[1:], "--measure", recompute_every)
+        print(
+            f"| {recompute_every} | {result['peak'] / 2**30:.2f} GiB | {result['before'] / 2**30:.2f} GiB | "
+            f"{result['seconds']:.2f} |",
+            flush=True,
+        )
+
+
+def in_a_process(*options):
+    """What `measured` returns in a new process: the peak of one that measured another setting would stay."""
+    command = [sys.executable, os.path.abspath(__file__), *options]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ROOT}
+    result = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def measured(arguments):
+    """`{"peak": bytes, "before": bytes with the model and the optimizer alone, "seconds": per step}`."""
+    import tensorflow as tf
+
+    import keras_bert
+
+    keras_bert.keep_freed_memory()
+    from keras_bert.config.bert import BertConfig
+    from keras_bert.config.training import OptimizerConfig
+    from keras_bert.models.pretraining import BertForPreTraining
+    from keras_bert.models.pretraining_objective import PretrainingObjective
+    from keras_bert.training.loss_scale import LossScale
+    from keras_bert.training.memory import peak_memory, reset_peak
+    from keras_bert.training.optimizer import make_optimizer
+    from keras_bert.training.step import Step
+
+    config = BertConfig.from_file(os.path.join(ROOT, "configs", "models", f"{arguments.model}.yaml"))
+    model = BertForPreTraining(config, dtype=POLICIES[arguments.precision])
+    model.encoder.recompute_every = arguments.measure
+    optimizer = make_optimizer(OptimizerConfig(), total_steps=10**6)
+    optimizer.build(model.trainable_variables)
+    step = Step(
+        tf.distribute.get_strategy(), model, PretrainingObjective(MASK_ID), optimizer, jit_compile=arguments.jit,
+        accumulation=arguments.accumulation, loss_scale=LossScale() if arguments.precision == "float16" else None,
+    )  # fmt: skip
+    batch = random_batch(config, arguments.batch, arguments.length)
+    reset_peak()
+    before = peak_memory()
+
+    def seconds(number):
+        began = time.perf_counter()
+        step.train(batch, tf.constant(number, tf.int64))["grad_norm"].numpy()
+        return time.perf_counter() - began
+
+    seconds(0)
+    reset_peak()
+    median = statistics.median(seconds(1 + number) for number in range(arguments.steps))
+    return {"peak": peak_memory(), "before": before, "seconds": median}
+
+
+def random_batch(config, batch, length):
+    """A batch of pretraining, without padding, with 15% of the positions predicted."""
+    import numpy as np
+    import tensorflow as tf
+
+    rng, predictions = np.random.default_rng(0), max(round(0.15 * length), 1)
+
+    def ids(width):
+        return rng.integers(1000, config.vocab_size, (batch, width)).astype("int32")
+
+    arrays = {
+        "input_word_ids": ids(length),
+        "input_mask": np.ones((batch, length), "int32"),
+        "input_type_ids": np.zeros((batch, length), "int32"),
+        "masked_lm_positions": np.tile(np.arange(predictions, dtype="int32"), (batch, 1)),
+        "masked_lm_ids": ids(predictions),
+        "masked_lm_weights": np.ones((batch, predictions), "float32"),
+        "next_sentence_labels": rng.integers(0, 2, batch).astype("int32"),
+        "example_weights": np.ones(batch, "float32"),
+    }
+    return {name: tf.constant(value) for name, value in arrays.items()}
+
+
+if __name__ == "__main__":
+    main()
