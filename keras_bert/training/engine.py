@@ -139,6 +139,9 @@ def make_engine(
         objective: see `Step`.
         clip_norm: bound on the global norm of the gradients.
     """
+    on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+    if on_tpu and training.precision == "float16":
+        raise UserError("training.precision: needs bfloat16 or float32 on a TPU. Received: float16.")
     tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(training.seed)
     with strategy.scope():
@@ -150,7 +153,7 @@ def make_engine(
         loss_scale = LossScale() if training.precision == "float16" else None
         is_auto = training.jit_compile == "auto"
         # A TPU compiles whatever it runs.
-        choice = Choice() if is_auto and not isinstance(strategy, tf.distribute.TPUStrategy) else None
+        choice = Choice() if is_auto and not on_tpu else None
 
     def make_step(jit_compile: bool) -> Step:
         return Step(
