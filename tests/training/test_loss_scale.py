@@ -102,12 +102,12 @@ def test_a_skipped_step_without_a_loss_stays_out_of_the_figures():
     assert sums.totals() is None and np.isnan(sums.take()["loss"])
 
 
-def make_step(strategy, precision="float16", initial=2.0**15, growth_steps=2000, accumulation=1, config=CONFIG):
+def make_step(strategy, precision="float16", initial=2.0**15, growth_steps=2000, accumulation=1, jit_compile=False):
     dtype = "mixed_float16" if precision == "float16" else "float32"
-    model, optimizer = model_and_optimizer(strategy, config, 20, dtype)
+    model, optimizer = model_and_optimizer(strategy, CONFIG, 20, dtype)
     with strategy.scope():
         scale = LossScale(initial, growth_steps) if precision == "float16" else None
-    return Step(strategy, model, PretrainingObjective(4), optimizer, 0.5, 1, False, accumulation, scale)
+    return Step(strategy, model, PretrainingObjective(4), optimizer, 0.5, 1, jit_compile, accumulation, scale)
 
 
 def train(step, first=0, steps=8, steps_per_loop=1):
@@ -178,6 +178,17 @@ def test_replicas_and_accumulation_learn_the_same_and_skip_together(half, mirror
         for copy in received:
             np.testing.assert_array_equal(copy, expected[0])
     assert step.loss_scale.scale.numpy() == CEILING / 4
+
+
+@pytest.mark.slow
+def test_xla_learns_the_same_and_skips(half):
+    step = make_step(tf.distribute.get_strategy(), jit_compile=True)
+    np.testing.assert_allclose(losses(train(step)[0]), losses(half), rtol=5e-3)
+    before = [variable.numpy() for variable in step.model.variables]
+    step.loss_scale.scale.assign(CEILING)
+    assert column(train(step, steps=2)[0], "was_skipped") == [1.0, 1.0]
+    for variable, value in zip(step.model.variables, before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
 
 
 @pytest.mark.usefixtures("rewritten_graphs")

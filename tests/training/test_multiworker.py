@@ -94,6 +94,34 @@ def test_two_tasks_of_a_slurm_step_train_together(tmp_path):
 
 
 @pytest.mark.slow
+def test_two_workers_skip_the_same_steps_in_float16(tmp_path):
+    """From a loss scale that overflows. Workers that skipped alone would have other weights than the next ones."""
+    program, corpus = tmp_path / "program.py", write_corpus(tmp_path / "text.txt", count=120)
+    program.write_text(
+        "import functools\n"
+        "from keras_bert.cli import main\n"
+        "from keras_bert.training import engine\n"
+        "engine.LossScale = functools.partial(engine.LossScale, 2.0**20, 2)\n"
+        "main()\n"
+    )
+    (tmp_path / "recipe.yaml").write_text(RECIPE.replace("steps: 10", "precision: float16, steps: 10"))
+    pretrain = ["pretrain", "--config", "recipe.yaml", "--data", corpus, "--output"]
+    for arguments in ([*pretrain, "one", "--strategy", "one"], ["launch", "--workers", "2", "--", *pretrain, "two"]):
+        command, environment = [sys.executable, program, *arguments], {**os.environ, "PYTHONPATH": ROOT}
+        ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        assert ended.returncode == 0, ended.stderr
+
+    def figures(folder):
+        text = (tmp_path / folder / "metrics.jsonl").read_text(encoding="utf-8")
+        lines = [line for line in map(json.loads, text.splitlines()) if "loss_scale" in line]
+        return [[line[name] for line in lines] for name in ("loss_scale", "skipped_steps", "loss")]
+
+    one, two = figures("one"), figures("two")
+    assert one[:2] == two[:2] and one[1][-1] > 0
+    np.testing.assert_allclose(two[2], one[2], rtol=5e-3)
+
+
+@pytest.mark.slow
 def test_workers_with_a_folder_each_are_refused(tmp_path):
     """On machines without a shared disk one would go on from a checkpoint that the other has not."""
     write_corpus(tmp_path / "text.txt", count=120)
