@@ -4,7 +4,8 @@
                                    [--precision float32] [--jit] [--steps 2]
 
 Each value of `training.recompute_every` is measured in a process of its own, on random tokens, dropout on: the peak of
-the steps after the first, which traces and compiles, and the median of their seconds.
+the steps after the first, which traces and compiles, and the medians of their seconds. CPU seconds are those of all
+cores, and hardly depend on what else the machine does.
 """
 
 import argparse
@@ -36,12 +37,13 @@ def main():
         print(json.dumps(measured(arguments)))
         return
     print(f"BERT-{arguments.model}, {arguments.batch} x {arguments.length}, {arguments.precision}")
-    print("| recompute_every | peak | before the steps | seconds per step |", "| --- | --- | --- | --- |", sep="\n")
+    print("| recompute_every | peak | before the steps | seconds per step | CPU seconds per step |")
+    print("| --- | --- | --- | --- | --- |")
     for recompute_every in arguments.recompute.split(","):
         result = in_a_process(*sys.argv[1:], "--measure", recompute_every)
         print(
             f"| {recompute_every} | {result['peak'] / 2**30:.2f} GiB | {result['before'] / 2**30:.2f} GiB | "
-            f"{result['seconds']:.2f} |",
+            f"{result['seconds']:.2f} | {result['cpu_seconds']:.2f} |",
             flush=True,
         )
 
@@ -50,12 +52,14 @@ def in_a_process(*options):
     """What `measured` returns in a new process: the peak of one that measured another setting would stay."""
     command = [sys.executable, os.path.abspath(__file__), *options]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ROOT}
-    result = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE)
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(result.stderr)
     return json.loads(result.stdout.splitlines()[-1])
 
 
 def measured(arguments):
-    """`{"peak": bytes, "before": bytes with the model and the optimizer alone, "seconds": per step}`."""
+    """`{"peak": bytes, "before": bytes with model and optimizer alone, "seconds" and "cpu_seconds": of a step}`."""
     import tensorflow as tf
 
     import keras_bert
@@ -84,14 +88,15 @@ def measured(arguments):
     before = peak_memory()
 
     def seconds(number):
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.process_time()
         step.train(batch, tf.constant(number, tf.int64))["grad_norm"].numpy()
-        return time.perf_counter() - began
+        return time.perf_counter() - began, time.process_time() - cpu_began
 
     seconds(0)
     reset_peak()
-    median = statistics.median(seconds(1 + number) for number in range(arguments.steps))
-    return {"peak": peak_memory(), "before": before, "seconds": median}
+    wall, cpu = zip(*[seconds(1 + number) for number in range(arguments.steps)])
+    medians = {"seconds": statistics.median(wall), "cpu_seconds": statistics.median(cpu)}
+    return {"peak": peak_memory(), "before": before, **medians}
 
 
 def random_batch(config, batch, length):
