@@ -26,7 +26,7 @@ class Loop:
         batches: function (first step) -> iterator over the global batches from that step on, or over `LoopBatches` for
             a `StepLoop`. The start is found by arithmetic, so a resumed run sees the batches it would have seen.
         evaluate: function (steps done) -> validation figures.
-        settings: `log_every`, `evaluate_every` and `checkpoint_every` are used, all in steps.
+        run_config: `log_every`, `evaluate_every` and `checkpoint_every` are used, all in steps.
         context: log, progress, stop requests and the checkpoint clock.
         derive: function (steps done, figures) -> further figures computed from the logged ones.
         score: function (validation figures) -> the checkpoint's score; lower is better.
@@ -43,7 +43,7 @@ class Loop:
         engine: Engine,
         batches: Callable[[int], Iterator[Batch | LoopBatches]],
         evaluate: Callable[[int], dict[str, float]],
-        settings: TrainingConfig | FinetuneTrainingConfig,
+        run_config: TrainingConfig | FinetuneTrainingConfig,
         context: RunContext,
         derive: Callable[[int, dict[str, float]], dict[str, float]] = lambda step, figures: {},
         score: Callable[[dict[str, float]], float] = operator.itemgetter("eval_loss"),
@@ -53,7 +53,7 @@ class Loop:
         self._averaged_weights = engine.averaged_weights
         self.batches = batches
         self.evaluate = evaluate
-        self.settings = settings
+        self.run_config = run_config
         self.context = context
         self.derive = derive
         self.score = score
@@ -67,7 +67,7 @@ class Loop:
             RunStopped: on request, after saving a checkpoint.
             UserError: the loss is no longer finite, or a checkpoint cannot be written.
         """
-        settings = self.settings
+        run_config = self.run_config
         self.done = done = first_step
         self.budget.start()
         batches = self.batches(first_step)
@@ -87,9 +87,9 @@ class Loop:
             is_over = self.budget.advance(done)
             self.context.progress.advance(done, self.budget.share_done(done))
             stop_reason, score = self.context.stop.reason(), None
-            evaluates = done % settings.evaluate_every == 0 or is_over
-            logs = done % settings.log_every == 0 or evaluates
-            saves = done % settings.checkpoint_every == 0 or is_over or stop_reason
+            evaluates = done % run_config.evaluate_every == 0 or is_over
+            logs = done % run_config.log_every == 0 or evaluates
+            saves = done % run_config.checkpoint_every == 0 or is_over or stop_reason
             # The order matters: `is_due` is an all-reduce, and a run hangs unless all processes call it equally often.
             # Only conditions that are the same in every process may short-circuit it: `done` is, and `is_over` and
             # `stop_reason` were agreed on above. It comes last so that most steps skip it. The same holds for `is_best`

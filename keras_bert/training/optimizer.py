@@ -16,7 +16,7 @@ from keras_bert.training.variable_names import trainable_names
 
 
 def make_optimizer(
-    settings: OptimizerConfig,
+    config: OptimizerConfig,
     total_steps: int,
     share: tf.Variable | None = None,
     warmup_share: float = 0.0,
@@ -25,7 +25,7 @@ def make_optimizer(
     """The optimizer for a run of `total_steps` or, given `share`, for one whose learning rate follows the clock.
 
     Args:
-        settings: the recipe's `optimizer` section.
+        config: the recipe's `optimizer` section.
         total_steps: length of the run.
         share: the variable of a `training.budget.TimeBudget`.
         warmup_share: as in `TimedWarmupDecay`.
@@ -34,21 +34,25 @@ def make_optimizer(
     Raises:
         UserError: a pattern in `optimizer.rates` matches none of the model's trainable variables.
     """
-    shape = settings.schedule, settings.polynomial_power, settings.decay_share
+    shape = config.schedule, config.polynomial_power, config.decay_share
     schedule: WarmupDecay
     if share is None:
-        schedule = WarmupDecay(settings.learning_rate, settings.warmup_steps, total_steps, *shape)
+        schedule = WarmupDecay(config.learning_rate, config.warmup_steps, total_steps, *shape)
     else:
-        schedule = TimedWarmupDecay(share, settings.learning_rate, settings.warmup_steps, warmup_share, *shape)
-    shared: dict[str, Any] = {"decay": settings.weight_decay, "weight_average": settings.weight_average}
-    if settings.rates or settings.layer_decay != 1.0:
+        schedule = TimedWarmupDecay(share, config.learning_rate, config.warmup_steps, warmup_share, *shape)
+    shared: dict[str, Any] = {"decay": config.weight_decay, "weight_average": config.weight_average}
+    if config.rates or config.layer_decay != 1.0:
         if model is None:
             raise ValueError("optimizer.rates and optimizer.layer_decay need the model.")
-        shared["rate_factors"] = rate_factors(settings, trainable_names(model))
-    if settings.name == "adafactor":
-        beta_1 = settings.beta_1 if settings.first_moment else 0.0
-        return Adafactor(schedule, relative_step=settings.relative_step, beta_1=beta_1, **shared)
-    shared |= {"beta_1": settings.beta_1, "beta_2": settings.beta_2, "epsilon": settings.epsilon}
-    if settings.name == "lamb":
-        return LAMB(schedule, bias_correction=settings.bias_correction, **shared)
+        shared["rate_factors"] = rate_factors(config, trainable_names(model))
+    if config.name == "adafactor":
+        beta_1 = config.beta_1 if config.first_moment else 0.0
+        return Adafactor(schedule, relative_step=config.relative_step, beta_1=beta_1, **shared)
+    shared |= {
+        "beta_1": config.beta_1,
+        "beta_2": config.beta_2,
+        "epsilon": config.epsilon,
+    }
+    if config.name == "lamb":
+        return LAMB(schedule, bias_correction=config.bias_correction, **shared)
     return AdamW(schedule, **shared)

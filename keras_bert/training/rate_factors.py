@@ -12,21 +12,21 @@ from keras_bert.training.variable_names import EMBEDDINGS, block_of, part_of
 _NAMES_SHOWN = 3
 
 
-def rate_factors(settings: OptimizerConfig, names: Sequence[str]) -> list[float]:
+def rate_factors(config: OptimizerConfig, names: Sequence[str]) -> list[float]:
     """The factor on the learning rate of each variable, by `optimizer.layer_decay` and `optimizer.rates`.
 
     With L blocks, block i (from 0) has the factor `layer_decay^(L - i)` and the embeddings have `layer_decay^(L + 1)`;
     pooler and heads have 1. A variable is multiplied by the factors of all patterns that match its name.
 
     Args:
-        settings: the recipe's `optimizer` section.
+        config: the recipe's `optimizer` section.
         names: what `variable_names.trainable_names` returned.
 
     Raises:
         UserError: a pattern matches no name; the nearest names are given.
     """
-    factors = depth_factors(settings.layer_decay, names)
-    for pattern, factor in settings.rates.items():
+    factors = depth_factors(config.layer_decay, names)
+    for pattern, factor in config.rates.items():
         matched = [matches(name, pattern) for name in names]
         if not any(matched):
             raise UserError(

@@ -42,7 +42,7 @@ def read_split(
     split: str,
     source: Source,
     tokenizer: WordPieceTokenizer,
-    settings: InputConfig,
+    input_config: InputConfig,
     noise: Callable[[str], str] | None = None,
 ) -> ReadSplit:
     """Reads one split; `noise`, if given, is applied to its texts.
@@ -50,7 +50,7 @@ def read_split(
     Raises:
         UserError: as `load_examples`.
     """
-    read, rows = ExampleRows(task, split, source), SequenceRows(tokenizer, settings)
+    read, rows = ExampleRows(task, split, source), SequenceRows(tokenizer, input_config)
     dtype = np.int32 if task.kind == SINGLE_LABEL else np.float32
     labels = GrowingArray(dtype)
     for block in windows(read, _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row.texts))):

@@ -23,21 +23,21 @@ class SequenceRows:
 
     Args:
         tokenizer: splits the texts into pieces.
-        settings: the maximum length of a row, and how longer texts are handled.
+        input_config: the maximum length of a row, and how longer texts are handled.
     """
 
-    def __init__(self, tokenizer: WordPieceTokenizer, settings: InputConfig) -> None:
-        self._tokenizer, self._settings = tokenizer, settings
+    def __init__(self, tokenizer: WordPieceTokenizer, input_config: InputConfig) -> None:
+        self._tokenizer, self._input_config = tokenizer, input_config
         self._ids = GrowingArray(np.uint16 if len(tokenizer.vocabulary) <= 1 << 16 else np.int32)
         self._lengths, self._second_starts = GrowingArray(np.int32), GrowingArray(np.int32)
         self._examples, self._count = GrowingArray(np.int32), 0
 
     def add(self, texts: Sequence[Sequence[str]]) -> None:
         """Adds the rows of several thousand examples: one or two lists of texts, of equal length."""
-        settings = self._settings
+        input_config = self._input_config
         with tf.device("CPU"):
             columns = [PieceSpans.of(self._tokenizer(column)) for column in texts]
-            segments, examples = fit_rows(columns, settings.max_length, settings.long, settings.stride)
+            segments, examples = fit_rows(columns, input_config.max_length, input_config.long, input_config.stride)
             rows = flat_rows(segments, self._tokenizer.vocabulary)
         count = len(texts[0])
         self._ids.extend(rows.ids.numpy())
@@ -59,10 +59,10 @@ class SequenceRows:
 
 
 def sequence_rows(
-    texts: Sequence[Sequence[str]], tokenizer: WordPieceTokenizer, settings: InputConfig
+    texts: Sequence[Sequence[str]], tokenizer: WordPieceTokenizer, input_config: InputConfig
 ) -> tuple[TokenRows, np.ndarray]:
     """`(rows, examples)` of one or two lists of texts; see `SequenceRows`."""
-    found = SequenceRows(tokenizer, settings)
+    found = SequenceRows(tokenizer, input_config)
     for begin in range(0, len(texts[0]), _TEXTS_AT_ONCE):
         found.add([column[begin : begin + _TEXTS_AT_ONCE] for column in texts])
     return found.rows(), found.examples()

@@ -183,15 +183,15 @@ class Finetuning:
         )
 
     def _optimizer(self, steps: int, share: tf.Variable | None, model: keras.Model) -> BertOptimizer:
-        settings = self.config.optimizer
-        if settings.warmup_steps:
-            return make_optimizer(settings, steps, share, model=model)
+        optimizer_config = self.config.optimizer
+        if optimizer_config.warmup_steps:
+            return make_optimizer(optimizer_config, steps, share, model=model)
         if share is None:
-            warmup = settings.warmup_share * steps
+            warmup = optimizer_config.warmup_share * steps
         else:
-            warmup = min(settings.warmup_share * self._steps_per_epoch, _WARMUP_STEPS_BY_THE_CLOCK)
-        settings = dataclasses.replace(settings, warmup_steps=round(warmup))
-        return make_optimizer(settings, steps, share, settings.warmup_share, model)
+            warmup = min(optimizer_config.warmup_share * self._steps_per_epoch, _WARMUP_STEPS_BY_THE_CLOCK)
+        optimizer_config = dataclasses.replace(optimizer_config, warmup_steps=round(warmup))
+        return make_optimizer(optimizer_config, steps, share, optimizer_config.warmup_share, model)
 
     def _most_shapes(self, rows: TokenRows) -> int:
         training = self.config.training
@@ -240,8 +240,8 @@ class Finetuning:
         split = problem.dev_splits[0]
         # A copy, which skips the settings' checks: an epoch need not end at a multiple of steps_per_loop, because a
         # loop of steps ends with it.
-        settings = copy.copy(training)
-        settings.evaluate_every = training.evaluate_every or self._steps_per_epoch
+        run_config = copy.copy(training)
+        run_config.evaluate_every = training.evaluate_every or self._steps_per_epoch
 
         def batch_key() -> tuple[str, int]:
             return "training.batch_size", training.batch_size
@@ -260,7 +260,9 @@ class Finetuning:
         ]
         budget = self.engine.budget
         with run_context(self.run, self.strategy, training, budget, first_step, batch_key, columns) as context:
-            loop = Loop(self.engine, self.batches, evaluate, settings, context, score=score, is_enough=self._is_enough)
+            loop = Loop(
+                self.engine, self.batches, evaluate, run_config, context, score=score, is_enough=self._is_enough
+            )
             loop.run(first_step)
         return loop.done
 

@@ -96,8 +96,8 @@ class MultipleChoiceProblem(Problem):
         return (self.task.tfds or {}) if isinstance(self._source, TfdsSource) else self._source
 
     def described(self) -> dict[str, Any]:
-        settings = self._config.input
-        return {"task": self.task.name, "max_length": settings.max_length, "long": settings.long}
+        input_config = self._config.input
+        return {"task": self.task.name, "max_length": input_config.max_length, "long": input_config.long}
 
     def origin(self, split: str) -> str:
         return self._layout(split).origin

@@ -51,18 +51,19 @@ def text_statistics(
     Raises:
         UserError: the vocabulary is smaller than the model's hidden size.
     """
-    settings, vocab_size, width = config.initialization, len(sources.tokenizer.vocabulary), config.model.hidden_size
+    initialization, width = config.initialization, config.model.hidden_size
+    vocab_size = len(sources.tokenizer.vocabulary)
     if (found := _read(config, folder)) is not None:
         return found
-    sample, vectors = sources.sample(settings.sample_tokens), np.zeros((0, width), np.float32)
-    if settings.word_embeddings == CORPUS:
+    sample, vectors = sources.sample(initialization.sample_tokens), np.zeros((0, width), np.float32)
+    if initialization.word_embeddings == CORPUS:
         if width > vocab_size:
             raise UserError(
                 f"initialization.word_embeddings: corpus needs a vocabulary of at least model.hidden_size ({width}) "
                 f"pieces. Received: {vocab_size}. Set initialization.word_embeddings=random."
             )
         report("Counting co-occurrences of pieces to initialise the word embeddings.")
-        counts, vectors = corpus_vectors(sample, vocab_size, width, settings.window)
+        counts, vectors = corpus_vectors(sample, vocab_size, width, initialization.window)
         report(
             f"{vectors.any(axis=1).sum():,} of {vocab_size:,} pieces start from counts over {counts.sum():,} tokens; "
             f"those that occur fewer than {FEWEST_OCCURRENCES} times start at random."
@@ -107,12 +108,14 @@ def start_from(
 
 
 def _made_of(config: PretrainConfig) -> str:
-    settings = config.initialization
-    return json.dumps([settings.word_embeddings, settings.sample_tokens, settings.window, config.model.hidden_size])
+    initialization = config.initialization
+    return json.dumps(
+        [initialization.word_embeddings, initialization.sample_tokens, initialization.window, config.model.hidden_size]
+    )
 
 
 def _read(config: PretrainConfig, folder: str) -> TextStatistics | None:
-    """The statistics in `FILE`, or None if it is missing, damaged or made with other settings."""
+    """The statistics in `FILE`, or None if it is missing, damaged or made with other initialization."""
     path = files.join(folder, FILE)
     if not files.exists(path):
         return None

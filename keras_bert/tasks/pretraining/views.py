@@ -59,8 +59,8 @@ class PretrainingViews:
 
     def utilization(self, phase: int, figures: Mapping[str, float]) -> dict[str, float]:
         """`flops_utilization`: the FLOP/s of the training steps as a share of the peak."""
-        settings = self._config.phases[phase]
-        flops = training_flops(self._model.config, settings.sequence_length, settings.max_predictions_per_seq)
+        phase_config = self._config.phases[phase]
+        flops = training_flops(self._model.config, phase_config.sequence_length, phase_config.max_predictions_per_seq)
         return {"flops_utilization": flops * figures["examples_per_second"] / self._peak}
 
     def traced(self, batches: Iterator[Batch | LoopBatches], first_step: int) -> Iterator[Batch | LoopBatches]:

@@ -66,11 +66,12 @@ class QuestionAnsweringProblem(Problem):
         head: SpanExtractionConfig | None = None,
         described: Mapping[str, Any] | None = None,
     ):
-        settings = config.input
-        if settings.max_length - 3 - settings.max_question_length < 1:
+        input_config = config.input
+        if input_config.max_length - 3 - input_config.max_question_length < 1:
             raise UserError(
-                f"max_length: needs at least {settings.max_question_length + 4}, so that a question of "
-                f"{settings.max_question_length} pieces leaves room for the passage. Received: {settings.max_length}."
+                f"max_length: needs at least {input_config.max_question_length + 4}, so that a question of "
+                f"{input_config.max_question_length} pieces leaves room for the passage. Received: "
+                f"{input_config.max_length}."
             )
         if task.scoring == CHARACTERS:
             # Checked now, not after hours of training.
@@ -82,9 +83,9 @@ class QuestionAnsweringProblem(Problem):
         self._is_tuned = threshold is not None
         self._objective = SpanObjective()
         self._lengths = {
-            "max_length": settings.max_length,
-            "stride": settings.stride or _STRIDE,
-            "max_question_length": settings.max_question_length,
+            "max_length": input_config.max_length,
+            "stride": input_config.stride or _STRIDE,
+            "max_question_length": input_config.max_question_length,
         }
         self._splits_read: dict[str, tuple[AnsweredQuestions, QuestionWindows]] = {}
 
