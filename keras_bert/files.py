@@ -35,7 +35,7 @@ def is_remote(path: StrPath) -> bool:
 def open_file(path: StrPath, mode: Literal["rb", "wb", "ab"] = "rb") -> BinaryIO: ...
 @overload
 def open_file(path: StrPath, mode: str, errors: str | None = None, newline: str | None = None) -> IO[Any]: ...
-def open_file(path, mode="rb", errors=None, newline=None):
+def open_file(path: StrPath, mode: str = "rb", errors: str | None = None, newline: str | None = None) -> IO[Any]:
     """Opens `path` for reading (`r`), writing (`w`) or appending (`a`); text is UTF-8.
 
     Binary by default: decoding is the caller's decision. A stream that writes to a store cannot seek.

@@ -35,10 +35,20 @@ _ERRNO = {
 _ERRNO_BY_TEXT = {
     os.strerror(number).lower(): number
     for number in (
-        errno.EACCES, errno.EDQUOT, errno.EFBIG, errno.EISDIR, errno.EMFILE, errno.ENAMETOOLONG, errno.ENOENT,
-        errno.ENOSPC, errno.ENOTDIR, errno.ENOTEMPTY, errno.EPERM, errno.EROFS,
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EISDIR,
+        errno.EMFILE,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.ENOTEMPTY,
+        errno.EPERM,
+        errno.EROFS,
     )
-}  # fmt: skip
+}
 
 
 def call(name: str, path: str | os.PathLike[str], *args: Any, **options: Any) -> Any:

@@ -80,9 +80,14 @@ def measured(arguments):
     optimizer = make_optimizer(OptimizerConfig(), total_steps=10**6)
     optimizer.build(model.trainable_variables)
     step = Step(
-        tf.distribute.get_strategy(), model, PretrainingObjective(MASK_ID), optimizer, jit_compile=arguments.jit,
-        accumulation=arguments.accumulation, loss_scale=LossScale() if arguments.precision == "float16" else None,
-    )  # fmt: skip
+        tf.distribute.get_strategy(),
+        model,
+        PretrainingObjective(MASK_ID),
+        optimizer,
+        jit_compile=arguments.jit,
+        accumulation=arguments.accumulation,
+        loss_scale=LossScale() if arguments.precision == "float16" else None,
+    )
     batch = random_batch(config, arguments.batch, arguments.length)
     reset_peak()
     before = peak_memory()

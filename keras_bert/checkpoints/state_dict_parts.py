@@ -5,6 +5,7 @@ Nothing of PyTorch is called or imported: a tensor becomes a description of one.
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 
 class RefusedPickleError(Exception):
@@ -69,7 +70,8 @@ def storage_of(identity: object) -> Storage:
     return Storage(kind.name.rpartition(".")[2], key, _count(count))
 
 
-def _tensor(storage, offset, shape, strides, dtype=None):
+# The arguments below come from the file: they may be anything until they are checked.
+def _tensor(storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | None = None) -> StoredTensor:
     if type(storage) is not Storage:
         raise RefusedPickleError("builds a tensor from something other than a storage")
     for sizes in (shape, strides):
@@ -80,19 +82,21 @@ def _tensor(storage, offset, shape, strides, dtype=None):
     return StoredTensor(storage, _count(offset), tuple(map(_count, shape)), tuple(map(_count, strides)), dtype)
 
 
-def _tensor_of_bytes(storage, offset, shape, strides, _requires_grad, _hooks, dtype, *_metadata):
+def _tensor_of_bytes(
+    storage: Any, offset: Any, shape: Any, strides: Any, _requires_grad: Any, _hooks: Any, dtype: Any, *_metadata: Any
+) -> StoredTensor:
     if type(dtype) is not NamedGlobal or dtype.name not in _DTYPES:
         raise RefusedPickleError("builds a tensor of an unknown data type")
     return _tensor(storage, offset, shape, strides, dtype.name.removeprefix("torch."))
 
 
-def _parameter(tensor, *_):
+def _parameter(tensor: Any, *_: Any) -> StoredTensor:
     if type(tensor) is not StoredTensor:
         raise RefusedPickleError("builds a parameter from something other than a tensor")
     return tensor
 
 
-def _size(sizes):
+def _size(sizes: Any) -> tuple[Any, ...]:
     if type(sizes) is not tuple:
         raise RefusedPickleError("builds a torch.Size from something other than a tuple")
     return sizes
@@ -121,13 +125,8 @@ _LENGTHS = {
     "torch.Size": (1, 1),
 }
 _STORAGES = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
-_DTYPES = {
-    f"torch.{name}"
-    for name in (
-        "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32",
-        "uint64", "bool",
-    )
-}  # fmt: skip
+_FLOATS, _INTEGERS = ("float32", "float64", "float16", "bfloat16"), ("int64", "int32", "int16", "int8")
+_DTYPES = {f"torch.{name}" for name in (*_FLOATS, *_INTEGERS, *(f"u{name}" for name in _INTEGERS), "bool")}
 # Names that a pickle may hold but not call.
 NAMED = {
     *(f"torch.{name}Storage" for name in _STORAGES),

@@ -186,8 +186,17 @@ _ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
     "NEWTRUE": lambda machine, argument: machine.push(True),
     "NEWFALSE": lambda machine, argument: machine.push(False),
     **dict.fromkeys(
-        ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE", "BINSTRING",
-         "SHORT_BINSTRING"),
+        (
+            "BININT",
+            "BININT1",
+            "BININT2",
+            "LONG1",
+            "BINFLOAT",
+            "BINUNICODE",
+            "SHORT_BINUNICODE",
+            "BINSTRING",
+            "SHORT_BINSTRING",
+        ),
         lambda machine, argument: machine.push(argument),
     ),
     "EMPTY_DICT": lambda machine, argument: machine.push({}),
@@ -212,4 +221,4 @@ _ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
     "REDUCE": lambda machine, argument: machine.reduce(),
     "BINPERSID": lambda machine, argument: machine.persistent(),
     "BUILD": lambda machine, argument: machine.build(),
-}  # fmt: skip
+}

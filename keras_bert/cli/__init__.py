@@ -5,6 +5,7 @@ Nothing imported here imports TensorFlow, so help and bad arguments are answered
 
 import errno
 import traceback
+from typing import Any
 
 import click
 
@@ -26,10 +27,10 @@ from keras_bert.program import PROGRAM
 
 # Errors of the operating system that the user can fix.
 _USERS_ERRNO = {
-    errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS,
+    *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS),
     # A file where a folder is needed, or the reverse; an invalid file name.
-    errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP,
-}  # fmt: skip
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP),
+}
 
 
 class BadInput(click.ClickException):
@@ -39,7 +40,7 @@ class BadInput(click.ClickException):
 class FrontDoor(click.Group):
     """Turns a `UserError` into one line and exit status 2; a bug keeps its traceback."""
 
-    def invoke(self, context):
+    def invoke(self, context: click.Context) -> Any:
         try:
             return super().invoke(context)
         except UserError as error:
@@ -57,18 +58,18 @@ class FrontDoor(click.Group):
         except Exception:
             self._keep_traceback(context)
 
-    def _keep_traceback(self, context):
+    def _keep_traceback(self, context: click.Context) -> None:
         """Called in an `except`: writes the traceback to RUN/error.log if there is a run folder, else re-raises."""
         folder, text = context.meta.get("keras_bert.run_folder"), traceback.format_exc()
-        path = folder and files.join(folder, "error.log")
-        if context.params.get("debug") or not folder or not _is_written(path, text):
+        path = files.join(folder, "error.log") if folder else None
+        if context.params.get("debug") or path is None or not _is_written(path, text):
             raise  # noqa: PLE0704
         last = text.strip().splitlines()[-1]
         click.echo(f"Internal error: {last[:300]}\nThe traceback is in {path}; --debug prints it.", err=True)
         context.exit(1)
 
 
-def _is_written(path, text):
+def _is_written(path: str, text: str) -> bool:
     """Writes a file if its folder exists and is writable. Returns whether it was written."""
     try:
         if files.is_folder(files.parent(path)):
@@ -83,7 +84,7 @@ def _is_written(path, text):
 @click.group(cls=FrontDoor, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Print the traceback when the program fails.")
 @click.version_option(__version__, prog_name="bert-in-keras")
-def main(debug):
+def main(debug: bool) -> None:
     """BERT in TensorFlow and Keras: pretraining, fine-tuning, serving.
 
     \b
@@ -99,8 +100,7 @@ def main(debug):
 
 
 main.help = (main.help or "").replace("python run.py", PROGRAM)
-for command in (
-    pretrain, finetune, evaluate, predict, export, vocab, prepare, fill, embed, inspect, convert, launch,
-):  # fmt: skip
+_COMMANDS = [pretrain, finetune, evaluate, predict, export, vocab, prepare, fill, embed, inspect, convert, launch]
+for command in _COMMANDS:
     command.help = (command.help or "").replace("python run.py", PROGRAM)
     main.add_command(command)

@@ -6,6 +6,7 @@ import click
 
 from keras_bert.checkpoints.conversion import FORMATS, convert_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
 from keras_bert.cli.options import casing_option, folder_to_write
 from keras_bert.errors import UserError
 from keras_bert.files import list_folder
@@ -18,7 +19,7 @@ from keras_bert.text.vocabulary import Vocabulary
 @casing_option
 @click.argument("model", metavar="MODEL")
 @click.argument("directory", metavar="DIR", callback=folder_to_write)
-def convert(to, lower_case, model, directory):
+def convert(to: str, lower_case: bool | None, model: str, directory: str) -> None:
     """Convert a model to Google's or Hugging Face's format, without loss.
 
     \b
@@ -44,7 +45,7 @@ def convert(to, lower_case, model, directory):
     click.echo(f"Written: {directory}. Next: {PROGRAM} inspect {shlex.quote(directory)}")
 
 
-def _say_what_google_omits(tokenizer):
+def _say_what_google_omits(tokenizer: TokenizerSettings) -> None:
     option = "--do_lower_case" + ("" if tokenizer.lower_case else "=false")
     click.echo(f"Google's format does not record casing; run its programs with {option}.")
     if not tokenizer.is_berts_own():

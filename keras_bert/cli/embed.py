@@ -35,7 +35,16 @@ from keras_bert.quiet import import_tensorflow
 )
 @casing_option
 @click.pass_context
-def embed(context, model, source, output, pooling, max_length, batch_tokens, lower_case):
+def embed(
+    context: click.Context,
+    model: str,
+    source: str,
+    output: str,
+    pooling: str,
+    max_length: int | None,
+    batch_tokens: int,
+    lower_case: bool | None,
+) -> None:
     """Write the embeddings of texts to a file for numpy.load.
 
     \b

@@ -1,6 +1,7 @@
 """`run.py evaluate`."""
 
 import shlex
+from typing import Any
 
 import click
 
@@ -26,7 +27,9 @@ from keras_bert.tasks.examples.noise import noise as noise_of
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
 @table_options
 @click.pass_context
-def evaluate(context, model, split, noises, output, **data):
+def evaluate(
+    context: click.Context, model: str, split: str, noises: tuple[str, ...], output: str | None, **data: Any
+) -> None:
     """Score a fine-tuned model on labelled examples.
 
     \b
@@ -45,19 +48,20 @@ def evaluate(context, model, split, noises, output, **data):
     from keras_bert.tasks.finetuning.results_table import evaluation_lines
 
     finetuned = FinetunedModel(folder, table_settings(**data))
-    problem, found = finetuned.problem, {}
+    problem = finetuned.problem
     if noises and not problem.takes_noise:
         raise UserError(f"--noise: needs a task on whole texts. Received: {finetuned.config.task}.")
+    scores: dict[str, dict[str, dict[str, float]]] = {}
     for name, disturbance in disturbances.items():
         problem.noise = disturbance
-        for of_split in splits_like(problem, split):
-            found.setdefault(of_split, {})[name or "as it is"] = finetuned.evaluate(of_split)
+        for scored in splits_like(problem, split):
+            scores.setdefault(scored, {})[name or "as it is"] = finetuned.evaluate(scored)
     for line in problem.notes:
         click.echo(line)
-    for line in evaluation_lines(found, problem):
+    for line in evaluation_lines(scores, problem):
         click.echo(line)
     if output:
-        whole_files.write_json(output, found)
+        whole_files.write_json(output, scores)
         click.echo(
             f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(model)} --input FILE --output FILE"
         )

@@ -48,7 +48,17 @@ from keras_bert.quiet import import_tensorflow
 )
 @casing_option
 @click.pass_context
-def export(context, model, output, dtype, jit, encoder_only, top_k, n_best, lower_case):
+def export(
+    context: click.Context,
+    model: str,
+    output: str,
+    dtype: str,
+    jit: bool,
+    encoder_only: bool,
+    top_k: int,
+    n_best: int,
+    lower_case: bool | None,
+) -> None:
     """Write a SavedModel for TensorFlow Serving: strings in, answers out.
 
     \b

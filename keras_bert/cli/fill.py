@@ -16,7 +16,7 @@ from keras_bert.quiet import import_tensorflow
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 @click.pass_context
-def fill(context, model, top_k, lower_case, texts):
+def fill(context: click.Context, model: str, top_k: int, lower_case: bool | None, texts: tuple[str, ...]) -> None:
     """Fill in the [MASK]s of a text.
 
     \b

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from typing import Any
 
 import click
 
@@ -61,9 +62,29 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 @run_options
 @click.pass_context
 def finetune(
-    context, task, config, init, lower_case, from_scratch, kind, output, seeds, epochs, freeze, features, sweep,
-    overrides, fresh, data_dir, train, dev, test, texts, label, **run,
-):  # fmt: skip
+    context: click.Context,
+    task: str | None,
+    config: str | None,
+    init: str | None,
+    lower_case: bool | None,
+    from_scratch: bool,
+    data_dir: str | None,
+    train: str | None,
+    dev: str | None,
+    test: str | None,
+    texts: tuple[str, ...],
+    label: str | None,
+    kind: str | None,
+    output: str | None,
+    seeds: str | None,
+    epochs: float | None,
+    freeze: bool,
+    features: str | None,
+    sweep: bool,
+    overrides: tuple[str, ...],
+    fresh: bool,
+    **run: Any,
+) -> None:
     """Fine-tune a BERT on a task and keep the best epoch by dev score.
 
     The same command resumes a run that stopped.
@@ -80,12 +101,12 @@ def finetune(
     if sweep and seeds:
         raise UserError("--sweep: needs a single seed. Received: --seeds as well. Choose it by --set training.seed=N.")
     data = table_settings(data_dir, train, dev, test, texts, label)
-    overrides = dict(settings.parse_override(text) for text in overrides)
+    set_by_key = dict(settings.parse_override(text) for text in overrides)
     if task == "glue" and not config:
-        names = [name for name, of_glue in GLUE.items() if not of_glue.trained_by]
+        names = [name for name, glue_task in GLUE.items() if not glue_task.trained_by]
     else:
-        names = (config or task,)
-    init = init or overrides.get("init") or recipe_init(find_config("finetune", names[0])) or _newest()
+        names = [config or task or ""]
+    init = init or set_by_key.get("init") or recipe_init(find_config("finetune", names[0])) or _newest()
     folder = open_model_folder(init, lower_case)
     flags = {
         **given(
@@ -93,7 +114,7 @@ def finetune(
                 "init": folder.name,
                 "lower_case": lower_case,
                 "from_scratch": from_scratch or None,
-                "data.kind": _KINDS.get(kind),
+                "data.kind": _KINDS[kind] if kind else None,
                 "training.epochs": epochs,
                 "training.freeze": freeze or None,
                 "features.kind": features,
@@ -102,9 +123,9 @@ def finetune(
         **{f"data.{key}": value for key, value in data.items()},
         **run_settings(**run),
     }
-    of_features = {"name": f"{task}-{features}", **_features_recipe()} if features and not config else {}
-    chosen = {**of_features, **overrides, **flags}
-    seeds = _seeds(seeds)
+    features_recipe = {"name": f"{task}-{features}", **_features_recipe()} if features and not config else {}
+    chosen = {**features_recipe, **set_by_key, **flags}
+    seed_list = _seeds(seeds)
     recipes = {name: _recipe(name, chosen) for name in names}
     for recipe in recipes.values():
         folder.require_positions(recipe.input.max_length)
@@ -119,12 +140,12 @@ def finetune(
     output = RunFolder.fresh(output).path if fresh else output
     context.meta["keras_bert.run_folder"] = output
     if len(recipes) > 1:
-        _glue(recipes, output, seeds)
+        _glue(recipes, output, seed_list)
     else:
-        _one(next(iter(recipes.values())), output, seeds, sweep)
+        _one(next(iter(recipes.values())), output, seed_list, sweep)
 
 
-def _one(recipe, output, seeds, sweep):
+def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool) -> None:
     from keras_bert.tasks.finetuning.results_table import results_lines, sweep_lines
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
@@ -132,14 +153,14 @@ def _one(recipe, output, seeds, sweep):
     runs = FinetuningRuns(recipe, click.echo, command=command_line())
     if sweep:
         found = runs.sweep(output)
-        if not runs.is_chief:
+        if found is None:  # A worker that is not the chief.
             return
         for line in sweep_lines(found):
             click.echo(line)
         click.echo(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}, page HPARAMS")
         return
     results = runs.seeds(output, seeds) if seeds else runs.one(output)
-    if not runs.is_chief:
+    if results is None:
         return
     for line in results_lines(results):
         click.echo(line)
@@ -149,7 +170,7 @@ def _one(recipe, output, seeds, sweep):
     )
 
 
-def _glue(recipes, output, seeds):
+def _glue(recipes: dict[str, FinetuneConfig], output: str, seeds: list[int]) -> None:
     from keras_bert.tasks.finetuning.glue_runs import finetune_glue
     from keras_bert.tasks.finetuning.results_table import glue_lines
 
@@ -161,15 +182,15 @@ def _glue(recipes, output, seeds):
     click.echo(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}")
 
 
-def _recipe(name, chosen):
+def _recipe(name: str, chosen: dict[str, Any]) -> FinetuneConfig:
     return FinetuneConfig.from_file(find_config("finetune", name), chosen)
 
 
-def _features_recipe():
+def _features_recipe() -> dict[str, Any]:
     return settings.flattened(settings.read_yaml(find_config("features", "lstm")))
 
 
-def _newest():
+def _newest() -> str:
     newest = newest_pretrained("runs")
     if newest is None:
         raise UserError(
@@ -180,7 +201,7 @@ def _newest():
     return newest
 
 
-def _seeds(text):
+def _seeds(text: str | None) -> list[int]:
     if not text:
         return []
     try:

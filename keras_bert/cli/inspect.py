@@ -1,11 +1,12 @@
 """`run.py inspect`."""
 
 import math
+from collections.abc import Iterator
 
 import click
 
 from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name, is_web_address
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.names import (
     CLASSIFIER,
     ENCODER,
@@ -37,7 +38,7 @@ _PARTS = {
 
 @click.command()
 @click.argument("model", metavar="MODEL|CONFIG")
-def inspect(model):
+def inspect(model: str) -> None:
     """Print a model's parameter counts, part by part, next to the formulas often quoted for them.
 
     \b
@@ -60,14 +61,14 @@ def inspect(model):
             click.echo(line)
 
 
-def _config(name):
+def _config(name: str) -> BertConfig:
     try:
         return BertConfig.from_file(find_config("models", name))
     except UserError as error:
         raise UserError(f"{error}{hub_proposal(name)}") from None
 
 
-def _contents(folder):
+def _contents(folder: ModelFolder) -> Iterator[str]:
     titles = {**_PARTS, **{part: title for kind in task_kinds() for part, title in kind.titles.items()}}
     shapes, parts = folder.tensor_shapes(), folder.parts()
     yield f"{folder.tensors.path}: {len(shapes)} tensors, {sum(map(math.prod, shapes.values())):,} values."
@@ -85,7 +86,7 @@ def _contents(folder):
     )
 
 
-def _table(config):
+def _table(config: BertConfig) -> Iterator[str]:
     encoder, heads = parameters.encoder_parts(config), parameters.head_parts(config)
     yield (
         f"H = {config.hidden_size}, L = {config.num_hidden_layers}, A = {config.num_attention_heads}, "
@@ -107,9 +108,9 @@ def _table(config):
     )
 
 
-def _row(part):
+def _row(part: parameters.Part) -> str:
     return f"  {part.name:<28}{part.product:<32}{part.count:>15,}"
 
 
-def _sum(name, count):
+def _sum(name: str, count: int) -> str:
     return f"{name:<62}{count:>15,}"

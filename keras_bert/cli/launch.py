@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from types import FrameType
 
 import click
 
@@ -28,7 +30,7 @@ _PAUSE = 0.1  # Seconds between polls of the workers.
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
 @click.pass_context
-def launch(context, workers, restart, command):
+def launch(context: click.Context, workers: int, restart: int, command: tuple[str, ...]) -> None:
     """Start several workers of one run on this machine, and stop all of them if one fails.
 
     SIGTERM, SIGHUP and Ctrl-C are forwarded to the workers, which save a checkpoint and stop; this command then exits
@@ -41,9 +43,10 @@ def launch(context, workers, restart, command):
     Example:
       python run.py launch --workers 2 -- pretrain --config wiki_mini --data 'wiki/*'
     """
-    requests, groups = [], []
+    requests: list[int] = []
+    groups: list[Workers] = []
 
-    def stop(number, frame):
+    def stop(number: int, frame: FrameType | None) -> None:
         requests.append(number)
         for group in groups[-1:]:
             group.stop(number)
@@ -65,7 +68,7 @@ def launch(context, workers, restart, command):
     context.exit(status if status >= 0 else 128 - status)  # The shell's convention for a process killed by a signal.
 
 
-def _started(workers, command):
+def _started(workers: int, command: Sequence[str]) -> list[subprocess.Popen]:
     addresses = [f"127.0.0.1:{port}" for port in free_ports(workers)]
     return [
         # A session of its own: a signal from the terminal reaches only this process, which forwards it once.
@@ -124,14 +127,14 @@ class Workers:
         """The exit status of each worker, negative for one killed by a signal."""
         return [process.returncode for process in self._processes]
 
-    def _signal(self, number):
+    def _signal(self, number: int) -> None:
         for process in self._running():
             process.send_signal(number)
 
-    def _running(self):
+    def _running(self) -> list[subprocess.Popen]:
         return [process for process in self._processes if process.poll() is None]
 
-    def _first_failure(self):
+    def _first_failure(self) -> int | None:
         # If several are found at once, a worker that failed by itself comes before one killed by a signal (< 0).
         failures = [
             index

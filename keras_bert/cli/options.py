@@ -1,5 +1,8 @@
 """Options shared by several commands, and the settings they become."""
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import click
 
 from keras_bert import settings
@@ -9,14 +12,14 @@ from keras_bert.files import is_file
 from keras_bert.tasks.answer_files import PLAIN_FILE, check_output
 
 
-def folder_to_write(context, parameter, path):
+def folder_to_write(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
     """Parameter callback: refuses a path that is a file where a folder is to be written, before any computation."""
     if path and is_file(path):
         raise UserError(f"{path}: needs a folder. Received: a file. Give another path.")
     return path
 
 
-def file_to_write(context, parameter, path):
+def file_to_write(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
     """Parameter callback: refuses a path that cannot be written as a file, before any computation."""
     if path:
         check_output(path, PLAIN_FILE)
@@ -47,7 +50,7 @@ model_option = click.option(
 )
 
 
-def recipe_init(recipe_file):
+def recipe_init(recipe_file: str) -> str | None:
     """Returns the recipe's own `init`, the model it starts from, or None."""
     return settings.read_yaml(recipe_file).get("init")
 
@@ -72,14 +75,21 @@ _TABLE_OPTIONS = (
 )
 
 
-def table_options(command):
+def table_options(command: Callable) -> Callable:
     """Adds the options that locate a task's examples to a command; `table_settings` takes their values."""
     for option in reversed(_TABLE_OPTIONS):
         command = option(command)
     return command
 
 
-def table_settings(data_dir, train, dev, test, texts, label):
+def table_settings(
+    data_dir: str | None,
+    train: str | None,
+    dev: str | None,
+    test: str | None,
+    texts: Sequence[str],
+    label: str | None,
+) -> dict[str, Any]:
     """Returns `{field of TaskDataConfig: value}` for the `table_options` that were given."""
     values = {"folder": data_dir, "train": train, "dev": dev, "test": test, "texts": list(texts) or None}
     return given({**values, "label": label})
@@ -117,14 +127,21 @@ _RUN_OPTIONS = (
 )
 
 
-def run_options(command):
+def run_options(command: Callable) -> Callable:
     """Adds the options of every training run to a command; `run_settings` takes their values."""
     for option in reversed(_RUN_OPTIONS):
         command = option(command)
     return command
 
 
-def run_settings(strategy, devices, tpu, steps, minutes, max_minutes):
+def run_settings(
+    strategy: str | None,
+    devices: str | None,
+    tpu: str | None,
+    steps: int | None,
+    minutes: float | None,
+    max_minutes: float | None,
+) -> dict[str, Any]:
     """Returns `{key: value}`, settings of a recipe, for the `run_options` that were given."""
     return given(
         {
@@ -139,6 +156,6 @@ def run_settings(strategy, devices, tpu, steps, minutes, max_minutes):
     )
 
 
-def given(values):
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings that are not None."""
     return {key: value for key, value in values.items() if value is not None}

@@ -1,6 +1,7 @@
 """`run.py predict`."""
 
 import shlex
+from typing import Any
 
 import click
 
@@ -26,7 +27,15 @@ from keras_bert.tasks.task import INPUT
 @click.option("--output", required=True, metavar="FILE|-|DIR", help="Where to write the answers; - writes to stdout.")
 @table_options
 @click.pass_context
-def predict(context, model, source, split, task, output, **data):
+def predict(
+    context: click.Context,
+    model: str,
+    source: str | None,
+    split: str | None,
+    task: str | None,
+    output: str,
+    **data: Any,
+) -> None:
     """Write a fine-tuned model's predictions.
 
     \b
@@ -59,7 +68,7 @@ def predict(context, model, source, split, task, output, **data):
     from keras_bert.tasks.prediction import predict as write_answers
 
     finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source)
-    splits = [INPUT] if source else splits_like(finetuned.problem, split)
+    splits = splits_like(finetuned.problem, split) if split else [INPUT]
     written, count = write_answers(finetuned, splits, output)
     if output != "-":
         for line in finetuned.problem.notes:

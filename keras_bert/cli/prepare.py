@@ -47,7 +47,16 @@ _DEFAULTS = DataConfig()
     help="Size of a shard in megabytes.",
 )
 @click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, for whole-word masking.")
-def prepare(inputs, vocab, output, cased, workers, validation_share, shard_megabytes, whole_words):
+def prepare(
+    inputs: tuple[str, ...],
+    vocab: str,
+    output: str,
+    cased: bool,
+    workers: int,
+    validation_share: float,
+    shard_megabytes: float,
+    whole_words: str | None,
+) -> None:
     """Tokenize text once, into shards that any number of runs can train on.
 
     The same command resumes after an interruption.

@@ -1,6 +1,8 @@
 """`run.py pretrain`."""
 
 import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +15,9 @@ from keras_bert.errors import UserError
 from keras_bert.files import shown
 from keras_bert.program import PROGRAM, command_line
 from keras_bert.quiet import import_tensorflow
+
+if TYPE_CHECKING:
+    from keras_bert.training.run_folder import RunFolder
 
 
 @click.command()
@@ -35,7 +40,19 @@ from keras_bert.quiet import import_tensorflow
 @click.option("--seed", type=click.IntRange(min=0), help="Seed for weights, masks, pairs, order and dropout.")
 @click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
 @click.pass_context
-def pretrain(context, config, data, init, lower_case, output, seed, overrides, estimate, fresh, **run):
+def pretrain(
+    context: click.Context,
+    config: str | None,
+    data: tuple[str, ...],
+    init: str | None,
+    lower_case: bool | None,
+    output: str | None,
+    seed: int | None,
+    overrides: tuple[str, ...],
+    estimate: bool,
+    fresh: bool,
+    **run: Any,
+) -> None:
     """Pretrain a BERT: masked LM, and next sentence prediction unless the recipe says objective.pair: none.
 
     Without --config, --data, --init or --strategy this trains the demo: a small model on the documentation that ships
@@ -47,18 +64,18 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
     Example:
       python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
     """
-    overrides = dict(settings.parse_override(text) for text in overrides)
-    init_given = init or overrides.get("init")
+    set_by_key = dict(settings.parse_override(text) for text in overrides)
+    init_given = init or set_by_key.get("init")
     recipe_file = find_config("pretrain", config or _default_recipe(data, init_given, run["strategy"]))
     flags = {
         **given({"data.files": list(data) or None, "training.seed": seed}),
         **run_settings(**run),
     }
-    of_model = _settings_of_model(init_given or recipe_init(recipe_file), lower_case)
-    if "init" in of_model and not init_given:
-        of_model = _unless_in_recipe(of_model, recipe_file, lower_case)
-    init_setting = given({"init": of_model.pop("init", None)})
-    recipe = PretrainConfig.from_file(recipe_file, {**of_model, **overrides, **flags, **init_setting})
+    model_settings = _model_settings(init_given or recipe_init(recipe_file), lower_case)
+    if "init" in model_settings and not init_given:
+        model_settings = _unless_in_recipe(model_settings, recipe_file, lower_case)
+    init_setting = given({"init": model_settings.pop("init", None)})
+    recipe = PretrainConfig.from_file(recipe_file, {**model_settings, **set_by_key, **flags, **init_setting})
     recipe.require_text()
     output = output or os.path.join("runs", recipe.name)
 
@@ -82,13 +99,13 @@ def pretrain(context, config, data, init, lower_case, output, seed, overrides, e
     )
 
 
-def _default_recipe(data, init, strategy):
+def _default_recipe(data: Sequence[str], init: str | None, strategy: str | None) -> str:
     if strategy == "tpu":
         return "bert_base_tpu"
     return "bert_base" if data or strategy or init else "demo"
 
 
-def _estimate(recipe, run):
+def _estimate(recipe: PretrainConfig, run: "RunFolder") -> None:
     from keras_bert.tasks.pretraining.estimate import estimate
     from keras_bert.tasks.pretraining.run import Pretraining
 
@@ -100,7 +117,7 @@ def _estimate(recipe, run):
     click.echo(f"Written: the run's data, {run.data}. Next: the same command without --estimate.")
 
 
-def _settings_of_model(init, lower_case):
+def _model_settings(init: str | None, lower_case: bool | None) -> dict[str, Any]:
     """Returns the settings taken from the model that training starts from."""
     if not init:
         return {} if lower_case is None else {"vocabulary.lower_case": lower_case}
@@ -119,17 +136,17 @@ def _settings_of_model(init, lower_case):
     }
 
 
-def _unless_in_recipe(of_model, recipe_file, lower_case):
+def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_case: bool | None) -> dict[str, Any]:
     """Returns the settings taken from the recipe's `init` model, except those that the recipe sets itself."""
     recipe, own = settings.read_yaml(recipe_file), []
     if "model" in recipe:
         own.append("model")
     if lower_case is None and "lower_case" in (recipe.get("vocabulary") or {}):
         own.append("vocabulary.lower_case")
-    return {key: value for key, value in of_model.items() if key not in own}
+    return {key: value for key, value in model_settings.items() if key not in own}
 
 
-def _show(results):
+def _show(results: dict[str, Any]) -> None:
     next_sentence = f", next sentence {results['eval_nsp_accuracy']:.1%}" if "eval_nsp_accuracy" in results else ""
     click.echo(
         f"Held-out documents, after {results['steps']} steps: masked LM loss {results['eval_mlm_loss']:.3f} nats, "

@@ -29,7 +29,15 @@ from keras_bert.quiet import import_tensorflow
 @click.option("--cased", is_flag=True, help="Keep case and accents.")
 @click.option("--output", required=True, metavar="FILE", help="Vocabulary file to write.")
 @click.pass_context
-def vocab(context, inputs, size, extend, unused, cased, output):
+def vocab(
+    context: click.Context,
+    inputs: tuple[str, ...],
+    size: int | None,
+    extend: str | None,
+    unused: int,
+    cased: bool,
+    output: str,
+) -> None:
     """Learn a WordPiece vocabulary from text, or extend one with the words of a new domain.
 
     \b
@@ -39,7 +47,7 @@ def vocab(context, inputs, size, extend, unused, cased, output):
     """
     if (size is None) == (extend is None):
         raise click.UsageError("Give either --size, to learn a vocabulary, or --extend, to extend one.")
-    if extend and unused:
+    if extend is not None and unused:
         raise click.UsageError("--unused goes with --size: --extend fills the existing [unused] rows.")
     if exists(output):
         raise UserError(f"{output}: exists already. Remove it, or give another --output.")
@@ -47,9 +55,10 @@ def vocab(context, inputs, size, extend, unused, cased, output):
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
     corpus = Corpus(inputs)
-    base = Vocabulary.from_file(vocabulary_path(extend)) if extend else None
+    base = None if extend is None else Vocabulary.from_file(vocabulary_path(extend))
     import_tensorflow(context.find_root().params["debug"])
-    if extend:
+    if extend is not None:
+        assert base is not None
         from keras_bert.text.vocabulary_extension import extend_vocabulary
 
         vocabulary, added = extend_vocabulary(base, corpus.documents(), not cased, extend)
@@ -58,6 +67,7 @@ def vocab(context, inputs, size, extend, unused, cased, output):
     else:
         from keras_bert.text.vocabulary_learning import SMALLEST_COUNT, learn_vocabulary
 
+        assert size is not None
         vocabulary = learn_vocabulary(corpus.documents(), size, not cased, unused)
         summary = f"{len(vocabulary):,} pieces"
         if unused:

@@ -31,7 +31,7 @@ def classification_signatures(
     logits_of = logits_of or (lambda inputs: _logits(network, inputs))
     labels = tf.constant([list(classification.labels)])
 
-    def answer(inputs, texts=None):
+    def answer(inputs: dict[str, tf.Tensor], texts: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         logits = logits_of(inputs)
         if texts is not None:
             logits = tf.math.segment_mean(logits, texts)
@@ -51,6 +51,6 @@ def classification_signatures(
     }
 
 
-def _logits(network, inputs):
+def _logits(network: Network, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
     pooled = network.encode(inputs)["pooled_output"]
     return network.run(lambda model: model.classifier(pooled))

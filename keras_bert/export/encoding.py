@@ -19,14 +19,14 @@ def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, S
         network: the network of a `BertEncoder`, or of a model with an `encoder`.
     """
 
-    def encode(inputs):
+    def encode(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         outputs = network.encode(inputs)
         mask = tf.cast(inputs["input_mask"], tf.float32)[..., tf.newaxis]
         # A row of nothing but padding, which only `tokens` can receive, has the mean 0.
         mean = tf.reduce_sum(outputs["sequence_output"] * mask, axis=1) / tf.maximum(tf.reduce_sum(mask, axis=1), 1.0)
         return {**outputs, "mean_embedding": mean}
 
-    def encode_texts(texts):
+    def encode_texts(texts: tf.Tensor) -> dict[str, tf.Tensor]:
         inputs = text_inputs.from_texts(texts)
         tokens = {name: inputs[name] for name in ("input_word_ids", "input_mask")}
         return {**encode(inputs), **tokens}

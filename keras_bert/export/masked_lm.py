@@ -26,7 +26,7 @@ def masked_lm_signatures(text_inputs: TextInputs, network: Network, top_k: int) 
     vocabulary = text_inputs.vocabulary
     tokens = tf.constant(vocabulary.tokens)
 
-    def answer(inputs):
+    def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         states = network.encode(inputs)["sequence_output"]
         is_mask = tf.equal(inputs["input_word_ids"], vocabulary.mask_id) & tf.not_equal(inputs["input_mask"], 0)
         masks = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)
@@ -41,7 +41,7 @@ def masked_lm_signatures(text_inputs: TextInputs, network: Network, top_k: int) 
             "masks": masks,
         }
 
-    def answer_texts(texts):
+    def answer_texts(texts: tf.Tensor) -> dict[str, tf.Tensor]:
         return answer(text_inputs.from_pieces(_masked_pieces(texts, text_inputs.tokenizer)))
 
     return {

@@ -25,11 +25,11 @@ def multiple_choice_signatures(text_inputs: TextInputs, network: Network) -> dic
         network: the network of a `BertForMultipleChoice`.
     """
 
-    def logits_of(inputs):
+    def logits_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         pooled = network.encode(inputs)["pooled_output"]
         return network.run(lambda model: model.classifier(pooled))[:, 0]
 
-    def outputs(logits, is_there):
+    def outputs(logits: tf.Tensor, is_there: tf.Tensor) -> dict[str, tf.Tensor]:
         masked = tf.where(is_there, logits, logits.dtype.min)
         # An extra column, never chosen, for requests without choices: argmax needs at least one.
         at_least_one = tf.pad(masked, [[0, 0], [0, 1]], constant_values=logits.dtype.min)
@@ -39,7 +39,7 @@ def multiple_choice_signatures(text_inputs: TextInputs, network: Network) -> dic
             "logits": tf.where(is_there, logits, 0.0),
         }
 
-    def answer_texts(contexts, questions, choices):
+    def answer_texts(contexts: tf.Tensor, questions: tf.Tensor, choices: tf.Tensor) -> dict[str, tf.Tensor]:
         is_there, _ = filled(choices)
         place = tf.where(is_there)
         beginnings = tf.gather(tf.where(tf.equal(questions, ""), "", questions + " "), place[:, 0])
@@ -47,7 +47,7 @@ def multiple_choice_signatures(text_inputs: TextInputs, network: Network) -> dic
         inputs, _ = text_inputs.from_columns(tf.gather(contexts, place[:, 0]), continued)
         return outputs(tf.scatter_nd(place, logits_of(inputs), tf.shape(choices, tf.int64)), is_there)
 
-    def answer_tokens(*tokens):
+    def answer_tokens(*tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         shape, seq = tf.shape(tokens[0])[:2], tf.shape(tokens[0])[2]
         # Not -1 for the rows, which is ambiguous if there are no tokens.
         inputs, is_valid = text_inputs.from_tokens(*(tf.reshape(t, [shape[0] * shape[1], seq]) for t in tokens))

@@ -36,12 +36,12 @@ def question_answering_signatures(
     # A question leaves room for at least one piece of the passage.
     longest_question = max(min(answering.max_question_length, text_inputs.reading.max_length - 4), 0)
 
-    def answer(inputs):
+    def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         states = network.encode(inputs)["sequence_output"]
         logits = network.run(lambda model: model.qa_outputs(states))
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
-    def answer_texts(questions, contexts):
+    def answer_texts(questions: tf.Tensor, contexts: tf.Tensor) -> dict[str, tf.Tensor]:
         ids, starts, ends = text_inputs.tokenizer.tokenize_with_offsets(contexts)
         asked = truncate(PieceSpans.of(text_inputs.tokenizer.tokenize(questions)), longest_question)
         max_length = text_inputs.reading.max_length

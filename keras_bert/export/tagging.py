@@ -29,16 +29,16 @@ def tagging_signatures(
     """
     names = tf.constant(list(head.labels))
 
-    def logits_of(inputs):
+    def logits_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         if isinstance(head, FeatureTaggingConfig):
             return network.run(lambda model: model(inputs)["logits"])
         states = network.encode(inputs)["sequence_output"]
         return network.run(lambda model: model.classifier(states))
 
-    def best(logits):
+    def best(logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return tf.gather(names, tf.argmax(logits, axis=-1)), tf.reduce_max(tf.nn.softmax(logits), axis=-1)
 
-    def answer_words(found: TextWords):
+    def answer_words(found: TextWords) -> dict[str, tf.Tensor]:
         windows = word_windows(found.words, text_inputs.reading.max_length - 2)
         logits = logits_of(padded_rows([windows.spans], text_inputs.vocabulary, text_inputs.lengths))
         labels, scores = best(tf.gather_nd(logits, tf.stack([windows.window, windows.column], axis=1)))
@@ -50,7 +50,7 @@ def tagging_signatures(
             "num_words": found.counts,
         }
 
-    def answer(inputs):
+    def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         logits = logits_of(inputs)
         labels, scores = best(logits)
         return {"labels": labels, "scores": scores, "logits": logits}

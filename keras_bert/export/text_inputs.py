@@ -92,7 +92,7 @@ def token_signature(
 ) -> Signature:
     """The signature on tokens from a client: `answer`, a function of the encoder's inputs, for the valid rows."""
 
-    def answer_tokens(*tokens):
+    def answer_tokens(*tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         inputs, is_valid = text_inputs.from_tokens(*tokens)
         return without_invalid(answer(inputs), is_valid)
 

@@ -82,7 +82,7 @@ def _attend(attention: SelfAttention, states: tf.Tensor, tokens: _Tokens) -> tf.
     """Self-attention of `[tokens, hidden]`."""
     heads, head_size = attention.num_attention_heads, attention.head_size
 
-    def split_heads(vectors):  # [tokens, hidden] -> [batch, heads, seq, head_size]
+    def split_heads(vectors: tf.Tensor) -> tf.Tensor:  # [tokens, hidden] -> [batch, heads, seq, head_size]
         return tf.transpose(tokens.padded(vectors, heads, head_size), [0, 2, 1, 3])
 
     query = split_heads(attention.query(states) * head_size**-0.5)

@@ -123,7 +123,7 @@ def _cut_words(words: Words, capacity: int) -> Words:
     """Truncates each word to its first `capacity` pieces; few batches need it."""
     splits = words.piece_splits
 
-    def cut():
+    def cut() -> tuple[tf.Tensor, tf.Tensor]:
         pieces = tf.RaggedTensor.from_row_splits(words.pieces, splits, validate=False)[:, :capacity]
         return pieces.values, pieces.row_splits
 
@@ -136,7 +136,9 @@ def _windows(words: Words, capacity: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tens
     """(first word, one past the last, text), int32 [windows] each; see `word_windows`."""
     splits, ends = words.piece_splits, words.row_splits[1:]
 
-    def next_windows(firsts, lasts, texts, first, text):
+    def next_windows(
+        firsts: tf.Tensor, lasts: tf.Tensor, texts: tf.Tensor, first: tf.Tensor, text: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
         end = tf.gather(ends, text)
         last = tf.minimum(tf.searchsorted(splits, tf.gather(splits, first) + capacity, side="right") - 1, end)
         grown = (tf.concat(pair, axis=0) for pair in ((firsts, first), (lasts, last), (texts, text)))

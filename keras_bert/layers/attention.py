@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -51,10 +52,10 @@ class SelfAttention(keras.layers.Layer):
         for projection in (self.query, self.key, self.value, self.output_projection):
             projection.build((None, None, self.hidden_size))
 
-    def call(self, hidden, attention_bias, training: bool = False):
+    def call(self, hidden: Tensor, attention_bias: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
         batch, seq = ops.shape(hidden)[:2]
 
-        def split_heads(vectors):  # [batch, seq, hidden] -> [batch, heads, seq, head_size]
+        def split_heads(vectors: Tensor) -> Tensor:  # [batch, seq, hidden] -> [batch, heads, seq, head_size]
             vectors = ops.reshape(vectors, (batch, seq, self.num_attention_heads, self.head_size))
             return ops.transpose(vectors, (0, 2, 1, 3))
 

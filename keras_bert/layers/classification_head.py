@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -34,7 +35,7 @@ class ClassificationHead(keras.layers.Layer):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.dense.build((None, self.hidden_size))
 
-    def call(self, states, training: bool = False):
+    def call(self, states: Tensor, training: bool = False) -> Tensor:
         return ops.cast(self.dense(self.dropout(states, training=training)), "float32")
 
     def get_config(self) -> dict[str, Any]:

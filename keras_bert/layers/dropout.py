@@ -8,31 +8,36 @@ generator.
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_bert.layers.tensors import Tensor
+
+# Function (key, number of the dropout call in the block, from 0; shape) -> uint32 tensor of that shape, uniform over
+# all 32-bit values.
+Bits = Callable[[Tensor, int, Sequence[int | Tensor]], Tensor]
+
 _active = threading.local()
 
 
 class _KeyScope:
-    def __init__(self, key, bits: Callable) -> None:
+    def __init__(self, key: Tensor, bits: Bits) -> None:
         self.key = key
         self.bits = bits
         self.calls = 0
 
 
 @contextlib.contextmanager
-def dropout_key(key, bits: Callable | None = None) -> Iterator[None]:
+def dropout_key(key: Tensor, bits: Bits | None = None) -> Iterator[None]:
     """Makes every `Dropout` called in the block draw its mask from `key`.
 
     Args:
         key: [2] uint32 tensor, different for every step, replica and slice of accumulated gradients.
-        bits: function `(key, call, shape) -> uint32 tensor of that shape`, uniform over all 32-bit values; `call`
-            numbers the dropout calls of the block from 0. Default: `counter_bits`.
+        bits: draws the random bits. Default: `counter_bits`.
     """
     previous = getattr(_active, "scope", None)
     _active.scope = _KeyScope(key, bits or counter_bits)
@@ -53,7 +58,7 @@ def recomputed(function: Callable) -> Callable:
         return function
     first_call = scope.calls
 
-    def with_the_same_masks(*inputs):
+    def with_the_same_masks(*inputs: Tensor) -> Any:
         with dropout_key(scope.key, scope.bits):
             _active.scope.calls = first_call
             outputs = function(*inputs)
@@ -63,7 +68,7 @@ def recomputed(function: Callable) -> Callable:
     return keras.remat(with_the_same_masks)
 
 
-def counter_bits(key, call: int, shape):
+def counter_bits(key: Tensor, call: int, shape: Sequence[int | Tensor]) -> Tensor:
     """Random bits as a hash of each element's index: a few integer operations that XLA fuses.
 
     The mixing constants are "lowbias32" of Chris Wellons' hash prospector. The second half of the key enters between
@@ -80,11 +85,11 @@ def counter_bits(key, call: int, shape):
     return state ^ ops.right_shift(state, _uint32(16))
 
 
-def _uint32(value: int):
+def _uint32(value: int) -> Tensor:
     return ops.cast(np.uint32(value), "uint32")
 
 
-def _is_static(shape) -> bool:
+def _is_static(shape: Sequence[int | Tensor]) -> bool:
     return all(isinstance(size, int) for size in shape)
 
 
@@ -99,7 +104,7 @@ class Dropout(keras.layers.Layer):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs, training: bool = False):
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         if not training or self.rate == 0:
             return inputs
         scope = getattr(_active, "scope", None)

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -61,7 +62,7 @@ class BertEmbeddings(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, input_word_ids, input_type_ids, training: bool = False):
+    def call(self, input_word_ids: Tensor, input_type_ids: Tensor, training: bool = False) -> Tensor:
         seq = ops.shape(input_word_ids)[1]
         if isinstance(seq, int) and seq > self.max_position_embeddings:
             raise ValueError(
@@ -102,7 +103,7 @@ class BertEmbeddings(keras.layers.Layer):
         }
 
 
-def _in_range(ids, size: int, name: str, size_name: str):
+def _in_range(ids: Tensor, size: int, name: str, size_name: str) -> Tensor:
     """Which ids are in range: [batch, seq] bool. In eager mode raises `ValueError` if any is not."""
     in_range = ops.logical_and(ids >= 0, ids < size)
     if hasattr(ids, "numpy") and not ops.convert_to_numpy(in_range).all():

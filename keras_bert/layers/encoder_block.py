@@ -8,6 +8,7 @@ from keras_bert.layers.activations import activation
 from keras_bert.layers.attention import SelfAttention
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -74,7 +75,7 @@ class EncoderBlock(keras.layers.Layer):
             layer.build(shape)
         self.output_dense.build((None, None, self.intermediate_size))
 
-    def call(self, hidden, attention_bias, training: bool = False):
+    def call(self, hidden: Tensor, attention_bias: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
         attended, probabilities = self.attention(hidden, attention_bias, training=training)
         hidden = self.attention_layer_norm(hidden + self.attention_dropout(attended, training=training))
         output = self.output_dense(self.activation(self.intermediate(hidden)))

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_bert.layers.classification_head import ClassificationHead
 from keras_bert.layers.scalar_mix import ScalarMix
+from keras_bert.layers.tensors import Tensor
 
 _NUM_LSTM_LAYERS = 2
 
@@ -70,7 +71,7 @@ class LstmTaggingHead(keras.layers.Layer):
             width = 2 * self.lstm_size
         self.classifier.build((None, None, width))
 
-    def call(self, states, is_token, training: bool = False):
+    def call(self, states: Tensor, is_token: Tensor, training: bool = False) -> Tensor:
         if self.mix is not None:
             states = self.mix(states)
         else:

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_bert.layers.activations import activation
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -52,7 +53,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.layer_norm.build((None, None, self.hidden_size))
         self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros", autocast=False)
 
-    def call(self, sequence_output, word_embeddings, positions=None):
+    def call(self, sequence_output: Tensor, word_embeddings: Tensor, positions: Tensor | None = None) -> Tensor:
         if positions is not None:
             sequence_output = gather_positions(sequence_output, positions)
         transformed = self.layer_norm(self.activation(self.transform(sequence_output)))
@@ -71,7 +72,7 @@ class MaskedLMHead(keras.layers.Layer):
         }
 
 
-def gather_positions(sequence, positions):
+def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
     """Gathers [batch, seq, hidden] at [batch, predictions]: [batch, predictions, hidden]."""
     batch, seq, hidden = ops.shape(sequence)
     row_starts = ops.arange(batch, dtype="int32")[:, None] * seq

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -23,7 +24,7 @@ class NextSentenceHead(keras.layers.Layer):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.classifier.build((None, self.hidden_size))
 
-    def call(self, pooled_output):
+    def call(self, pooled_output: Tensor) -> Tensor:
         return ops.cast(self.classifier(pooled_output), "float32")
 
     def get_config(self) -> dict[str, Any]:

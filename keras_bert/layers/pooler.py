@@ -5,6 +5,7 @@ from typing import Any
 import keras
 
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -26,7 +27,7 @@ class Pooler(keras.layers.Layer):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         self.dense.build((None, self.hidden_size))
 
-    def call(self, sequence_output):
+    def call(self, sequence_output: Tensor) -> Tensor:
         return self.dense(sequence_output[:, 0])
 
     def get_config(self) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.layers.tensors import Tensor
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class ScalarMix(keras.layers.Layer):
@@ -21,7 +23,7 @@ class ScalarMix(keras.layers.Layer):
         self.layer_weights = self.add_weight(name="layer_weights", shape=(self.num_layers,), initializer="zeros")
         self.gamma = self.add_weight(name="gamma", shape=(1,), initializer="ones")
 
-    def call(self, states):
+    def call(self, states: Tensor) -> Tensor:
         weights = ops.softmax(self.layer_weights) * self.gamma
         return ops.sum(states * ops.cast(weights, states.dtype)[:, None], axis=-2)
 

@@ -12,7 +12,7 @@ from keras_bert.layers.dropout import recomputed
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.pooler import Pooler
-from keras_bert.models.tensors import Batch
+from keras_bert.models.tensors import Batch, Tensor
 
 PADDING_BIAS = -1e9
 # float16 ends at 65,504. With -inf, the softmax over a row that is all padding would be NaN.
@@ -139,6 +139,6 @@ class BertEncoder(keras.Model):
         return cls(**{**config, "config": BertConfig(**config["config"])})
 
 
-def _hidden_alone(block, hidden, attention_bias):
+def _hidden_alone(block: EncoderBlock, hidden: Tensor, attention_bias: Tensor) -> Tensor:
     """A block's output in training, without the probabilities, which would be kept for their gradient."""
     return block(hidden, attention_bias, training=True)[0]

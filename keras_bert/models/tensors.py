@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-import keras
+from keras_bert.layers.tensors import Tensor
 
-# A backend's tensor in eager mode or in a graph, or Keras' symbolic one while a functional model is built.
-Tensor: TypeAlias = keras.KerasTensor
 # A batch: tensors [batch, …] by name.
 Batch: TypeAlias = Mapping[str, Tensor]
 # {term: {metric: float32 scalar}}.

@@ -114,19 +114,19 @@ def row_offsets(lengths: tf.Tensor, splits: tf.Tensor, size: int | tf.Tensor) ->
     return tf.cumsum(tf.scatter_nd(ends, lengths, [size + 1])[:-1])
 
 
-def _kind(entries):
+def _kind(entries: tf.Tensor) -> tf.Tensor:
     return entries & table.KIND_MASK
 
 
-def _order(entries):
+def _order(entries: tf.Tensor) -> tf.Tensor:
     return tf.bitwise.right_shift(entries, table.ORDER_SHIFT) & table.ORDER_MASK
 
 
-def _casing(entries):
+def _casing(entries: tf.Tensor) -> tf.Tensor:
     return tf.bitwise.right_shift(entries, table.CASING_SHIFT) & table.CASING_MASK
 
 
-def _character(entries):
+def _character(entries: tf.Tensor) -> tf.Tensor:
     return tf.bitwise.right_shift(entries, table.CHARACTER_SHIFT) & table.CHARACTER_MASK
 
 
@@ -134,7 +134,7 @@ def _drop(characters: _Characters, highest_kind: int) -> _Characters:
     """Removes characters of kinds up to `highest_kind`; most batches have none and stay unchanged."""
     keep = _kind(characters.entries) > highest_kind
 
-    def keep_others():
+    def keep_others() -> _Characters:
         kept = tf.where(keep)[:, 0]
         splits = tf.searchsorted(kept, characters.splits, out_type=tf.int64)
         return _Characters(tf.gather(characters.entries, kept), tf.gather(characters.sources, kept), splits)

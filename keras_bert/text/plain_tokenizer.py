@@ -56,7 +56,7 @@ class PlainTokenizer(tf.Module):
         )
         return ids, *(ids.with_values(values) for values in spans)
 
-    def _tokenize(self, texts):
+    def _tokenize(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         return self._pieces.tokenize_with_offsets(tf.strings.lower(texts) if self._lower_case else texts)
 
 

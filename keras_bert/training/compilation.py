@@ -26,7 +26,7 @@ class Choice(tf.Module):
 
     value: tf.Variable
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(name="compilation")
         self.value = tf.Variable(-1, trainable=False, name="compiles")
 

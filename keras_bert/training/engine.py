@@ -103,9 +103,14 @@ class Engine:
         if self.choice.value.numpy() < 0:
             batch, shapes = sample()
             chosen = choose(
-                self.step, self.compiled_step, batch, shapes,
-                functools.partial(self.budget.seconds_left, done), functools.partial(chief_says, self.strategy), report,
-            )  # fmt: skip
+                self.step,
+                self.compiled_step,
+                batch,
+                shapes,
+                functools.partial(self.budget.seconds_left, done),
+                functools.partial(chief_says, self.strategy),
+                report,
+            )
             self.choice.value.assign(int(chosen))
         step = self.compiled_step if self.choice.value.numpy() else self.step
         return dataclasses.replace(self, step=step, trainer=trainer(step, steps_per_loop), compiled_step=None)
@@ -192,9 +197,16 @@ def make_engine(
         **more,
     )
     return Engine(
-        strategy, model, optimizer, budget, step, trainer(step, training.steps_per_loop), checkpoints, compiled_step,
+        strategy,
+        model,
+        optimizer,
+        budget,
+        step,
+        trainer(step, training.steps_per_loop),
+        checkpoints,
+        compiled_step,
         choice,
-    )  # fmt: skip
+    )
 
 
 def _set_recomputation(encoder: BertEncoder, recompute_every: int) -> None:

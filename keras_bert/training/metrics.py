@@ -117,7 +117,7 @@ class Throughput:
     `StepLoop` cannot be measured, so the share is left out there.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._watch = concurrent.futures.ThreadPoolExecutor(max_workers=1)
         self._step_end: concurrent.futures.Future[float] | None = None
         self._reset()

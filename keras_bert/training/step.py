@@ -167,11 +167,13 @@ class Step:
             for name, value in batch.items()
         }
 
-        def slice_number(index):
+        def slice_number(index: tf.Tensor) -> tuple[list[tf.Tensor], Sums]:
             slice_key = tf.stack([key[0], key[1] ^ (tf.cast(index, tf.uint32) * tf.constant(0x9E3779B9, tf.uint32))])
             return self._slice_gradients({name: value[index] for name, value in slices.items()}, totals, slice_key)
 
-        def add_slice(index, so_far):
+        def add_slice(
+            index: tf.Tensor, so_far: tuple[list[tf.Tensor], Sums]
+        ) -> tuple[tf.Tensor, tuple[list[tf.Tensor], Sums]]:
             return index + 1, tf.nest.map_structure(tf.add, so_far, slice_number(index))
 
         state = (tf.constant(1), slice_number(tf.constant(0)))

@@ -8,8 +8,10 @@ import tensorflow as tf
 
 from keras_bert.training.step import Batch, Objective, Step
 
-# For each possible shape of a batch, the static shape of each of its tensors: ((name, shape), …).
-BatchShapes = tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
+# The static shape of each tensor of a batch: ((name, shape), …).
+BatchShape = tuple[tuple[str, tuple[int, ...]], ...]
+# The possible shapes of a run's batches.
+BatchShapes = tuple[BatchShape, ...]
 
 
 class LoopBatches(NamedTuple):
@@ -34,7 +36,7 @@ def batch_shapes(element_spec: dict[str, tf.TensorSpec], widths: Iterable[int | 
         widths: the sequence lengths of the batches, or (rows of an example, length) if the rows vary too.
     """
 
-    def shape(spec, width):
+    def shape(spec: tf.TensorSpec, width: int | tuple[int, int]) -> tuple[int, ...]:
         unknown = iter(width if isinstance(width, tuple) else (width,))
         return tuple(next(unknown) if size is None else size for size in spec.shape)
 
@@ -105,12 +107,12 @@ class StepLoop:
     def _loop(
         self, shapes: BatchShapes, iterator: tf.distribute.DistributedIterator, first_step: tf.Tensor, count: tf.Tensor
     ) -> dict[str, Any]:
-        structure = {}
+        structure: dict[str, Any] = {}
 
-        def one_step(index, rows):
+        def one_step(index: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
             batch, step = iterator.get_next(), first_step + tf.cast(index, tf.int64)
 
-            def written(rows, shape):
+            def written(rows: tf.TensorArray, shape: BatchShape) -> tf.TensorArray:
                 result = self._step.update(self._shaped(batch, dict(shape)), step)
                 structure["result"] = tf.nest.map_structure(lambda value: None, result)
                 return rows.write(index, tf.stack(tf.nest.flatten(result)))
@@ -145,7 +147,7 @@ class StepLoop:
         """The batch with the static shapes of each replica's part, which a distributed iterator may lose."""
         replicas = self._strategy.num_replicas_in_sync
 
-        def shaped(name, part):
+        def shaped(name: str, part: tf.Tensor) -> tf.Tensor:
             size, *others = shapes[name]
             return tf.ensure_shape(part, [size // replicas, *others])
 

@@ -121,7 +121,7 @@ def _multiworker() -> tf.distribute.Strategy:
 
 
 def _tpu(name: str) -> tf.distribute.Strategy:
-    def connect():
+    def connect() -> tf.distribute.Strategy:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
         if name != "local":
             tf.config.experimental_connect_to_cluster(resolver)
@@ -146,7 +146,7 @@ def _within(seconds: float, function: Callable[[], Result]) -> Result | Exceptio
     """What a function returns or raises, or None if it takes longer."""
     outcome: list[Result | Exception] = []
 
-    def run():
+    def run() -> None:
         try:
             outcome.append(function())
         except Exception as error:

@@ -160,7 +160,7 @@ def _writer(stream: BinaryIO, begin: int, shape: Sequence[int]) -> Callable[[int
     tokens, *of_token = shape
     token_bytes = math.prod(of_token) * _ITEM.itemsize
 
-    def write(first, states):
+    def write(first: int, states: np.ndarray) -> None:
         if list(states.shape[1:]) != of_token or not 0 <= first <= first + len(states) <= tokens:
             raise ValueError(f"states: need to fit into {tuple(shape)} from {first} on. Received: {states.shape}.")
         stream.seek(begin + first * token_bytes)

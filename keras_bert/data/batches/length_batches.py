@@ -86,7 +86,7 @@ class LengthBatches:
         token_files = self._rows.token_files
         rows_of = self._rows_of_examples()
 
-        def assemble(numbers, width, size):
+        def assemble(numbers: tf.Tensor, width: tf.Tensor | int, size: tf.Tensor | int) -> dict[str, tf.Tensor]:
             # Examples that fill the batch copy its first one, so that their label is one of their choices.
             example = tf.where(numbers >= 0, numbers, numbers[0])
             weights = tf.cast(numbers >= 0, tf.float32)
@@ -138,7 +138,9 @@ class LengthBatches:
         group_starts = tf.constant(self._rows.group_starts)
         one_size = int(self._group_sizes[0]) if len(self._group_sizes) == 1 else None
 
-        def rows_of(example, is_real, size):
+        def rows_of(
+            example: tf.Tensor, is_real: tf.Tensor, size: tf.Tensor | int
+        ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
             first = tf.gather(group_starts, example)[:, None]
             row = first + tf.range(one_size or size, dtype=tf.int64)  # A Python number keeps the shape static.
             is_there = row < tf.gather(group_starts, example + 1)[:, None]

@@ -69,7 +69,7 @@ class RawLines:
         """
         order = tf.range(self.sources, dtype=tf.int64) if order is None else order
 
-        def chunks_of(source):
+        def chunks_of(source: tf.Tensor) -> tf.data.Dataset:
             chunks = self._lines(source).batch(_LINES_AT_ONCE)
             # Whether a document continues into the chunk, and whether it is held out.
             state = (tf.constant(False), tf.constant(False))

@@ -158,11 +158,11 @@ class ShardBatches:
         visits = np.array(rows, np.int64).reshape(-1, 5)
         content_epoch = self._content_epoch(epoch)
 
-        def load(visit):
+        def load(visit: tf.Tensor) -> tuple[_Group, tf.Tensor, tf.Tensor]:
             return self._load(visit, content_epoch)
 
-        def batches_of_group(group, start, stop):
-            def batches_at(numbers):
+        def batches_of_group(group: _Group, start: tf.Tensor, stop: tf.Tensor) -> tf.data.Dataset:
+            def batches_at(numbers: tf.Tensor) -> dict[str, tf.Tensor]:
                 return self._batches_traced(numbers, group, tf.constant(content_epoch, tf.int64))
 
             # Makes several batches at once: for the rows of a single one, launching the operations costs more than they

@@ -124,7 +124,7 @@ class TextBatches:
         sources = tf.range(self._lines.sources, dtype=tf.int64)
         blocks = self._rows(tf.gather(sources, self._order(epoch, sources, _FILE_ORDER)))
 
-        def shuffle(word_ids, lengths, ids):
+        def shuffle(word_ids: tf.RaggedTensor, lengths: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, ...]:
             order = self._order(epoch, ids, _ROW_ORDER)
             rows = tuple(tf.gather(values, order) for values in (word_ids, lengths, ids))
             return (*rows, tf.fill(tf.shape(ids), epoch))

@@ -66,7 +66,7 @@ def _chain(following: tf.Tensor) -> tf.Tensor:
     jumps = tf.concat([following, [count]], axis=0)  # The end is its own successor.
     chain = tf.zeros([1], tf.int32)
 
-    def double(chain, jumps):
+    def double(chain: tf.Tensor, jumps: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return tf.concat([chain, tf.gather(jumps, chain)], axis=0), tf.gather(jumps, jumps)
 
     shapes = (tf.TensorShape([None]), tf.TensorShape([None]))

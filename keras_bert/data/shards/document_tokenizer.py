@@ -61,7 +61,7 @@ class DocumentTokenizer:
             tokenizer = WordPieceTokenizer(self.vocabulary, self.lower_case)
 
             @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
-            def tokenize(texts):
+            def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
                 if not self.word_marks:
                     ids = tokenizer.tokenize(texts)
                     return ids.values, ids.row_splits, tf.zeros([0], tf.int32)

@@ -33,7 +33,7 @@ def sample_of_shards(shards: ShardSet, most: int) -> Iterator[np.ndarray]:
 def sample_of_lines(lines: RawLines, tokenizer: WordPieceTokenizer, most: int) -> Iterator[np.ndarray]:
     """Yields arrays of ids [n], at most `most` in all, from the start of a raw text."""
 
-    def tokens(chunk, texts, documents):
+    def tokens(chunk: tf.Tensor, texts: tf.Tensor, documents: tf.Tensor) -> tf.Tensor:
         return tokenizer(split_lines(texts)[0]).values
 
     chunks = lines.chunks(validation=False).map(tokens, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

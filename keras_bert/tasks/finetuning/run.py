@@ -308,7 +308,7 @@ class Finetuning:
             results["seconds"] = round(time.perf_counter() - began, 1)
             return by_chief(self.strategy, lambda: self._write(results, confusions, done))
 
-    def _measure(self, results):
+    def _measure(self, results: dict[str, Any]) -> dict[str, np.ndarray]:
         """Adds the scores of every dev split to the results; returns `{split: confusion matrix}` where there is one."""
         problem, confusions = self.problem, {}
         for split in problem.dev_splits:
