@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert import extras, files
+from keras_bert import files
 from keras_bert.checkpoints.model_folder import ModelFolder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.checkpoints.names import heads
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.static_shapes import choose_shapes
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
-from keras_bert.models.first_values import set_first_values
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.finetuning.early_stopping import validations_since_best
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
-from keras_bert.tasks.finetuning.pictures import write_run_pictures
-from keras_bert.tasks.model_cards import finetuning_card
+from keras_bert.tasks.finetuning.initial_weights import set_initial_weights
+from keras_bert.tasks.finetuning.run_output import write_run_output
+from keras_bert.tasks.finetuning.validation import Validation
+from keras_bert.tasks.finetuning.warm_up import finetuning_optimizer
 from keras_bert.tasks.phased_batches import PhasedBatches
-from keras_bert.tasks.problem import Answers, Problem
+from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.run_data import require_same_data
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.training.engine import Engine, make_engine
-from keras_bert.training.figures_table import Column
 from keras_bert.training.loop import Loop
-from keras_bert.training.optimizer import make_optimizer
-from keras_bert.training.optimizers.base import BertOptimizer
 from keras_bert.training.processes import (
     agreement,
     by_chief,
@@ -52,11 +47,7 @@ from keras_bert.training.strategy import check_divisible, describe
 
 _MOST_SHAPES = 8
 # Each shape has to be compiled, which takes as long as some tens of steps.
-_STEPS_A_SHAPE = 60
-_METRICS_SHOWN = 3
-# The least warm-up of a run limited by time. Its share of the time may cover hardly any steps, because the first ones
-# are compiled in it.
-_WARMUP_STEPS_BY_THE_CLOCK = 100
+_STEPS_PER_SHAPE = 60
 
 
 class Finetuning:
@@ -74,17 +65,14 @@ class Finetuning:
 
     Attributes:
         is_chief: whether this process writes the run's files.
-        source, engine, model, evaluate, batches: the parts of the run, made by `build`.
-        baseline: `Problem.baseline` of each dev split, from `build`.
+        source, engine, validation, batches: the parts of the run, made by `build`.
     """
 
     is_chief: bool
     source: LengthBatches
     engine: Engine
-    model: keras.Model
-    evaluate: Evaluator
+    validation: Validation
     batches: PhasedBatches
-    baseline: dict[str, dict[str, float]]
 
     def __init__(
         self,
@@ -105,8 +93,6 @@ class Finetuning:
         self.strategy = strategy
         self.command = command
         self.is_chief = process_number(strategy) == 0
-        # The answers of the last validation, which is often the best one: for SQuAD they take minutes to compute.
-        self._validated: dict[tuple[str, int], tuple[Answers, dict[str, float]]] = {}
         self.report = report if self.is_chief else lambda line: None
         check_divisible(config.training.batch_size, strategy, config.training.accumulation, "training.batch_size")
         settle(strategy, run, config, self.report)
@@ -148,7 +134,7 @@ class Finetuning:
             )
         rows = problem.rows("train")
         # Computed before training, so that a dev split without labels fails now and not at the first validation.
-        self.baseline = {split: problem.baseline(split) for split in problem.dev_splits}
+        baseline = {split: problem.baseline(split) for split in problem.dev_splits}
         pad_id = self.tokenizer.vocabulary.pad_id
         widths, group_sizes = choose_shapes(rows, self._most_shapes(rows))
         self.source = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, group_sizes=group_sizes)
@@ -156,8 +142,8 @@ class Finetuning:
             f"{len(rows):,} rows for training, {self.source.batches_per_epoch:,} batches of {training.batch_size} "
             f"an epoch, {self.source.padding_share:.1%} of their tokens padding."
         )
-        self._steps_per_epoch = self.source.batches_per_epoch
-        steps = training.steps or math.ceil(training.epochs * self._steps_per_epoch)
+        steps_per_epoch = self.source.batches_per_epoch
+        steps = training.steps or math.ceil(training.epochs * steps_per_epoch)
 
         def make_model(dtype: str) -> keras.Model:
             model = problem.make_model(self.folder.config, dtype)
@@ -172,96 +158,62 @@ class Finetuning:
             steps,
             [1.0],
             make_model,
-            lambda budget, model: self._optimizer(steps, budget.share, model),
+            lambda budget, model: finetuning_optimizer(config.optimizer, steps, steps_per_epoch, budget.share, model),
             problem.objective,
             config.optimizer.clip_norm,
         )
-        self.model = self.engine.model
-        self.evaluate = Evaluator(problem, self.model, pad_id, self.strategy, training.batch_size)
+        evaluator = Evaluator(problem, self.engine.model, pad_id, self.strategy, training.batch_size)
+        self.validation = Validation(problem, evaluator, baseline)
         self.batches = PhasedBatches(
             [self.source], self.engine.budget, self.strategy.experimental_distribute_dataset, training.steps_per_loop
         )
-
-    def _optimizer(self, steps: int, share: tf.Variable | None, model: keras.Model) -> BertOptimizer:
-        optimizer_config = self.config.optimizer
-        if optimizer_config.warmup_steps:
-            return make_optimizer(optimizer_config, steps, share, model=model)
-        if share is None:
-            warmup = optimizer_config.warmup_share * steps
-        else:
-            warmup = min(optimizer_config.warmup_share * self._steps_per_epoch, _WARMUP_STEPS_BY_THE_CLOCK)
-        optimizer_config = dataclasses.replace(optimizer_config, warmup_steps=round(warmup))
-        return make_optimizer(optimizer_config, steps, share, optimizer_config.warmup_share, model)
 
     def _most_shapes(self, rows: TokenRows) -> int:
         training = self.config.training
         if training.minutes:
             return _MOST_SHAPES
         steps = training.steps or training.epochs * len(rows) / training.batch_size
-        return min(max(int(steps / _STEPS_A_SHAPE), 1), _MOST_SHAPES)
+        return min(max(int(steps / _STEPS_PER_SHAPE), 1), _MOST_SHAPES)
 
     def restore(self) -> int:
-        """Restores the newest checkpoint or, without one, loads the weights of `init`; returns the steps done."""
+        """Restores the newest checkpoint or, without one, sets the initial weights; returns the steps done."""
         return self.engine.start(self.run, self.config, self._begin, self.report)
 
     def _begin(self) -> None:
-        config = self.config
-        lines: list[str] = []
         with failing_together(agreement(self.strategy)):
-            if not config.from_scratch:
-                loaded = self.folder.load_into(self.model, new_parts=() if self._has_same_head() else heads())
-                lines += [f"Starting from the weights of {self.folder.name}.", *loaded.lines()]
-            replaced = config.initialization
-            set_first_values(self.model, replaced.as_initialization(), None, None, config.training.seed)
-        lines += [f"{part}: replaced, {value}." for part, value in vars(replaced).items() if value]
-        if lines:
-            self.report("\n".join(lines))
-
-    def _has_same_head(self) -> bool:
-        """Whether `init` was fine-tuned with the same head as this task's, which is then kept."""
-        try:
-            return self.folder.head == self.problem.head
-        except UserError:  # Its head is incomplete, but its encoder can be used.
-            return False
+            set_initial_weights(self.engine.model, self.config, self.folder, self.problem.head, self.report)
 
     def take_features(self) -> None:
         """Adds the frozen encoder's features to the rows; call it once the weights are restored."""
         folder = self.config.features.folder or files.join(files.parent(self.run.path), "features")
         pad_id, batch_size = self.tokenizer.vocabulary.pad_id, self.config.training.batch_size
-        features = FrozenFeatures(self.model, self.strategy, batch_size, pad_id, folder, self.report)
+        features = FrozenFeatures(self.engine.model, self.strategy, batch_size, pad_id, folder, self.report)
         features.give({split: self.problem.rows(split) for split in ("train", *self.problem.dev_splits)})
 
     def train(self, first_step: int) -> int:
         """Trains from `first_step` to the end; returns the steps done."""
-        training, problem = self.config.training, self.problem
+        training, validation = self.config.training, self.validation
         self.engine = self.engine.with_compilation(
             first_step, self.batches.sample, training.steps_per_loop, self.report
         )
-        split = problem.dev_splits[0]
         # A copy, which skips the settings' checks: an epoch need not end at a multiple of steps_per_loop, because a
         # loop of steps ends with it.
         run_config = copy.copy(training)
-        run_config.evaluate_every = training.evaluate_every or self._steps_per_epoch
+        run_config.evaluate_every = training.evaluate_every or self.source.batches_per_epoch
 
         def batch_key() -> tuple[str, int]:
             return "training.batch_size", training.batch_size
 
-        def evaluate(done: int) -> dict[str, float]:
-            answers, figures = self.evaluate.answers(split)
-            self._validated = {(split, done): (answers, figures)}
-            return {f"eval_{name}": value for name, value in {**figures, **problem.evaluate(split, answers)}.items()}
-
-        def score(figures: Mapping[str, float]) -> float:
-            return -figures[f"eval_{problem.main_metric}"]
-
-        columns = [
-            Column(name.replace("_", " ").rjust(8), name, _in_per_cent(problem.per_cent))
-            for name in problem.metric_names[:_METRICS_SHOWN]
-        ]
-        budget = self.engine.budget
+        budget, columns = self.engine.budget, validation.columns()
         with run_context(self.run, self.strategy, training, budget, first_step, batch_key, columns) as context:
             loop = Loop(
-                self.engine, self.batches, evaluate, run_config, context, score=score, is_enough=self._is_enough
+                self.engine,
+                self.batches,
+                validation.figures,
+                run_config,
+                context,
+                score=validation.checkpoint_score,
+                is_enough=self._is_enough,
             )
             loop.run(first_step)
         return loop.done
@@ -296,56 +248,25 @@ class Finetuning:
             "per_cent": problem.per_cent,
             "steps": done,
             "best_step": best_step,
-            "best_epoch": round(best_step / self._steps_per_epoch, 2),
+            "best_epoch": round(best_step / self.source.batches_per_epoch, 2),
             "lasts": self._length(),
-            "splits": {},
-            "counts": {},
-            "baseline": {},
-            "warnings": [],
         }
         with self.engine.averaged_weights():
-            confusions = self._measure(results)
-            results["seconds"] = round(time.perf_counter() - began, 1)
-            return by_chief(self.strategy, lambda: self._write(results, confusions, done))
+            scores, confusions = self.validation.all_splits(best_step)
+            results |= {**scores, "seconds": round(time.perf_counter() - began, 1)}
+            return by_chief(self.strategy, lambda: self._write(results, confusions))
 
-    def _measure(self, results: dict[str, Any]) -> dict[str, np.ndarray]:
-        """Adds the scores of every dev split to the results; returns `{split: confusion matrix}` where there is one."""
-        problem, confusions = self.problem, {}
-        for split in problem.dev_splits:
-            answers, figures = self._validated.get((split, results["best_step"])) or self.evaluate.answers(split)
-            if split == problem.dev_splits[0]:
-                problem.tune(split, answers)
-            results["splits"][split] = {**figures, **problem.evaluate(split, answers)}
-            results["counts"][split] = len(answers)
-            results["baseline"][split] = self.baseline[split]
-            results["warnings"] += problem.remarks(split, answers)
-            confusion = problem.confusion(split, answers)
-            if confusion is not None:
-                results["splits"][split]["confusion"] = confusion.tolist()
-                confusions[split] = confusion
-        return confusions
-
-    def _write(self, results: dict[str, Any], confusions: Mapping[str, np.ndarray], done: int) -> dict[str, Any]:
-        if extras.is_installed("matplotlib"):
-            labels = self.problem.head.labels if confusions else ()
-            write_run_pictures(self.run, self.config.name, confusions, labels, done)
-        else:
-            self.report("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
-        write_model_folder(
-            self.run.model,
-            self.model,
+    def _write(self, results: dict[str, Any], confusions: dict[str, np.ndarray]) -> dict[str, Any]:
+        write_run_output(
+            self.run,
+            self.config,
+            self.engine.model,
             self.tokenizer.vocabulary,
-            **vars(self.folder.tokenizer),
-            head=self.problem.head,
-            task=self.problem.described(),
-            card=finetuning_card(self.config, self.run.path, results, self.command),
+            self.folder.tokenizer,
+            self.problem,
+            results,
+            confusions,
+            self.command,
+            self.report,
         )
-        self.run.write_results(results)
-        for line in results["warnings"]:
-            self.report(line)
         return results
-
-
-def _in_per_cent(is_already: bool) -> Callable[[float], str]:
-    """Function (score) -> its text in per cent, as in the table of results."""
-    return lambda score: f"{score if is_already else 100 * score:.2f}"

@@ -1,0 +1,45 @@
+"""The weights that a fine-tuning run starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from keras_bert.checkpoints.model_folder import ModelFolder
+from keras_bert.checkpoints.names import heads
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.errors import UserError
+from keras_bert.models.first_values import set_first_values
+
+
+def set_initial_weights(
+    model: keras.Model, config: FinetuneConfig, folder: ModelFolder, head: Any, report: Callable[[str], object]
+) -> None:
+    """Loads the weights of `init`, unless the recipe says `from_scratch`, and replaces those in `initialization`.
+
+    Args:
+        model: the new model.
+        config: the recipe.
+        folder: the model in `init`. Its head is kept if it is the same as the task's.
+        head: the config of the task's head.
+        report: receives a text that says what was loaded and replaced, unless nothing was.
+    """
+    lines: list[str] = []
+    if not config.from_scratch:
+        loaded = folder.load_into(model, new_parts=() if _has_head(folder, head) else heads())
+        lines += [f"Starting from the weights of {folder.name}.", *loaded.lines()]
+    replaced = config.initialization
+    set_first_values(model, replaced.as_initialization(), None, None, config.training.seed)
+    lines += [f"{part}: replaced, {value}." for part, value in vars(replaced).items() if value]
+    if lines:
+        report("\n".join(lines))
+
+
+def _has_head(folder: ModelFolder, head: Any) -> bool:
+    """Whether a model was fine-tuned with this head."""
+    try:
+        return folder.head == head
+    except UserError:  # Its head is incomplete, but its encoder can be used.
+        return False

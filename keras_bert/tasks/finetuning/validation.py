@@ -1,0 +1,81 @@
+"""Scores a fine-tuning run on the task's dev splits, during training and at its best checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_bert.tasks.evaluation import Evaluator
+from keras_bert.tasks.problem import Answers, Problem
+from keras_bert.training.figures_table import Column
+
+_METRICS_SHOWN = 3
+
+
+class Validation:
+    """Validates on the first dev split during training, and on all of them at the end.
+
+    It remembers the answers of the last validation, which is often the best one: for SQuAD they take minutes to
+    compute.
+
+    Args:
+        problem: the task.
+        evaluator: computes the answers.
+        baseline: `Problem.baseline` of each dev split.
+    """
+
+    def __init__(self, problem: Problem, evaluator: Evaluator, baseline: Mapping[str, dict[str, float]]):
+        self._problem = problem
+        self._evaluator = evaluator
+        self._baseline = baseline
+        self._last: dict[tuple[str, int], tuple[Answers, dict[str, float]]] = {}  # By split and steps done.
+
+    def figures(self, done: int) -> dict[str, float]:
+        """The figures `eval_…` after `done` steps."""
+        split = self._problem.dev_splits[0]
+        answers, figures = self._evaluator.answers(split)
+        self._last = {(split, done): (answers, figures)}
+        scores = self._problem.evaluate(split, answers)
+        return {f"eval_{name}": value for name, value in {**figures, **scores}.items()}
+
+    def checkpoint_score(self, figures: Mapping[str, float]) -> float:
+        """What checkpoints are compared by, from `figures`; lower is better."""
+        return -figures[f"eval_{self._problem.main_metric}"]
+
+    def columns(self) -> list[Column]:
+        """The columns of the terminal's table for the first few metrics, in per cent."""
+        as_text = _in_per_cent(self._problem.per_cent)
+        names = self._problem.metric_names[:_METRICS_SHOWN]
+        return [Column(name.replace("_", " ").rjust(8), name, as_text) for name in names]
+
+    def all_splits(self, done: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Scores every dev split with the current weights, those after `done` steps.
+
+        What the task tunes on dev examples, such as a threshold, is tuned on the first split.
+
+        Returns: ({"splits", "counts", "baseline", "warnings"} for results.json, {split: confusion matrix} where the
+            answers are classes).
+        """
+        problem = self._problem
+        results: dict[str, Any] = {"splits": {}, "counts": {}, "baseline": {}, "warnings": []}
+        confusions: dict[str, np.ndarray] = {}
+        for split in problem.dev_splits:
+            answers, figures = self._last.get((split, done)) or self._evaluator.answers(split)
+            if split == problem.dev_splits[0]:
+                problem.tune(split, answers)
+            results["splits"][split] = {**figures, **problem.evaluate(split, answers)}
+            results["counts"][split] = len(answers)
+            results["baseline"][split] = self._baseline[split]
+            results["warnings"] += problem.remarks(split, answers)
+            confusion = problem.confusion(split, answers)
+            if confusion is not None:
+                results["splits"][split]["confusion"] = confusion.tolist()
+                confusions[split] = confusion
+        return results, confusions
+
+
+def _in_per_cent(is_already: bool) -> Callable[[float], str]:
+    """Function (score) -> its text in per cent, as in the table of results."""
+    return lambda score: f"{score if is_already else 100 * score:.2f}"
