@@ -1,4 +1,4 @@
-"""Writes a model folder, and its card anew."""
+"""Writes a model folder, or replaces its model card."""
 
 import dataclasses
 import math

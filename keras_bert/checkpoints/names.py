@@ -132,7 +132,7 @@ _MASKED_LM_HEAD = (
 
 
 def _own(attribute: str, name: str) -> TensorName:
-    """A tensor that neither Hugging Face's nor Google's models have, stored with the axes of Keras."""
+    """A tensor that neither Hugging Face's nor Google's models have, stored in Keras' orientation."""
     return TensorName(
         f"tagger.{attribute}",
         StoredName(f"keras_bert.tagger.{name}"),

@@ -93,7 +93,7 @@ class StoredTensors:
         if value is None:
             raise UserError(
                 f"{self.file_of(name_in_file)}: {name_in_file} needs floating-point numbers. "
-                f"Received: {self.kind(name_in_file)}. Quantised models are not supported."
+                f"Received: {self.kind(name_in_file)}. Quantized models are not supported."
             )
         return value.astype("float32", copy=False)
 

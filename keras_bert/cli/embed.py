@@ -20,7 +20,13 @@ from keras_bert.quiet import import_tensorflow
     help="Texts, one per line; may be .gz, .bz2 or .xz. - reads stdin.",
 )
 @click.option("--output", required=True, metavar="FILE.npz", callback=file_to_write, help="Array file to write.")
-@click.option("--pooling", type=click.Choice(POOLINGS), default="mean", show_default=True, help="See above.")
+@click.option(
+    "--pooling",
+    type=click.Choice(POOLINGS),
+    default="mean",
+    show_default=True,
+    help="How to turn hidden states into vectors; see above.",
+)
 @click.option(
     "--max-length",
     type=int,

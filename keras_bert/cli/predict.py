@@ -19,7 +19,8 @@ from keras_bert.tasks.task import INPUT
 @model_option
 @click.option("--input", "source", metavar="FILE|-", help="Examples to answer; - reads stdin.")
 @click.option(
-    "--split", help="Answer a split of the task instead. test is written in its leaderboard's format, if it has one."
+    "--split",
+    help="Answer a split of the task instead. The test split is written in the leaderboard's format, if there is one.",
 )
 @click.option(
     "--task", metavar="NAME", help="With --split: another task for the same model, such as ax for an mnli model."
@@ -46,9 +47,9 @@ def predict(
     multiple choice      as in training                                 JSON lines
 
     \b
-    Files may be of any size. Answers in them are ignored. --split writes the same formats, or a folder
-    with a submission where the task has one. Where a split is several, as mnli's dev is, --output is a
-    folder with a file for each.
+    Files may be of any size. Answers in them are ignored. --split writes the same formats or, if the task
+    has a leaderboard, a folder with a submission. If the split stands for several, as mnli's dev does,
+    --output is a folder with a file for each.
 
     \b
     Examples:

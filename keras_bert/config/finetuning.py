@@ -24,7 +24,7 @@ class TaskDataConfig:
 
     For `text`, these are CSV, TSV or JSON-lines files, with `texts` and `label` naming their columns. For tagging, they
     have one word per line, with `word` and `label` giving the columns by number or name, and `scheme` how entities are
-    marked (iob1, bio or bioes; by default told from the labels). For `qa`, they are in SQuAD's format, scored by
+    marked (iob1, bio or bioes; by default inferred from the labels). For `qa`, they are in SQuAD's format, scored by
     `words` or `characters`.
     """
 

@@ -1,4 +1,4 @@
-"""The initial weights of a new model, and those that fine-tuning begins anew."""
+"""The initial weights of a new model, and the weights that fine-tuning replaces."""
 
 import dataclasses
 from dataclasses import dataclass

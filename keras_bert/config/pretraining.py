@@ -34,8 +34,8 @@ class VocabularyConfig:
 class DataConfig:
     """Where the text comes from: `files`, or `python_documentation`, which comes with every Python installation.
 
-    Both are prepared, that is, tokenised once into shards. `text` is for text that cannot be prepared: plain lines of
-    `files` (or the corpus `tfds:NAME`) are tokenised during the run; see `data.batches.text_batches`.
+    Both are prepared, that is, tokenized once into shards. `text` is for text that cannot be prepared: plain lines of
+    `files` (or the corpus `tfds:NAME`) are tokenized during the run; see `data.batches.text_batches`.
     """
 
     source: str = "files"

@@ -1,4 +1,4 @@
-"""Settings common to all training: the optimiser, the devices, the length of a run."""
+"""Settings common to all training: the optimizer, the devices, the length of a run."""
 
 import math
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def _listed(users: Sequence[str]) -> str:
 
 @dataclass
 class RunConfig:
-    """What every run has: its devices, and how often it logs and saves, in optimiser steps.
+    """What every run has: its devices, and how often it logs and saves, in optimizer steps.
 
     `jit_compile` compiles the step with XLA; `auto` times a few steps at the start of a run and compiles if the run is
     long enough to gain from it. `precision` is what the network computes in; variables are float32. In `float16`, for

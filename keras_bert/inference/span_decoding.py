@@ -1,4 +1,4 @@
-"""The best answers in the windows of passages."""
+"""From start and end logits to the best answers in each passage, in the graph."""
 
 from typing import NamedTuple
 
@@ -12,13 +12,13 @@ _ROW_FACTOR = -7046029254386353131  # 2**64 divided by the golden ratio.
 
 
 class Passages(NamedTuple):
-    """Texts that answers are extracted from, and their pieces, sorted by text.
+    """The passages of a batch as flat arrays: their characters, and the offsets of their pieces.
 
     Attributes:
-        code_points: int32 [characters], of all texts.
-        first_characters: int32 [batch], where each text starts in `code_points`.
-        first_pieces: int32 [batch], where each text's pieces start.
-        starts, ends: int32 [pieces], the offsets of each piece in its text, in code points.
+        code_points: int32 [characters], the characters of all passages.
+        first_characters: int32 [batch], where each passage starts in `code_points`.
+        first_pieces: int32 [batch], where each passage starts in `starts` and `ends`.
+        starts, ends: int32 [pieces], the offsets of each piece in its passage, in code points.
     """
 
     code_points: tf.Tensor
@@ -29,15 +29,15 @@ class Passages(NamedTuple):
 
     @classmethod
     def of(cls, texts: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor) -> "Passages":
-        """From strings `[batch]` and the offsets of their pieces from the tokenizer."""
+        """Builds them from strings `[batch]` and the tokenizer's offsets of their pieces."""
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
-        # Normalization can reorder marks and so leave a piece with no character between its offsets.
+        # Normalization can reorder combining marks and so leave no character between the offsets of a piece.
         ends = tf.maximum(ends.values, starts.values + 1)
         first_characters, first_pieces = (tf.cast(r.row_splits[:-1], tf.int32) for r in (decoded, starts))
         return cls(decoded.values, first_characters, first_pieces, starts.values, ends)
 
     def cut(self, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-        """The texts between offsets in the passages, int32 [batch, n]: string [batch, n]."""
+        """The substrings of each passage, string [batch, n], between offsets int32 [batch, n]."""
         begins = self.first_characters[:, tf.newaxis]
         characters = tf.ragged.range(tf.reshape(begins + starts, [-1]), tf.reshape(begins + ends, [-1]))
         values = tf.gather(self.code_points, characters.values)
@@ -54,25 +54,25 @@ def best_answers(
     count: int,
     spans_per_answer: int = _SPANS_PER_ANSWER,
 ) -> dict[str, tf.Tensor]:
-    """The `count` best answers with different texts to every question, best first.
+    """The `count` best answers to each question, best first, no two with the same text.
 
     A span is valid if it lies in the passage, has at most `longest` pieces, and starts in the window that gives its
-    first piece the most context. run_squad.py crosses the best starts with the best ends; here every valid span is
-    compared, so that none is missed whose start or end alone is not among the best.
+    first piece the most context. run_squad.py combines the best starts with the best ends and misses a good span whose
+    start or end alone is not among them; here every valid span is scored.
 
     Args:
-        start_logits, end_logits: float32 or float64 [windows, pieces], of the passage's pieces in each window; others
-            are ignored.
+        start_logits, end_logits: float32 or float64 [windows, pieces], for the pieces of the passage in each window;
+            columns past the window's length are ignored.
         windows: the windows.
         passages: the passage of each question.
-        longest: the maximum number of pieces of an answer.
-        count: the number of answers.
-        spans_per_answer: the number of best spans considered for each answer: several may have the same text, and only
-            the best of them counts.
+        longest: the maximum length of an answer in pieces.
+        count: the number of answers per question.
+        spans_per_answer: how many spans to consider for each answer. Spans with the same text count once, with the best
+            score.
 
     Returns: `texts` string, `starts` and `ends` int32 (code points), `start_logits` and `end_logits`, each
-        [batch, count], padded with "" and 0; `counts` int32 [batch]; `are_all` bool [batch], whether every valid span
-        was considered.
+        [batch, count], padded with "" and 0; `counts` int32 [batch], the number of answers; `are_all` bool [batch],
+        whether every valid span was considered.
     """
     pieces = tf.shape(start_logits)[1]
     inside = tf.range(pieces) < windows.lengths[:, tf.newaxis]
@@ -105,10 +105,11 @@ def best_answers(
 
 
 def no_answer(start_logits: tf.Tensor, end_logits: tf.Tensor, windows: PassageWindows) -> tf.Tensor:
-    """The logits of [CLS] in the window of each question where their sum is lowest: [batch, 2].
+    """The start and end logits of "no answer" to each question, [batch, 2]: those of [CLS] in the window with the
+    lowest sum.
 
     Args:
-        start_logits, end_logits: [windows], for [CLS].
+        start_logits, end_logits: [windows], the logits of [CLS].
         windows: the windows.
     """
     sums = start_logits + end_logits
@@ -119,10 +120,10 @@ def no_answer(start_logits: tf.Tensor, end_logits: tf.Tensor, windows: PassageWi
 
 
 def _owned(windows: PassageWindows, passages: Passages, pieces: tf.Tensor) -> tf.Tensor:
-    """Whether a window gives a piece the most context: [windows, pieces] bool.
+    """Whether a window is the one that gives a piece the most context: [windows, pieces] bool.
 
-    A window gives a piece as much context as there is on its narrower side, plus a hundredth of its own length
-    (run_squad.py, `_check_is_max_context`, here in whole hundredths); of equal ones the first counts.
+    The context is the number of pieces on the shorter side, plus a hundredth of the window's length (run_squad.py,
+    `_check_is_max_context`, here in units of a hundredth). The first window wins a tie.
     """
     place = tf.range(pieces)
     length = windows.lengths[:, tf.newaxis]
@@ -135,15 +136,15 @@ def _owned(windows: PassageWindows, passages: Passages, pieces: tf.Tensor) -> tf
 
 
 def _at(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """Like `tf.gather`, but 0 if there are no values at all."""
+    """`tf.gather`, or zeros if `values` is empty."""
     return tf.gather(tf.concat([values, tf.zeros([1], values.dtype)], axis=0), places)
 
 
 def _best_places(scores: tf.Tensor, windows: PassageWindows, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """`(scores, places)`, [batch, count] each: every passage's best scores of `[windows, n]`, and their indices in the
-    flattened scores; padded with -inf and 0. Equal scores stay in order.
+    """The best scores of each passage, and their indices in the flattened `scores` [windows, n]: [batch, count] each.
 
-    Nothing is padded to the passage with the most windows, which may have thousands where others have one.
+    Padded with -inf and 0. Ties keep their order. Nothing is padded to the passage with the most windows, because one
+    passage may have thousands while the others have one.
     """
     width = tf.shape(scores)[1]
     best, inside = tf.math.top_k(scores, tf.minimum(width, count))
@@ -163,11 +164,11 @@ def _best_places(scores: tf.Tensor, windows: PassageWindows, count: int) -> tupl
 def _first_of_equal(
     texts: tf.Tensor, is_there: tf.Tensor, values: dict[str, tf.Tensor], count: int
 ) -> dict[str, tf.Tensor]:
-    """The first `count` of `values` `{name: [batch, n]}` after dropping those whose text occurred before."""
+    """The first `count` of `values` `{name: [batch, n]}`, without repeated texts."""
     # Comparing 62-bit hashes is faster than comparing texts.
     hashes = tf.strings.to_hash_bucket_fast(texts, 2**62)
     batch = tf.broadcast_to(tf.range(tf.shape(texts)[0])[:, tf.newaxis], tf.shape(texts))
-    # One number for text and row, distinct as far as hashes are: the factor is odd, and products wrap.
+    # One key per text and row. Multiplication by an odd factor modulo 2**64 keeps different rows apart.
     keys = tf.reshape(hashes + tf.cast(batch, tf.int64) * _ROW_FACTOR, [-1])
     distinct, group = tf.unique(keys)
     number = tf.range(tf.size(keys))
@@ -177,7 +178,7 @@ def _first_of_equal(
     taken = tf.where(ranks < count)
     targets = tf.stack([tf.gather_nd(batch, taken), tf.gather_nd(ranks, taken)], axis=1)
     shape = [tf.shape(texts)[0], count]
-    # Strings cannot be scattered, so their indices are.
+    # TensorFlow cannot scatter strings, so this scatters their indices.
     source = tf.tensor_scatter_nd_update(tf.fill(shape, -1), targets, tf.cast(taken[:, 1], tf.int32))
     chosen = {name: _or_nothing(value, source) for name, value in values.items()}
     return {**chosen, "counts": tf.reduce_sum(tf.cast(source >= 0, tf.int32), axis=1)}

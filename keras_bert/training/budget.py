@@ -57,7 +57,7 @@ class StepBudget:
         return done / self._ends[-1]
 
     def seconds_left(self, done: int, step_seconds: float) -> float:
-        """The seconds that the run takes after `done` steps, if each step takes `step_seconds`."""
+        """The seconds left after `done` steps, at `step_seconds` per step."""
         return (self._ends[-1] - done) * step_seconds
 
     def advance(self, done: int) -> bool:
@@ -103,7 +103,7 @@ class TimeBudget(tf.Module):
         self._starts = [int(start) for start in self._kept_starts]
 
     def phase(self, step: int) -> int | None:
-        """The index of the phase that step `step` (counted from 0) belonged to or, if it is still to come, would now.
+        """The index of the phase of step `step` (counted from 0): for a future step, the current phase.
 
         None once the time is up.
         """

@@ -1,4 +1,4 @@
-"""Checkpoints that are either complete or absent: written to one side, checksummed, then moved into place."""
+"""Checkpoints that are either complete or absent: written under another name, checksummed, then renamed."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ class Checkpoints:
 
     def _write(self, step: int, score: float | None, unlogged: Mapping[str, Any] | None) -> None:
         if not self.is_writer:
-            self._write_for_the_writer(step)
+            self._write_and_discard(step)
             return
         name = f"step-{step:09d}"
         aside = files.join(self.folder, _ASIDE + name)
         try:
-            self._remove_cut_short()
+            self._remove_leftovers()
             files.make_folder(aside)
             with as_os_errors(self.folder):
                 self._checkpoint.write(files.join(aside, "checkpoint"), self._options)
@@ -113,7 +113,8 @@ class Checkpoints:
         self._known_scores[step] = score
         self._drop_old(step)
 
-    def _write_for_the_writer(self, step: int) -> None:
+    def _write_and_discard(self, step: int) -> None:
+        """Writes to a temporary folder: TensorFlow requires all workers to write, and one copy is enough."""
         try:
             with tempfile.TemporaryDirectory() as scratch, as_os_errors(scratch):
                 self._checkpoint.write(files.join(scratch, "checkpoint"), self._options)
@@ -126,7 +127,7 @@ class Checkpoints:
     def is_best(self, score: float | None) -> bool:
         """Whether a validation loss is lower than that of every checkpoint that has one. A collective.
 
-        The writer decides for all processes: another one may look when this step's checkpoint is already there.
+        The writer decides for all: another process may look when the writer has already saved this step.
         """
         if score is None:
             return False
@@ -147,7 +148,7 @@ class Checkpoints:
                 self._known_scores[step] = (_state(self._path(step)) or {}).get("score")
         return {step: score for step in steps if (score := self._known_scores[step]) is not None}
 
-    def _remove_cut_short(self) -> None:
+    def _remove_leftovers(self) -> None:
         """Removes what killed processes left behind; those steps may never be saved again."""
         for name in files.list_folder(self.folder):
             if name.startswith(_ASIDE) or name.endswith((".partial", ".replaced")):
@@ -184,7 +185,7 @@ class Checkpoints:
         for step in reversed(steps):
             damage = _damage(self._path(step))
             if not damage:
-                self._best_whole(report, {step})
+                self._best_intact(report, {step})
                 return self._restore(step)
             self._damaged.add(step)
             report(f"{damage} Falling back to the checkpoint before it.")
@@ -199,15 +200,15 @@ class Checkpoints:
 
         Damaged ones are named through `report(line)`. Raises `UserError` if every checkpoint with a score is damaged.
         """
-        best = self._best_whole(report)
+        best = self._best_intact(report)
         if best is None and self._damaged:
             raise UserError(f"{self.folder}: every checkpoint with a score is damaged. Start over with --fresh.")
         return None if best is None else self._restore(best)
 
-    def _best_whole(self, report: Callable[[str], object], whole: Collection[int] = ()) -> int | None:
-        """The step of the best intact checkpoint by score, or None; the steps in `whole` are known to be intact."""
+    def _best_intact(self, report: Callable[[str], object], intact: Collection[int] = ()) -> int | None:
+        """The step of the best intact checkpoint by score, or None; the steps in `intact` are known to be so."""
         while best := self.best():
-            damage = None if best[0] in whole else _damage(self._path(best[0]))
+            damage = None if best[0] in intact else _damage(self._path(best[0]))
             if not damage:
                 return best[0]
             self._damaged.add(best[0])

@@ -8,8 +8,7 @@ import tensorflow as tf
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
 
-# Ports of the workers of a SLURM job: a range of its own for each of this many jobs on a node, below the ports that
-# systems give away.
+# Ports of the workers of a SLURM job: jobs on the same node get separate ranges, below the system's ephemeral ports.
 _FIRST_PORT, _JOBS, _PORTS_PER_JOB = 10_000, 1_000, 16
 
 
@@ -65,7 +64,7 @@ def join_slurm_step() -> None:
 
 
 def _share_gpus(addresses: list[str], index: int) -> None:
-    """Leaves each task of a node its part of the node's GPUs, unless SLURM has bound them to tasks already."""
+    """Gives each task on a node its share of the node's GPUs, unless SLURM has bound them to tasks already."""
     hosts = [address.rsplit(":", 1)[0] for address in addresses]
     on_node = [number for number, host in enumerate(hosts) if host == hosts[index]]
     gpus = tf.config.list_physical_devices("GPU")

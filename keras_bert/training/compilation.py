@@ -1,4 +1,4 @@
-"""`training.jit_compile: auto`: whether compiling with XLA pays is timed at the start of a run, and kept with it."""
+"""`training.jit_compile: auto`: a timing at the start of a run decides whether to compile with XLA."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import tensorflow as tf
 from keras_bert.training.step import Batch, Step
 
 _TIMED_STEPS = 3
-# A shorter run ends before the timing of compiled steps would.
+# With less training left, the run would be over before compiled steps are timed.
 SHORTEST_SECONDS = 60.0
 
 
 class Choice(tf.Module):
-    """Whether a run compiles; in its checkpoints, because compiled steps draw other dropout masks and round otherwise.
+    """Whether a run compiles; checkpointed, because compiled steps draw other dropout masks and round differently.
 
     Attributes:
-        value: int32 variable, 1 or 0, or -1 before it is known.
+        value: int32 variable, 1 or 0, or -1 until it is decided.
     """
 
     value: tf.Variable
@@ -33,7 +33,7 @@ class Choice(tf.Module):
 
 class StepSeconds(NamedTuple):
     """Attributes:
-    first: seconds of the first call, which traces and, if it compiles, compiles.
+    first: seconds of the first call, with tracing and, for a compiled step, compilation.
     later: seconds of each later call.
     """
 
@@ -42,7 +42,7 @@ class StepSeconds(NamedTuple):
 
 
 def time_step(step: Step, batch: Batch) -> StepSeconds:
-    """Times a few steps on one batch; they change weights and optimizer."""
+    """Times a few steps on one batch; they change the weights and the optimizer's state."""
     seconds = [_seconds(step, batch) for _ in range(1 + _TIMED_STEPS)]
     return StepSeconds(seconds[0], min(seconds[1:]))
 
@@ -54,34 +54,34 @@ def _seconds(step: Step, batch: Batch) -> float:
 
 
 def pays(plain: StepSeconds, compiled: StepSeconds, other_shapes: int, seconds_left: float) -> bool:
-    """Whether compiled steps end a run sooner, or get further in the same time.
+    """Whether a run with compiled steps ends sooner or, in a fixed time, gets further.
 
     Args:
-        plain, compiled: steps of one shape of batch, which is compiled by now.
-        other_shapes: shapes of the run's batches that are still to be compiled.
-        seconds_left: of the run without compiling.
+        plain, compiled: times of both steps for one batch shape, which is compiled by now.
+        other_shapes: how many batch shapes are still to be compiled.
+        seconds_left: how long the run would take without compilation.
     """
     return other_shapes * _compile_seconds(plain, compiled) + seconds_left * compiled.later / plain.later < seconds_left
 
 
 def _compile_seconds(plain: StepSeconds, compiled: StepSeconds) -> float:
-    """Seconds to compile one shape, without those to trace it, which both kinds of steps take."""
+    """Seconds to compile one batch shape, without the tracing, which both steps need."""
     return max((compiled.first - compiled.later) - (plain.first - plain.later), 0.0)
 
 
-def said(compiles: bool, plain: StepSeconds, compiled: StepSeconds, other_shapes: int, seconds_left: float) -> str:
+def decision(compiles: bool, plain: StepSeconds, compiled: StepSeconds, other_shapes: int, seconds_left: float) -> str:
     """The decision in one line, with the measured times."""
     still = other_shapes * _compile_seconds(plain, compiled)
     return (
         f"jit_compile auto: {'compiled' if compiles else 'not compiled'}. A step takes {compiled.later:.3g} seconds "
-        f"compiled, {plain.later:.3g} not compiled; {seconds_left:,.0f} seconds of training are left, and {still:,.0f} "
-        f"to compile {other_shapes} more shapes of batches."
+        f"with XLA, {plain.later:.3g} without; {seconds_left:,.0f} seconds of training are left, and compiling "
+        f"{other_shapes} more batch shapes takes {still:,.0f}."
     )
 
 
 @contextlib.contextmanager
 def unchanged(variables: Iterable[keras.Variable | tf.Variable]) -> Iterator[None]:
-    """A block after which the variables have their values again."""
+    """A block after which the variables have their old values."""
     kept = [(variable, variable.numpy()) for variable in variables]
     try:
         yield
@@ -99,15 +99,15 @@ def choose(
     chief_says: Callable[[Callable[[], bool]], bool],
     report: Callable[[str], object],
 ) -> bool:
-    """Times both steps, which share model and optimizer, and returns whether to compile. Nothing else changes.
+    """Times both steps and returns whether to compile; all variables keep their values.
 
     Args:
-        plain, compiled: the same step without and with XLA.
+        plain, compiled: the same step without and with XLA, sharing model and optimizer.
         batch: a global batch.
         shapes: how many shapes the run's batches have.
-        seconds_left: function (seconds of a step) -> seconds that the run has left.
-        chief_says: a collective: the chief's answer to a question, in every process. The clocks of the others differ.
-        report: takes the line that says what was decided.
+        seconds_left: function (seconds per step) -> seconds of training left.
+        chief_says: a collective that gives every process the chief's answer, because their clocks differ.
+        report: receives the decision as one line of text.
     """
     assert plain.optimizer is not None
     scale = [] if plain.loss_scale is None else plain.loss_scale.variables
@@ -119,5 +119,5 @@ def choose(
             return False
         with_xla = time_step(compiled, batch)
     compiles = chief_says(lambda: pays(without, with_xla, shapes - 1, left))
-    report(said(compiles, without, with_xla, shapes - 1, left))
+    report(decision(compiles, without, with_xla, shapes - 1, left))
     return compiles

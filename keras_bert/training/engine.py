@@ -1,4 +1,4 @@
-"""What trains: a model with its optimizer, its steps, its budget and its checkpoints, made in one place."""
+"""The engine of a run: its model, optimizer, step, budget and checkpoints, made in one function."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mix
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """One process's share of a run, whatever the run learns.
+    """What one process trains with, in pretraining and in fine-tuning.
 
     Attributes:
-        strategy: in whose scope everything was made.
-        model, optimizer: what a checkpoint holds, with the budget of a run by the clock and the loss scale of float16.
-        budget: says when the run ends and which phase each step falls in.
+        strategy: the run's strategy, in whose scope everything was made.
+        model, optimizer: saved in checkpoints, with the clock of a time-limited run and the loss scale of float16.
+        budget: says when the run ends and which phase a step belongs to.
         step: one optimizer step on a global batch.
-        trainer: `step`, or a `StepLoop` of it where several steps make one call.
-        checkpoints: of the run.
-        compiled_step: `step` compiled with XLA, as long as `jit_compile: auto` has not decided between them.
-        choice: whether to compile, for `jit_compile: auto`.
+        trainer: `step`, or a `StepLoop` of it if one call runs several steps.
+        checkpoints: the run's checkpoints.
+        compiled_step: `step` compiled with XLA; None unless `jit_compile: auto` is still undecided.
+        choice: the choice of `jit_compile: auto`; None for other settings.
     """
 
     strategy: tf.distribute.Strategy
@@ -64,14 +64,14 @@ class Engine:
     choice: Choice | None = None
 
     def start(self, run: RunFolder, config: Any, begin: Callable[[], None], report: Callable[[str], object]) -> int:
-        """Restores the newest checkpoint, or calls `begin` where there is none; returns the steps done.
+        """Restores the newest checkpoint, or calls `begin` if there is none; returns the steps done.
 
         Raises:
-            UserError: a checkpoint cannot be read, or the processes of the run disagree on where they start.
+            UserError: a checkpoint cannot be read, or the processes of the run start from different states.
         """
         with failing_together(agreement(self.strategy)):
             done = self.checkpoints.restore_newest(report)
-        # Before `begin`, whose collectives a process that found a checkpoint would not take part in.
+        # Before `begin`: a process that found a checkpoint would not take part in its collectives.
         require_same(self.strategy, run.path, step=done)
         if done:
             report(f"Going on from step {done}.")
@@ -88,15 +88,15 @@ class Engine:
         steps_per_loop: int,
         report: Callable[[str], object],
     ) -> Engine:
-        """The engine that trains, compiled or not: as the restored checkpoint says, else as a timing does.
+        """The engine with the step that `jit_compile: auto` chooses; itself for other settings. A collective.
 
-        Itself unless the run has `jit_compile: auto`. A collective.
+        The choice is that of the restored checkpoint or, without one, made by timing both steps.
 
         Args:
             done: steps done.
             sample: function () -> (a global batch, how many shapes the run's batches have).
             steps_per_loop: steps in one call.
-            report: takes the line that says what was decided.
+            report: receives the decision as one line of text.
         """
         if self.choice is None or self.compiled_step is None:
             return self
@@ -116,7 +116,7 @@ class Engine:
         return dataclasses.replace(self, step=step, trainer=trainer(step, steps_per_loop), compiled_step=None)
 
     def averaged_weights(self) -> contextlib.AbstractContextManager[None]:
-        """A block in which the model has the weights that are validated and exported: their average, if one is kept."""
+        """A block in which the model has the weights to validate and export: their moving average, if one is kept."""
         return averaged_weights(self.model, self.optimizer)
 
 
@@ -131,18 +131,18 @@ def make_engine(
     objective: Any,
     clip_norm: float,
 ) -> Engine:
-    """A new `Engine`; the model's weights are those of `training.seed`.
+    """A new `Engine`, with random weights from `training.seed`.
 
     Args:
-        strategy: of the run.
-        run: where the checkpoints lie.
-        training: the run's settings.
-        steps: of the whole run, where it does not go by the clock.
+        strategy: the run's strategy.
+        run: the run's folder, for the checkpoints.
+        training: the recipe's `training` section.
+        steps: length of the run; ignored if `training.minutes` limits it.
         shares: each phase's share of the run.
-        make_model: function (Keras dtype policy) -> the model. What it makes untrainable stays as it begins.
+        make_model: function (Keras dtype policy) -> the model, which may have untrainable parts.
         make_optimizer: function (budget, model) -> the optimizer.
-        objective: see `Step`.
-        clip_norm: bound on the global norm of the gradients.
+        objective: the loss; see `Step`.
+        clip_norm: the largest global norm of the gradients.
     """
     on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if on_tpu and training.precision == "float16":
@@ -183,7 +183,7 @@ def make_engine(
         compiled_step = make_step(True)
     step = make_step(training.jit_compile is True or is_auto and choice is None)
     if not model.encoder.trainable:
-        # The blocks' variables, in a list, come into a checkpoint with the optimizer, which has none of these.
+        # A checkpoint reaches the blocks, which are in a list, only through the optimizer, which has no frozen weights.
         more["frozen"] = model.encoder.weights
     checkpoints = Checkpoints(
         run.checkpoints,

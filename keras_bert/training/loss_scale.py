@@ -58,13 +58,13 @@ class LossScale(tf.Module):
         """Applies the gradients if they are finite and updates the scale; call in a replica context.
 
         Args:
-            optimizer: what applies them.
-            gradients: reduced over replicas and unscaled.
+            optimizer: the optimizer.
+            gradients: the gradients, reduced over replicas and unscaled.
             variables: the model's trainable variables.
             is_finite: bool scalar, the same in all replicas.
 
-        Returns float32 scalars: the `loss_scale` of this step; whether it `was_skipped` (1 or 0; 0 at the floor, where
-        a gradient that is not finite is an error); and `skipped_steps`, how many steps of the run were.
+        Returns float32 scalars: `loss_scale` of this step; `was_skipped`, 1 if this step was skipped, else 0 (also at
+        the floor, where a gradient that is not finite is an error); `skipped_steps`, how many were skipped so far.
         """
         scale = tf.convert_to_tensor(self.scale)
         _apply_if(is_finite, optimizer, gradients, variables)

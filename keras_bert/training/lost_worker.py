@@ -1,4 +1,4 @@
-"""What a worker says when another one of its run is gone."""
+"""The message of a worker whose run has lost another worker."""
 
 import contextlib
 from collections.abc import Iterator

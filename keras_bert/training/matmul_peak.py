@@ -1,4 +1,4 @@
-"""The machine's own matrix product rate, to compare a training step with."""
+"""The machine's speed in matrix multiplication, which a training step's is compared with."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _SIZES = {"CPU": 2048, "GPU": 8192, "TPU": 8192}
 
 
 def matmul_peak(strategy: tf.distribute.Strategy, dtype: str = "float32") -> float:
-    """FLOP/s of a large square matrix product on all devices of this process together, the best of a few tries.
+    """FLOP/s of a large square matrix multiplication on all devices of this process together, the best of a few tries.
 
     Logical CPU devices share the same cores and count once.
     """

@@ -1,4 +1,4 @@
-"""How much memory training takes, and how much there is: of the first GPU, else of this process and machine."""
+"""Peak and available memory: of the GPUs or, without any, of this process and machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 def peak_memory() -> int | None:
-    """The most bytes in use since `reset_peak`, or since the start where that cannot reset it; None if unknown."""
+    """Peak memory of the first GPU, or else of this process, in bytes; None if unknown.
+
+    It counts from `reset_peak` or, where the peak cannot be reset, from the start of the process.
+    """
     if tf.config.list_logical_devices("GPU"):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"]
     in_kilobytes = _colon_values("/proc/self/status").get("VmHWM")
@@ -32,20 +35,21 @@ def peak_memory() -> int | None:
 
 
 def reset_peak() -> None:
-    """Makes `peak_memory` count from now, without what the allocator keeps of freed memory; on a CPU, Linux alone."""
+    """Resets the peak, after giving freed memory back to the system. Without a GPU this works on Linux only."""
     if tf.config.list_logical_devices("GPU"):
         tf.config.experimental.reset_memory_stats("GPU:0")
         return
     with contextlib.suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)  # glibc's.
+        ctypes.CDLL(None).malloc_trim(0)  # glibc only.
     with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as stream:
         stream.write("5")  # See proc(5).
 
 
 def memory_limit() -> int | None:
-    """Bytes that this process can have: of the smallest GPU, else what is free here and what it has; None if unknown.
+    """Memory available to this process, in bytes; None if unknown.
 
-    A container's limit counts if it is lower.
+    That is the memory of the smallest GPU or, without a GPU, the machine's free memory plus what this process uses, but
+    no more than a container's limit.
     """
     if tf.config.list_logical_devices("GPU"):
         return _gpu_memory()
@@ -75,12 +79,12 @@ def _free_and_own() -> int | None:
 def _container_limit() -> int | None:
     for path in _CGROUP_LIMITS:
         with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as stream:
-            return int(stream.read())  # "max" where there is none.
+            return int(stream.read())  # "max", which is no number, means no limit.
     return None
 
 
 def _colon_values(path: str) -> dict[str, int]:
-    """The kilobytes in lines such as `VmHWM:  123 kB`; {} where there is no such file."""
+    """`{name: kilobytes}` from lines such as `VmHWM:  123 kB`; {} if there is no such file."""
     values = {}
     with contextlib.suppress(OSError), open(path, encoding="utf-8") as stream:
         for line in stream:

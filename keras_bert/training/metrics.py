@@ -1,4 +1,4 @@
-"""From the sums and counts of many steps to the figures that people read."""
+"""Adds up the sums and counts of many steps, and computes the figures that are logged and shown."""
 
 import concurrent.futures
 import contextlib
@@ -15,7 +15,7 @@ class MetricSums:
 
     Args:
         terms: the terms of the objective's loss.
-        begun: the `totals` of earlier steps that count towards the next figures; None for none.
+        begun: `totals` of earlier steps, to include in the next figures; None for none.
     """
 
     def __init__(self, terms: Sequence[str], begun: Mapping[str, Any] | None = None):
@@ -94,7 +94,7 @@ def _total(steps: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def each_step(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The result of each step in what `Step` (one step) or `StepLoop` (values stacked over steps) returned."""
+    """Splits what `Step` (one step) or `StepLoop` (values stacked over steps) returned into one result per step."""
     if "steps" not in result:
         return [result]
     values = _in_memory({name: value for name, value in result.items() if name != "steps"})

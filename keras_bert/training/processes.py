@@ -54,7 +54,7 @@ def agreement(strategy: tf.distribute.Strategy) -> Callable[[float], float]:
 
 
 def gather(strategy: tf.distribute.Strategy, values: list[float]) -> np.ndarray:
-    """float32 [processes, values]: the numbers given by each process, which all give equally many."""
+    """The numbers of every process, float32 [processes, values]; all must give the same number of them."""
     rows = np.zeros([process_count(strategy), len(values)], np.float32)
     rows[process_number(strategy)] = values
     return _sum_over_processes(strategy, rows) if is_multiworker(strategy) else rows
@@ -164,7 +164,7 @@ def require_same_start(
     model: keras.Model,
     optimizer: keras.optimizers.Optimizer,
 ) -> None:
-    """`require_same` for what the processes have restored: settings, steps done, weights and optimiser state."""
+    """`require_same` for what the processes have restored: settings, steps done, weights and optimizer state."""
     if process_count(strategy) == 1:
         return
     values = settings.to_mapping(config)

@@ -18,7 +18,7 @@ def profiled(
     """Yields the batches unchanged, and traces `PROFILED_STEPS` of the steps that consume them.
 
     Args:
-        batches: batches, or `LoopBatches`; of the latter, enough to make that many steps are traced.
+        batches: batches, or `LoopBatches`, which are traced whole until there are that many steps.
         first_step: the number of the first step, from 0.
         profile_at: steps done before the trace starts. A process compiles in its first steps; 50 is late enough.
         folder: a folder of TensorBoard events.

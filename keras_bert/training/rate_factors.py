@@ -57,13 +57,13 @@ def matches(name: str, pattern: str) -> bool:
 
 
 def _nearest(pattern: str, names: Sequence[str]) -> list[str]:
-    """What a misspelt pattern may have meant, or else the parts of the model."""
+    """Names similar to a misspelt pattern, or else the parts of the model."""
     known = dict.fromkeys(piece for name in names for piece in _pieces(name.split(".")))
     parts = dict.fromkeys(part_of(name) if block_of(name) is None else "blocks" for name in names)
     return difflib.get_close_matches(pattern, known, _NAMES_SHOWN) or list(parts)
 
 
 def _pieces(steps: Sequence[str]) -> Iterator[str]:
-    """Every run of steps of a name."""
+    """Yields every contiguous part of a name, which is given as its steps."""
     for start, end in itertools.combinations(range(len(steps) + 1), 2):
         yield ".".join(steps[start:end])

@@ -1,4 +1,4 @@
-"""What surrounds the loop: the log, progress display, stop requests, checkpoint clock and out-of-memory advice."""
+"""The loop's surroundings: log, progress display, stop requests, checkpoint clock and out-of-memory advice."""
 
 import contextlib
 import dataclasses
@@ -21,7 +21,7 @@ from keras_bert.training.stop_request import StopRequest
 
 @dataclasses.dataclass
 class RunContext:
-    """What the loop writes to and asks besides the step."""
+    """The objects that the loop reports to and asks."""
 
     log: MetricsLog | NoMetricsLog
     progress: Progress

@@ -1,4 +1,4 @@
-"""One optimiser step and one evaluation step, over all replicas of a strategy."""
+"""One optimizer step and one evaluation step, over all replicas of a strategy."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ Sums = dict[str, dict[str, tf.Tensor]]
 
 
 class Objective(Protocol):
-    """What is minimised and measured; see `PretrainingObjective`.
+    """What is minimized and measured; see `PretrainingObjective`.
 
     Attributes:
         terms: names of the terms of the loss.
@@ -47,7 +47,7 @@ class Step:
     Args:
         strategy: the run's strategy; model and optimizer were created in its scope.
         model: `model(batch, training=...)` returns what `objective.sums` takes.
-        objective: what is minimised and measured.
+        objective: what is minimized and measured.
         optimizer: None if the model is only evaluated.
         clip_norm: the largest norm of all gradients together.
         seed: seed of the dropout masks.
@@ -92,7 +92,7 @@ class Step:
         one_replica = strategy.num_replicas_in_sync == 1
         self._compiled_gradients = _compiled(self.gradients, jit_compile and not one_replica)
         self._compiled_replica = _compiled(self._train_replica, jit_compile and one_replica)
-        # TensorFlow optimises a graph as a whole. If the step were inlined into its caller, it would add its sums in
+        # TensorFlow optimizes a graph as a whole. If the step were inlined into its caller, it would add its sums in
         # a different order when run alone than in a loop.
         whole = {} if on_tpu else {"_noinline": True}
         self.update = tf.function(self._update, autograph=False, experimental_attributes=whole)
@@ -191,7 +191,7 @@ class Step:
             if self.loss_scale is not None:
                 loss = loss * self.loss_scale.scale
         gradients = tape.gradient(loss, self.model.trainable_variables)
-        # Keras' optimisers would square an embedding's sparse gradient before summing its repeated rows.
+        # Keras' optimizers would square an embedding's sparse gradient before summing its repeated rows.
         return [tf.convert_to_tensor(gradient) for gradient in gradients], sums
 
     def _evaluate_replica(self, batch: Batch) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Many optimiser steps in one call of a compiled function, which fetches its batches itself."""
+"""Many optimizer steps in one call of a compiled function, which fetches its batches itself."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -134,8 +134,8 @@ class StepLoop:
         found = tf.shape(self._strategy.experimental_local_results(batch["input_word_ids"])[0])[1:]
         are_it = [tf.reduce_all(tf.equal(found, dict(shape)["input_word_ids"][1:])) for shape in others]
         for shape, is_it in zip(shapes, [*are_it, ~tf.reduce_any(are_it)]):
-            # A loop of one iteration or none, because inside a `tf.cond` a reduction over replicas does not get its
-            # keys.
+            # A loop with at most one iteration, because inside a `tf.cond` a reduction over replicas does not get its
+            # collective keys.
             _, value = tf.while_loop(
                 lambda is_it, value: is_it,
                 lambda is_it, value, shape=shape: (tf.constant(False), function(value, shape)),

@@ -18,7 +18,7 @@ _SAME_REQUEST_SECONDS = 1.0
 
 
 class StopRequest:
-    """Records SIGTERM, SIGHUP, Ctrl-C and the end of a time limit; the loop asks for them after every step.
+    """Records SIGTERM, SIGHUP, Ctrl-C and the end of a time limit; the loop polls it after every step.
 
     A context manager: inside it the first signal is recorded, and another one more than a second later ends the
     process at once.

@@ -19,17 +19,17 @@ _ROW_ORDER, _FILE_ORDER = 2**20, 2**21
 
 
 class TextBatches:
-    """Reads `RawLines` as batches for pretraining, tokenised, packed, shuffled and masked during the run.
+    """Reads `RawLines` as batches for pretraining, tokenized, packed, shuffled and masked during the run.
 
     The order of the files is a function of (seed, epoch); rows are shuffled within blocks of 8,192 by (seed, epoch,
     row), and a row's mask is a function of (seed, epoch, row) too. A row does not extend beyond the 512 lines that are
-    tokenised together. Bytes that are not UTF-8 are dropped, as by the tokenizer.
+    tokenized together. Bytes that are not UTF-8 are dropped, as by the tokenizer.
 
     All epochs form one stream, because their length is not known before they are read; `batches_per_epoch` is
-    unlimited. Starting at a later batch repeats the rows of all earlier ones, without masking them: the batches are the
-    same, but getting there takes time.
+    unlimited. To start at a later batch, the rows of all earlier ones are read again, without masking them: the batches
+    are the same, but getting there takes time.
 
-    Batches are those of `ShardBatches` with packed rows, with whole words told by the vocabulary's "##".
+    The batches are like those of `ShardBatches` with packed rows; whole words are recognized by the vocabulary's "##".
 
     Attributes:
         batches_per_epoch: `sys.maxsize`.
@@ -139,7 +139,7 @@ class TextBatches:
     def _fill(
         self, word_ids: tf.Tensor, lengths: tf.Tensor, ids: tf.Tensor, epochs: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
-        """Adds rows of [CLS] alone up to the batch size; they are recognised by their length of 1."""
+        """Adds rows of [CLS] alone up to the batch size; they are recognized by their length of 1."""
         missing = self._phase.batch_size - tf.size(ids)
         empty = tf.one_hot(tf.zeros([missing], tf.int32), self._phase.sequence_length, dtype=tf.int32)
         word_ids = tf.concat([word_ids, empty * self._tokenizer.vocabulary.cls_id], axis=0)

@@ -1,4 +1,4 @@
-"""Sentences and packed rows in the graph: what `packing.plan_packed` plans, for text tokenised during the run."""
+"""Sentences and packed rows in the graph: what `packing.plan_packed` plans, for text tokenized during the run."""
 
 import tensorflow as tf
 

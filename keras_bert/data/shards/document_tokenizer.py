@@ -29,7 +29,7 @@ class DocumentTokenizer:
         self._tokenize: Callable | None = None
 
     def __call__(self, documents: Sequence[str]) -> TokenizedDocuments:
-        """Tokenises documents whose paragraphs are separated by blank lines."""
+        """Tokenizes documents whose paragraphs are separated by blank lines."""
         if self._tokenize is None:
             self._tokenize = self._graph()
         sentences = [split_sentences(document) for document in documents]

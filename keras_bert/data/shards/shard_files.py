@@ -1,4 +1,4 @@
-"""Writes and reads shards: tokenised documents in the files that `shard_format` describes."""
+"""Writes and reads shards: tokenized documents in the files that `shard_format` describes."""
 
 import hashlib
 import json

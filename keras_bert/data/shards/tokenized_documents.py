@@ -1,4 +1,4 @@
-"""Documents as flat arrays of token ids, as they are tokenised and stored in shards."""
+"""Documents as flat arrays of token ids, as they are tokenized and stored in shards."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Tokenises in several processes, with the results in the order of the input."""
+"""Tokenizes in several processes, with the results in the order of the input."""
 
 import multiprocessing
 import os

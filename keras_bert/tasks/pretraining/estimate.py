@@ -60,7 +60,7 @@ class Estimate:
         seconds: of training, with validations and checkpoints.
         parameter_memory: for weights, gradients and Adam's moments.
         memory: the most in use during the timed steps; None if unknown.
-        seconds_before: taken to initialise the weights.
+        seconds_before: taken to initialize the weights.
         fit: which batch fits in memory; None if unknown.
     """
 
@@ -91,7 +91,7 @@ class Estimate:
         if self.fit is not None:
             yield self.fit.line()
         if self.seconds_before >= 1.0:
-            yield f"Before the first step, once: {duration(self.seconds_before)} to initialise the weights."
+            yield f"Before the first step, once: {duration(self.seconds_before)} to initialize the weights."
         yield (
             f"In total, with {self.evaluations:.0f} validations and {self.checkpoints:,} checkpoints: "
             f"{sum(phase.tokens for phase in self.phases):,.0f} tokens, {duration(self.seconds)}."

@@ -62,7 +62,7 @@ def text_statistics(
                 f"initialization.word_embeddings: corpus needs a vocabulary of at least model.hidden_size ({width}) "
                 f"pieces. Received: {vocab_size}. Set initialization.word_embeddings=random."
             )
-        report("Counting co-occurrences of pieces to initialise the word embeddings.")
+        report("Counting co-occurrences of pieces to initialize the word embeddings.")
         counts, vectors = corpus_vectors(sample, vocab_size, width, initialization.window)
         report(
             f"{vectors.any(axis=1).sum():,} of {vocab_size:,} pieces start from counts over {counts.sum():,} tokens; "
@@ -87,7 +87,7 @@ def initialize(model: BertForPreTraining, config: PretrainConfig, statistics: Te
 def start_from(
     model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocabulary, report: Callable[[str], object]
 ) -> None:
-    """Loads another model's weights into a new model, and initialises the words that are new in its vocabulary.
+    """Loads another model's weights into a new model, and initializes the words that are new in its vocabulary.
 
     Args:
         model: the new model.

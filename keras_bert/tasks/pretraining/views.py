@@ -21,7 +21,7 @@ from keras_bert.training.step_loop import LoopBatches
 
 
 class PretrainingViews:
-    """The filled-in sentences, the word embeddings, the profiler trace and the utilisation of the devices.
+    """The filled-in sentences, the word embeddings, the profiler trace and the utilization of the devices.
 
     Args:
         model: the model.

@@ -1,4 +1,4 @@
-"""From the logits of starts and ends to the best answers, cut from the passages.
+"""From start and end logits to the best answers to each question, cut from the passages.
 
 Source: run_squad.py of google-research/bert (write_predictions).
 """
@@ -20,11 +20,11 @@ from keras_bert.tasks.question_answering.answer_spans import AnsweredQuestions
 from keras_bert.tasks.question_answering.windows import Pieces, QuestionWindows
 
 _PIECES_AT_ONCE = 3 << 15  # 256 windows of 384 pieces.
-_SPANS_PER_ANSWER = 4  # At first; few questions have so many spans with the same texts that they need more.
+_SPANS_PER_ANSWER = 4  # At first. Few questions have enough spans with equal texts to need more.
 
 
 class Span(NamedTuple):
-    """An answer: its text, where it stands in the passage (code points), and the logits of its ends."""
+    """An answer: its text, its offsets in the passage in code points, and its start and end logits."""
 
     text: str
     start: int
@@ -38,11 +38,11 @@ class Span(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """What a model says to one question.
+    """A model's answers to one question.
 
     Attributes:
-        spans: the best `Span`s with texts that differ, best first; none where the passage has no pieces.
-        null: the `Span` of no answer: an empty text with the logits of [CLS], in the window where they are lowest.
+        spans: the best `Span`s, best first, no two with the same text; empty if the passage has no pieces.
+        null: "no answer" as a `Span`: the empty text with the lowest logits of [CLS] in any window.
     """
 
     spans: list[Span]
@@ -54,7 +54,7 @@ class Decoded(NamedTuple):
 
     @property
     def null_odds(self) -> float:
-        """By how much the score of no answer is above that of the best one (`score_diff` in run_squad.py)."""
+        """The score of "no answer" minus that of the best answer (`score_diff` in run_squad.py)."""
         return self.null.score - (self.spans[0].score if self.spans else 0.0)
 
 
@@ -65,18 +65,18 @@ def decode(
     max_answer_length: int = 30,
     n_best: int = 20,
 ) -> Iterator[Decoded]:
-    """Iterates over one `Decoded` for each question; see `inference.span_decoding.best_answers`.
+    """Yields the `Decoded` of each question in order; see `inference.span_decoding.best_answers`.
 
     Args:
         answered: the questions.
         windows: their windows.
-        outputs: `{"start_logits": …, "end_logits": …}`, each a list with one array [length] for each row.
-        max_answer_length: in pieces.
-        n_best: the number of answers to a question.
+        outputs: `{"start_logits": …, "end_logits": …}`, each a list with an array [length] for each row.
+        max_answer_length: the maximum length of an answer in pieces.
+        n_best: the number of answers per question.
 
     Raises:
         UserError: a logit is not finite.
-        ValueError: the outputs are not of these rows.
+        ValueError: the outputs do not have the lengths of the rows.
     """
     logits = [_checked(outputs[name], name, windows.rows.lengths) for name in ("start_logits", "end_logits")]
     decode_block = functools.partial(_decode_block, answered, windows, logits, max_answer_length, n_best)
@@ -91,7 +91,7 @@ def decode(
 
 
 def decoded(served: Mapping[str, Any]) -> Decoded:
-    """The `Decoded` of what a `ServingFunction` gives for one question."""
+    """The `Decoded` of one question, from the outputs of a `ServingFunction`."""
     columns = zip(
         served["n_best_answers"],
         *(served[f"n_best_{name}"] for name in ("starts", "ends", "start_logits", "end_logits")),
@@ -104,7 +104,7 @@ def decoded(served: Mapping[str, Any]) -> Decoded:
 
 
 def n_best_list(decoded: Decoded, with_null: bool) -> list[dict[str, Any]]:
-    """The answers as run_squad.py writes them, best first: dicts with the probability among those listed."""
+    """The entries of one question in run_squad.py's n-best file, best first. Probabilities are over the list."""
     spans = sorted(
         [*decoded.spans, *([decoded.null] if with_null or not decoded.spans else [])], key=lambda s: -s.score
     )
@@ -130,14 +130,14 @@ def _decode_block(
     block: tuple[int, int],
     spans_per_answer: int,
 ) -> tuple[list[Decoded], np.ndarray]:
-    """(the answers to the questions from first to last, exclusive; bool [questions], see `best_answers`' `are_all`)."""
+    """(`Decoded` of each question in `block` [first, end); `best_answers`' `are_all` of each, bool [questions])."""
     first, end = block
     first_rows = windows.first_rows[first : end + 1]
     rows = slice(first_rows[0], first_rows[-1])
-    of_block = [answered.questions[number].passage for number in range(first, end)]
-    texts = [answered.passages[passage] for passage in of_block]
+    passage_numbers = [answered.questions[number].passage for number in range(first, end)]
+    texts = [answered.passages[passage] for passage in passage_numbers]
     with tf.device("CPU"):
-        # In float64, because the sums of different float32 logits may be equal in float32.
+        # In float64: in float32, sums of different logits may round to the same value.
         start_logits, end_logits = (_passage_logits(values[rows], windows, rows) for values in logits)
         starts_at_cls, ends_at_cls = (np.array([row[0] for row in values[rows]], np.float64) for values in logits)
         columns = (
@@ -146,12 +146,12 @@ def _decode_block(
             windows.lengths[rows],
             first_rows - first_rows[0],
         )
-        of_passages = PassageWindows(*(tf.constant(column, tf.int32) for column in columns))
-        passages = Passages.of(tf.constant(texts), *_offsets(windows.passages, of_block))
+        block_windows = PassageWindows(*(tf.constant(column, tf.int32) for column in columns))
+        passages = Passages.of(tf.constant(texts), *_offsets(windows.passages, passage_numbers))
         best = best_answers(
-            start_logits, end_logits, of_passages, passages, max_answer_length, n_best, spans_per_answer
+            start_logits, end_logits, block_windows, passages, max_answer_length, n_best, spans_per_answer
         )
-        null = no_answer(starts_at_cls, ends_at_cls, of_passages).numpy()
+        null = no_answer(starts_at_cls, ends_at_cls, block_windows).numpy()
     names = ("starts", "ends", "start_logits", "end_logits")
     spans = zip(*(best[name].numpy().tolist() for name in names), strict=True)
     answers = [
@@ -165,7 +165,7 @@ def _decode_block(
 
 
 def _passage_logits(logits: Sequence[np.ndarray], windows: QuestionWindows, rows: slice) -> np.ndarray:
-    """float64 [rows, pieces]: of the logits of rows, those of the passage's pieces, padded with 0."""
+    """The logits of the passage's pieces in each row, float64 [rows, pieces], padded with 0."""
     firsts, lengths = windows.rows.second_starts[rows], windows.lengths[rows]
     padded = np.zeros((len(lengths), max(lengths.max(), 1)))
     parts = [row[first : first + length] for row, first, length in zip(logits, firsts, lengths, strict=True)]
@@ -174,7 +174,7 @@ def _passage_logits(logits: Sequence[np.ndarray], windows: QuestionWindows, rows
 
 
 def _offsets(pieces: Pieces, passages: Sequence[int]) -> Iterator[tf.RaggedTensor]:
-    """The starts and the ends of the pieces of passages, `[passages, (pieces)]` each."""
+    """Yields the starts and then the ends of the pieces of these passages, `[passages, (pieces)]`."""
     parts = [slice(pieces.splits[passage], pieces.splits[passage + 1]) for passage in passages]
     lengths = pieces.lengths[np.asarray(passages)]
     for offsets in (pieces.starts, pieces.ends):
@@ -183,6 +183,6 @@ def _offsets(pieces: Pieces, passages: Sequence[int]) -> Iterator[tf.RaggedTenso
 
 def _checked(rows: Sequence[np.ndarray], name: str, lengths: np.ndarray) -> Sequence[np.ndarray]:
     if len(rows) != len(lengths) or any(len(row) != length for row, length in zip(rows, lengths)):
-        raise ValueError(f"{name}: needs an array of each row's length for {len(lengths)} rows. Received: others.")
+        raise ValueError(f"{name}: needs an array of the row's length for each of {len(lengths)} rows.")
     require_numbers(rows, "windows")
     return rows

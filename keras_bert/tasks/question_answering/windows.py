@@ -1,6 +1,6 @@
-"""Questions with windows of their passages as rows of pieces: [CLS] question [SEP] window [SEP].
+"""Lays out questions and windows of their passages as rows: [CLS] question [SEP] window [SEP].
 
-Source: run_squad.py of google-research/bert (convert_examples_to_features), by offsets in place of words.
+Source: run_squad.py of google-research/bert (convert_examples_to_features), with offsets instead of words.
 """
 
 import dataclasses
@@ -26,17 +26,18 @@ _WINDOWS_AT_ONCE = 4096
 
 @dataclasses.dataclass
 class QuestionWindows:
-    """The windows of a split's questions, those of one question one after the other.
+    """The windows of a split's questions: one row per window, the windows of a question in consecutive rows.
 
     Attributes:
-        rows: the `TokenRows`. With known answers `extra` has `start_positions` and `end_positions`, int32 [rows]: the
-            places in the row of the answer's first and last piece, 0 ([CLS]) where the window does not hold it whole;
-            and where answers were not found, or hold no piece, `example_weights`, float32 [rows], 0 for their rows.
-        first_rows: int64 [questions + 1], where each question's rows begin.
-        begins: int64 [rows], the place in its passage's pieces at which a window begins.
-        lengths: int64 [rows], pieces of the passage in a window.
-        passages: `Pieces` of the passages.
-        warnings: what is cut or not trained on, one line each.
+        rows: the rows. If answers are known, their `extra` has `start_positions` and `end_positions`, int32 [rows], the
+            positions in the row of the answer's first and last piece, or 0 ([CLS]) if the window does not contain the
+            whole answer. If some answers were not found or have no pieces, it also has `example_weights`, float32
+            [rows], which is 0 for the rows of these questions and 1 for all others.
+        first_rows: int64 [questions + 1], the first row of each question, and the number of rows.
+        begins: int64 [rows], the index of the window's first piece in its passage.
+        lengths: int64 [rows], how many pieces of the passage are in the window.
+        passages: the pieces of the passages.
+        warnings: what was truncated or is not trained on, one line each.
     """
 
     rows: TokenRows
@@ -52,12 +53,12 @@ class QuestionWindows:
 
 @dataclasses.dataclass
 class Pieces:
-    """Texts in pieces, as flat arrays.
+    """The pieces of several texts, as flat arrays.
 
     Attributes:
         ids: int32 [pieces].
-        starts, ends: int32 [pieces], where each comes from, in code points of its text.
-        splits: int64 [texts + 1], where each text begins in them.
+        starts, ends: int32 [pieces], the offsets of each piece in its text, in code points.
+        splits: int64 [texts + 1], where each text starts in the other arrays.
     """
 
     ids: np.ndarray
@@ -82,12 +83,12 @@ def question_windows(
     Args:
         answered: the questions.
         tokenizer: splits questions and passages into pieces.
-        max_length: the most pieces of a row, special tokens included.
+        max_length: the maximum length of a row, special tokens included.
         stride: pieces from the start of one window of a passage to the start of the next.
-        max_question_length: pieces to which a question is truncated.
+        max_question_length: the length in pieces to which questions are truncated.
 
     Raises:
-        ValueError: a row has no room for a passage.
+        ValueError: the lengths leave no room for a passage.
     """
     if max_length - 3 - max_question_length < 1 or stride < 1 or max_question_length < 0:
         raise ValueError(
@@ -102,19 +103,22 @@ def question_windows(
         texts, passages, passage, tokenizer.vocabulary, max_length, stride, max_question_length
     )
     first_rows = _splits(counts)
-    of_row = np.repeat(np.arange(len(answered)), counts)
-    odd = [(texts.lengths > max_question_length, f"questions of more than {max_question_length} pieces, cut")]
+    question_of_row = np.repeat(np.arange(len(answered)), counts)
+    odd = [(texts.lengths > max_question_length, f"questions truncated to {max_question_length} pieces")]
     if answered.spans is not None:
         first, last = piece_spans(answered, passages)
         is_lost = (answered.spans[:, 0] == LOST) | (last < first)
         odd.append((last < first, "answers without a piece, not trained on"))
-        row_first, row_last, is_lost = first[of_row], last[of_row], is_lost[of_row]
+        row_first, row_last, is_lost = (values[question_of_row] for values in (first, last, is_lost))
         is_inside = (row_first >= begins) & (row_last < begins + lengths) & ~is_lost
         rows.extra["start_positions"] = np.where(is_inside, row_first - begins + rows.second_starts, 0).astype(np.int32)
         rows.extra["end_positions"] = np.where(is_inside, row_last - begins + rows.second_starts, 0).astype(np.int32)
         is_whole = np.logical_or.reduceat(is_inside, first_rows[:-1])
         odd.append(
-            ((first <= last) & (last >= 0) & ~is_whole, "answers that no window holds whole, trained on as none")
+            (
+                (first <= last) & (last >= 0) & ~is_whole,
+                "answers that no window contains in full, trained as no answer",
+            )
         )
         if is_lost.any():
             rows.extra["example_weights"] = (~is_lost).astype(np.float32)
@@ -135,16 +139,16 @@ def _lay_out(
     stride: int,
     max_question_length: int,
 ) -> tuple[TokenRows, np.ndarray, np.ndarray, np.ndarray]:
-    """(the rows without extras; int64: the windows of each question, and where each begins, and its length)."""
+    """(rows without `extra`; int64 [questions], the windows of each; `begins` and `lengths` of `QuestionWindows`)."""
     parts = []
-    # At least as many windows as each question has.
+    # An upper bound on each question's windows.
     most_windows = 1 + passages.lengths[passage] // min(stride, max_length - 3 - max_question_length)
     with tf.device("CPU"):
         question_ids, passage_ids = tf.constant(texts.ids), tf.constant(passages.ids)
         for first, end in blocks(_splits(most_windows), _WINDOWS_AT_ONCE):
             questions = truncate(_spans(texts, question_ids, np.arange(first, end)), max_question_length)
-            of_questions = _spans(passages, passage_ids, passage[first:end])
-            segments, windows = passage_windows(questions, of_questions, max_length, stride)
+            contexts = _spans(passages, passage_ids, passage[first:end])
+            segments, windows = passage_windows(questions, contexts, max_length, stride)
             counts = windows.first_windows[1:] - windows.first_windows[:-1]
             tensors = (*flat_rows(segments, vocabulary), counts, windows.begins, windows.lengths)
             parts.append([tensor.numpy() for tensor in tensors])
@@ -156,36 +160,35 @@ def _lay_out(
 
 
 def tokenize(tokenizer: WordPieceTokenizer, texts: Sequence[str]) -> Pieces:
-    """The pieces of texts."""
+    """Splits texts into pieces, `_TEXTS_AT_ONCE` at a time."""
     parts = []
     for first in range(0, len(texts), _TEXTS_AT_ONCE):
         ids, starts, ends = tokenizer.tokenize_with_offsets(texts[first : first + _TEXTS_AT_ONCE])
         parts.append([array.numpy() for array in (ids.values, starts.values, ends.values, ids.row_lengths())])
     ids, starts, ends, lengths = (np.concatenate(column) for column in zip(*parts))
-    # Marks that normalisation puts into another order can leave a piece with no character between its ends.
+    # Normalization can reorder combining marks and so leave no character between the offsets of a piece.
     return Pieces(ids, starts, np.maximum(ends, starts + 1), _splits(lengths))
 
 
 def piece_spans(answered: AnsweredQuestions, passages: Pieces) -> tuple[np.ndarray, np.ndarray]:
-    """(first, last), int64 [questions] each: the pieces that an answer touches, counted in its passage.
+    """(first, last), int64 [questions] each: the first and last piece that overlap the answer, counted in its passage.
 
-    Both -1 where there is no answer. Where the span holds no piece (marks that the tokenizer takes out), the last
-    comes before the first.
+    Both are -1 if there is no answer. If no piece overlaps it (the tokenizer removes some marks), last < first.
     """
     assert answered.spans is not None, "Hidden answers have no pieces."
     passage = np.array([question.passage for question in answered.questions], np.int64)
-    # One number line for the characters of all passages, on which offsets only grow.
+    # Offsets in the concatenation of all passages, where they are ascending.
     text_starts = _splits([len(text) + 1 for text in answered.passages])
-    of_piece = np.repeat(text_starts[:-1], passages.lengths)
+    piece_texts = np.repeat(text_starts[:-1], passages.lengths)  # The start of the text of each piece.
     starts, ends = answered.spans.T + text_starts[passage]
-    first = np.searchsorted(of_piece + passages.ends, starts, side="right") - passages.splits[passage]
-    last = np.searchsorted(of_piece + passages.starts, ends, side="left") - 1 - passages.splits[passage]
+    first = np.searchsorted(piece_texts + passages.ends, starts, side="right") - passages.splits[passage]
+    last = np.searchsorted(piece_texts + passages.starts, ends, side="left") - 1 - passages.splits[passage]
     has_answer = answered.spans[:, 0] >= 0
     return np.where(has_answer, first, -1), np.where(has_answer, last, -1)
 
 
 def _spans(pieces: Pieces, ids: tf.Tensor, numbers: np.ndarray) -> PieceSpans:
-    """The spans of the texts with these numbers in `ids`, which are those of `pieces`."""
+    """The spans, in `ids`, of the texts with these numbers; `ids` is `pieces.ids` as a tensor."""
     columns = (pieces.splits[numbers], pieces.lengths[numbers])
     return PieceSpans(ids, *(tf.constant(column, tf.int32) for column in columns))
 

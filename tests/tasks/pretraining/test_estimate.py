@@ -55,9 +55,9 @@ def test_a_run_of_so_many_steps(config, tmp_path, timed):
     assert result.seconds == pytest.approx(7.5 + 7.5 + 2 * 2.0 + 10 * 1.0 + 4 * 0.5)
     assert result.parameter_memory == 16 * result.parameters
     assert any("6,000 sequences" in line for line in result.lines())
-    assert not any("initialise" in line for line in result.lines())
+    assert not any("initialize" in line for line in result.lines())
     result.seconds_before = 12.0
-    assert any("12 seconds to initialise the weights" in line for line in result.lines())
+    assert any("12 seconds to initialize the weights" in line for line in result.lines())
 
 
 def test_a_run_of_so_much_time(config, tmp_path, timed):

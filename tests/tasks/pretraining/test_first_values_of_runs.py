@@ -16,7 +16,7 @@ from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.run_folder import RunFolder
 
-COUNTING = "Counting co-occurrences of pieces to initialise the word embeddings."
+COUNTING = "Counting co-occurrences of pieces to initialize the word embeddings."
 
 
 @pytest.fixture(scope="module")

@@ -105,9 +105,9 @@ def test_what_is_cut_or_not_held_whole_is_counted():
     answered = AnsweredQuestions([CAFE, "a\u200d b"], questions, spans, "f.json")
     windows = question_windows(answered, squad_tokenizer(), 24, 8, 4)
     assert windows.warnings == (
-        "f.json: questions of more than 4 pieces, cut: 1 (the first: 'long')",
+        "f.json: questions truncated to 4 pieces: 1 (the first: 'long')",
         "f.json: answers without a piece, not trained on: 1 (the first: 'marks')",
-        "f.json: answers that no window holds whole, trained on as none: 1 (the first: 'wide')",
+        "f.json: answers that no window contains in full, trained as no answer: 1 (the first: 'wide')",
     )
     assert windows.rows.extra["example_weights"].tolist() == [1.0] * (len(windows) - 1) + [0.0]
     assert question_windows(answered, squad_tokenizer(), 384, 128, 64).warnings == windows.warnings[1:2]

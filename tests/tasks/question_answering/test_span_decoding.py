@@ -131,5 +131,5 @@ def test_outputs_that_are_broken_or_of_other_rows_are_refused():
     with pytest.raises(UserError, match=f"needs finite numbers. Received: 1 of {len(windows)} windows with others"):
         list(decode(answered, windows, outputs))
     for wrong in (outputs["start_logits"][:-1], [row[:-1] for row in outputs["start_logits"]]):
-        with pytest.raises(ValueError, match="start_logits: needs an array of each row's length"):
+        with pytest.raises(ValueError, match="start_logits: needs an array of the row's length"):
             list(decode(answered, windows, {**outputs, "start_logits": wrong}))
