@@ -19,6 +19,7 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 WORDS = "the cat dog sat slept on mat a . ##s".split()
+HOUSE = ("", "keras_bert")
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
@@ -41,6 +42,15 @@ def test_every_example_runs(page, tmp_path, monkeypatch):
                 result = CliRunner().invoke(main, shlex.split(command)[2:])
                 assert result.exit_code == 0, f"{page}: {command}: {result.output}"
     assert ran > 0
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/design.md"])
+def test_every_file_that_a_page_points_to_exists(page):
+    """Where to look is worth its line only as long as the file is there. KIND stands for a kind of task."""
+    named = [name for name in re.findall(r"`([\w/]+\.py)`", text_of(page)) if "KIND" not in name]
+    assert len(named) > 10
+    missing = [name for name in named if not any(os.path.exists(os.path.join(ROOT, at, name)) for at in HOUSE)]
+    assert not missing
 
 
 MANIFESTS = ["docs/scale.md", "docs/serving.md"]
