@@ -16,7 +16,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import FIELD
 
 # The order matters: if a file does not name its head, the first of the kinds that it could be is chosen.
-_OWN = ("classification", "tagging", "question_answering", "multiple_choice")
+_ROOMS = ("classification", "tagging", "question_answering", "multiple_choice")
 
 
 class TaskKind(abc.ABC):
@@ -103,7 +103,7 @@ class TaskKind(abc.ABC):
 @functools.cache
 def _by_architecture() -> dict[str, TaskKind]:
     """Every kind by the name of its head; starts with the package's own."""
-    own = [kind for room in _OWN for kind in importlib.import_module(f"keras_bert.tasks.{room}.kind").KINDS]
+    own = [kind for room in _ROOMS for kind in importlib.import_module(f"keras_bert.tasks.{room}.kind").KINDS]
     return {kind.head.architecture: kind for kind in own}
 
 

@@ -32,7 +32,7 @@ class HubModel:
     """A model of the hub at one commit.
 
     Attributes:
-        name: `hf:NAME@COMMIT`, which stays this model whatever is published later.
+        name: `hf:NAME@COMMIT`, which still names this model when a newer one is published.
         repository: its name on the hub.
         folder: its folder in the cache, which has all files but the weights.
         kind: "huggingface" or "google".

@@ -83,7 +83,7 @@ class ModelFolder:
 
     @functools.cached_property
     def head(self) -> TaskHead | None:
-        """The config of the head that a task put on the encoder, None if there is no such head.
+        """The config of the task's head; None for a model without one.
 
         Raises:
             UserError: the weights are incomplete, or config.json does not fit them.
@@ -101,8 +101,8 @@ class ModelFolder:
 
     @property
     def task(self) -> dict[str, Any]:
-        """What config.json says about the task that this package fine-tuned the model on: `task` (its name) and
-        settings such as `max_length`; empty for other models.
+        """The field `keras_bert` of config.json: the `task` that the model was fine-tuned on, and settings such as
+        `max_length`; empty for other models.
         """
         return self.other_fields.get(FIELD) or {}
 
@@ -203,7 +203,7 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
 
 
 def vocabulary_path(path: files.StrPath) -> str:
-    """The file of a vocabulary given by its path, or as `hf:NAME`, which is then fetched without its weights."""
+    """The file of a vocabulary given by its path or as `hf:NAME`, a model that is fetched without its weights."""
     return open_model_folder(path).vocabulary_file if is_hub_name(path) else os.fspath(path)
 
 

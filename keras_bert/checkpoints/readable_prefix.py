@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from keras_bert import files
 
-_OF_PATTERNS = re.compile(r"[*?\[\\]")
+_GLOB_CHARACTERS = re.compile(r"[*?\[\\]")
 
 
 @contextlib.contextmanager
@@ -18,7 +18,7 @@ def readable_prefix(prefix: str) -> Iterator[str]:
     TensorFlow writes to a folder called `run [1]` but its readers find nothing there. Without glob characters it is
     `prefix` itself; otherwise it goes through a symbolic link or, for a remote path, a copy.
     """
-    if not _OF_PATTERNS.search(prefix):
+    if not _GLOB_CHARACTERS.search(prefix):
         yield prefix
         return
     folder, name = files.parent(prefix), prefix[len(files.join(files.parent(prefix), "")) :]

@@ -1,6 +1,6 @@
 """The parts of a PyTorch state dict, and stand-ins for the functions that its pickle names.
 
-Nothing of PyTorch is called or imported: a tensor becomes a description of one.
+No PyTorch code is called or imported: a tensor becomes a description of one.
 """
 
 import dataclasses

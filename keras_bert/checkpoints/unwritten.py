@@ -1,4 +1,4 @@
-"""Initial weights for a model that is loaded from a file at once."""
+"""Uninitialized weights, for a model that is about to be loaded from a file."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

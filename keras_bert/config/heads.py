@@ -133,7 +133,7 @@ class ClassificationConfig(_LabelledHead):
     def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "ClassificationConfig":
         """Reads config.json's fields. The defaults are transformers': LABEL_0 and so on; one label means regression."""
         problem_type = fields.get("problem_type") or (REGRESSION if num_outputs == 1 else SINGLE_LABEL)
-        return _made(cls, f"{path}: ", _label_names(fields, num_outputs, path), problem_type)
+        return _new_head(cls, f"{path}: ", _label_names(fields, num_outputs, path), problem_type)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +149,7 @@ class TokenClassificationConfig(_LabelledHead):
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "TokenClassificationConfig":
         """Reads config.json's fields."""
-        return _made(cls, f"{path}: ", _label_names(fields, num_outputs, path))
+        return _new_head(cls, f"{path}: ", _label_names(fields, num_outputs, path))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,10 +184,10 @@ class FeatureTaggingConfig(TokenClassificationConfig):
     def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "FeatureTaggingConfig":
         """Reads config.json's fields."""
         labels, own = _label_names(fields, num_outputs, path), fields[FIELD]
-        return _made(cls, f"{path}: {FIELD}.", labels, own.get("features"), own.get("lstm_size"))
+        return _new_head(cls, f"{path}: {FIELD}.", labels, own.get("features"), own.get("lstm_size"))
 
 
-def _made(head: type[Labelled], origin: str, labels: tuple[str, ...], *values: Any) -> Labelled:
+def _new_head(head: type[Labelled], origin: str, labels: tuple[str, ...], *values: Any) -> Labelled:
     """A head made from config.json's values; errors begin with `origin`."""
     try:
         return head(labels, *values)

@@ -71,8 +71,8 @@ class Network:
 class WidenedWeight(tf.saved_model.experimental.TrackableResource):
     """A weight stored in half precision and converted to float32 once, when the model is loaded.
 
-    With a cast in the graph, every request would write a copy of the whole network. The float32 copy is a resource made
-    by an initializer, like a look-up table, and so is not stored itself.
+    With a cast in the graph, every request would write a copy of the whole network. The float32 copy is a resource that
+    an initializer fills, like a lookup table, so it is not stored.
 
     Attributes:
         stored: the variable in half precision.

@@ -22,7 +22,7 @@ def write_version(output: StrPath, function: ServingFunction, report: Callable[[
     Args:
         output: the model's folder, whose name is also the model's.
         function: the model's signatures.
-        report: takes a line of text if it has to wait for another export into the folder.
+        report: receives a line of text if it has to wait for another export into the folder.
 
     Returns: the path of the version.
     """

@@ -38,7 +38,7 @@ def model_name(output: StrPath) -> str:
 def write_serving_files(output: StrPath) -> None:
     """Writes the two files into `output` unless they exist; edited files stay unchanged.
 
-    They say where the server finds the folder: below /models, where the images of Serving look, or in its store.
+    They name the folder as the server sees it: below /models, as in Serving's images, or at its address in a store.
     """
     name = model_name(output)
     is_elsewhere = is_remote(output) and not os.fspath(output).startswith("file://")

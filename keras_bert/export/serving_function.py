@@ -25,8 +25,8 @@ _AT_ONCE = 32
 class ServingFunction:
     """A model's signatures, traced.
 
-    Called with a list of texts for each of `columns`, it returns `{output: array}` of `serving_default`, each with one
-    row per text: the answer of the saved model, without saving it.
+    Call it with a list of texts for each of `columns`. It returns what the exported model would, without exporting it:
+    the outputs `{name: array}` of `serving_default`, one row per text.
 
     Attributes:
         signatures: the traced functions, by name.

@@ -1,4 +1,4 @@
-"""Converts the inputs of a signature, strings or tokens, to the encoder's inputs."""
+"""Converts the inputs of a signature, strings or tokens, into the encoder's inputs."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ TOKENS = tuple(
 
 
 class TextInputs:
-    """Converts texts, pairs of texts and tokens, of any bytes and any values, to the encoder's inputs.
+    """Converts texts, pairs of texts and tokens into the encoder's inputs, whatever bytes or values a client sends.
 
     Args:
         config: the model's architecture.
@@ -64,8 +64,8 @@ class TextInputs:
         """`(the encoder's inputs, is_valid [batch] bool)` for tokens from a client, each `[batch, seq]` int32.
 
         Columns that are padding in every row are dropped. A row with a token that has no embedding (an id, segment or
-        position out of range) is not valid. It is computed with other values in their place, because an error would
-        fail all requests in the same batch of the server.
+        position out of range) is not valid. It is computed with other values instead, because an error would fail all
+        requests in the same server batch.
         """
         places = tf.range(tf.shape(input_word_ids)[1])
         is_real = tf.not_equal(input_mask, 0)
@@ -90,7 +90,7 @@ class TextInputs:
 def token_signature(
     text_inputs: TextInputs, answer: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]
 ) -> Signature:
-    """The signature on tokens from a client: `answer`, a function of the encoder's inputs, for the valid rows."""
+    """The signature on a client's tokens: `answer` on the encoder's inputs, with NaN, 0 or "" for invalid rows."""
 
     def answer_tokens(*tokens: tf.Tensor) -> dict[str, tf.Tensor]:
         inputs, is_valid = text_inputs.from_tokens(*tokens)

@@ -1,4 +1,4 @@
-"""The encoder without padding and with the fewest ops, for serving."""
+"""The encoder for serving: it skips padding and uses few ops."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ def encode(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor], keeps_padding:
     Args:
         encoder: the encoder.
         inputs: its inputs, each [batch, seq] int32; seq is at least 1.
-        keeps_padding: computes padding too, because XLA needs shapes that do not depend on values.
+        keeps_padding: computes padding too, for XLA, which needs shapes that do not depend on values.
 
     Returns: `sequence_output` [batch, seq, hidden], 0 at padding, and, if there is a pooler, `pooled_output`
         [batch, hidden].

@@ -89,12 +89,12 @@ def _ids(
     sources = tf.where(tf.equal(positions, 0), cls, pad)
     offset, start = 3, 1
     for spans in segments:
-        of_position = spans.spread(spread)
+        position_spans = spans.spread(spread)
         inside = positions - start
-        is_piece = (inside >= 0) & (inside < of_position.lengths)
-        sources = tf.where(is_piece, of_position.indices(inside) + offset, sources)
-        sources = tf.where(tf.equal(inside, of_position.lengths), sep, sources)
+        is_piece = (inside >= 0) & (inside < position_spans.lengths)
+        sources = tf.where(is_piece, position_spans.indices(inside) + offset, sources)
+        sources = tf.where(tf.equal(inside, position_spans.lengths), sep, sources)
         values.append(spans.values)
         offset += tf.size(spans.values)
-        start += of_position.lengths + 1
+        start += position_spans.lengths + 1
     return tf.gather(tf.concat(values, axis=0), sources)

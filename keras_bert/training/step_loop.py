@@ -132,14 +132,14 @@ class StepLoop:
             return function(value, last)
         # Without the batch dimension, of which each replica has a part.
         found = tf.shape(self._strategy.experimental_local_results(batch["input_word_ids"])[0])[1:]
-        are_it = [tf.reduce_all(tf.equal(found, dict(shape)["input_word_ids"][1:])) for shape in others]
-        for shape, is_it in zip(shapes, [*are_it, ~tf.reduce_any(are_it)]):
+        matches = [tf.reduce_all(tf.equal(found, dict(shape)["input_word_ids"][1:])) for shape in others]
+        for shape, is_match in zip(shapes, [*matches, ~tf.reduce_any(matches)]):
             # A loop with at most one iteration, because inside a `tf.cond` a reduction over replicas does not get its
             # collective keys.
             _, value = tf.while_loop(
-                lambda is_it, value: is_it,
-                lambda is_it, value, shape=shape: (tf.constant(False), function(value, shape)),
-                (is_it, value),
+                lambda is_match, value: is_match,
+                lambda is_match, value, shape=shape: (tf.constant(False), function(value, shape)),
+                (is_match, value),
             )
         return value
 

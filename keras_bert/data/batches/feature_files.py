@@ -72,7 +72,7 @@ class FeatureRoom:
         files.make_folder(path)
 
     def alone(self, report: Callable[[str], object]) -> AbstractContextManager:
-        """A block with exclusive access to this folder; `report` receives a line of text if it has to wait."""
+        """A block with exclusive access to this folder. If it has to wait, `report` receives a line of text."""
         return locks.taken(files.join(self.path, locks.NAME), report)
 
     def folder(self, name: str, made_of: Mapping[str, Any]) -> str:
@@ -86,8 +86,8 @@ class FeatureRoom:
         """Opens a feature file; None if it does not exist or is damaged.
 
         Args:
-            name: the file's name, for people.
-            made_of: JSON values that distinguish it from other files.
+            name: the readable part of the file's name.
+            made_of: JSON values that identify what the features were computed from.
             shape: (tokens, layers, hidden).
             report: receives a line of text on a damaged file.
         """
@@ -152,16 +152,16 @@ def feature_bytes(shape: Sequence[int]) -> int:
 
 
 def megabytes(size: int) -> str:
-    """A number of bytes in MB or GB, for people."""
+    """A size in bytes as text, in MB or GB."""
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
 
 
 def _writer(stream: BinaryIO, begin: int, shape: Sequence[int]) -> Callable[[int, np.ndarray], None]:
-    tokens, *of_token = shape
-    token_bytes = math.prod(of_token) * _ITEM.itemsize
+    tokens, *token_shape = shape
+    token_bytes = math.prod(token_shape) * _ITEM.itemsize
 
     def write(first: int, states: np.ndarray) -> None:
-        if list(states.shape[1:]) != of_token or not 0 <= first <= first + len(states) <= tokens:
+        if list(states.shape[1:]) != token_shape or not 0 <= first <= first + len(states) <= tokens:
             raise ValueError(f"states: need to fit into {tuple(shape)} from {first} on. Received: {states.shape}.")
         stream.seek(begin + first * token_bytes)
         stream.write(np.ascontiguousarray(states, _ITEM).data)

@@ -14,10 +14,10 @@ from keras_bert.data.batches.token_rows import TokenRows
 class LengthBatches:
     """`batch = f(epoch, number)` over `TokenRows`, each batch with rows of similar length.
 
-    Examples with several rows are batched with examples of a similar number of rows, so that a single one with fifty
-    choices does not make all others as costly. Every epoch has its own order, a function of seed and epoch. Rows left
-    over at the end of a width move to the next width, and those of a group size to the next size, so that an epoch has
-    only one incomplete batch, which is filled up with rows of weight 0.
+    Examples with several rows are batched with examples of a similar number of rows, so that one with fifty choices
+    does not make the others as expensive. The order is a function of seed and epoch. Rows that are too few for a batch
+    of their width move to the next width, and from the last width to the next group size, so that only one batch of an
+    epoch is incomplete; rows of weight 0 complete it.
 
     Args:
         rows: the rows to batch.

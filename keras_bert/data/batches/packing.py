@@ -24,8 +24,8 @@ def plan_packed(
 ) -> np.ndarray:
     """Plans one pass over a shard: rows as long as possible, in the order of the text, with every token in one row.
 
-    Sentences that do not fit into a row are divided first. Nothing is random: the rows are the same in every epoch;
-    only their order and masks differ.
+    Sentences longer than a row are divided first. Nothing is random: the rows are the same in every epoch; only their
+    order and masks differ.
 
     Args:
         sentences: int [sentences + 1], where each sentence starts in the tokens.

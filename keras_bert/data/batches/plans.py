@@ -25,7 +25,7 @@ class Plans:
     """The plans of a shard set for one sequence length and seed, each in a file that is created when first needed.
 
     Pairs are planned again for every epoch, with as many examples per shard as in epoch 0; packed rows are the same in
-    every epoch. The files can be deleted at any time; they are created again with the same content.
+    every epoch. The files can be deleted at any time; they are recreated with the same content.
 
     Attributes:
         columns: columns of every plan.

@@ -14,7 +14,7 @@ from keras_bert.globs import expand
 _LINES_AT_ONCE = 512
 _FILES_AT_ONCE = 4
 _COMPRESSED_OTHERWISE = (".bz2", ".xz", ".zip", ".zst")
-_LOOKED_AT = 4096  # Bytes at the start of each file.
+_BYTES_CHECKED = 4096  # At the start of each file.
 _SIDE_KEY = (20181011, 4805)
 _SIDES = 2**30
 
@@ -61,11 +61,11 @@ class RawLines:
         """One pass over the text, in chunks of at most 512 lines of one source.
 
         Args:
-            validation: which side's lines to read.
+            validation: whether to read the held-out documents or the others.
             order: int64 [sources], the order in which to visit the files, four at a time; by default as given.
 
-        The elements are (chunk number int64, less than 2**43 and the same in every order; lines string [n]; documents
-        int32 [n], equal for lines of the same document). Blank lines and lines of the other side are left out.
+        The elements are (chunk number int64, less than 2**43 and independent of `order`; lines string [n]; documents
+        int32 [n], equal for lines of the same document), without blank lines.
         """
         order = tf.range(self.sources, dtype=tf.int64) if order is None else order
 
@@ -118,7 +118,7 @@ def _check_is_plain_text(path: str) -> None:
         )
     try:
         with open_file(path) as stream:
-            beginning = (gzip.open(stream) if path.endswith(".gz") else stream).read(_LOOKED_AT)
+            beginning = (gzip.open(stream) if path.endswith(".gz") else stream).read(_BYTES_CHECKED)
     except (OSError, EOFError) as error:
         raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from None
     start = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()

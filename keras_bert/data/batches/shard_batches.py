@@ -23,8 +23,8 @@ class ShardBatches:
     """Reads a shard set as batches for pretraining.
 
     The seed decides how shards are grouped. An epoch visits the groups, and the examples of a group, in an order that
-    is a function of (seed, epoch); each group is read once and held in memory. An epoch has every planned example at
-    most once; the examples left over in a group, less than a batch, are different ones in every epoch.
+    is a function of (seed, epoch); each group is read once and held in memory. Every planned example occurs at most
+    once per epoch. The last examples of a group, too few for a batch, are left out; they differ between epochs.
 
     With `masking.refresh` "never", every epoch has the pairs and masks of epoch 0, in another order.
 
@@ -39,7 +39,7 @@ class ShardBatches:
     Attributes:
         examples_per_epoch: how many examples are planned.
         widths: the only sequence length of the batches, in a tuple.
-        padding_share: share of padding in their positions, in epoch 0.
+        padding_share: share of padding among the positions of epoch 0.
         next_share: share of pairs in which B follows A, in epoch 0; None without pairs.
 
     Args:
@@ -49,12 +49,12 @@ class ShardBatches:
         objective: pairs or packed rows.
         masking: what to mask.
         seed: at least 0.
-        plans_folder: folder for the plan files (see `Plans`); missing ones of epoch 0 are created here.
-        shards_per_group: the most shards in a group; it has more only if it would be smaller than a batch.
+        plans_folder: folder for the plan files (see `Plans`); missing ones of epoch 0 are created at once.
+        shards_per_group: the most shards in a group, unless a group would then have fewer examples than a batch.
 
     Raises:
-        UserError: the shards have another vocabulary or no examples, or random next sentences are wanted and
-            no shard has two documents.
+        UserError: the shards have another vocabulary or no examples, or random next sentences are needed and no shard
+            has two documents.
     """
 
     examples_per_epoch: int
@@ -136,7 +136,7 @@ class ShardBatches:
         return self._dataset(epoch, first_batch, lambda size: size // self._phase.batch_size)
 
     def all_batches(self) -> tf.data.Dataset:
-        """Batches with every example of epoch 0; the last batch of a group is filled up with empty rows."""
+        """Batches with every example of epoch 0; empty rows complete the last batch of each group."""
         return self._dataset(0, 0, lambda size: -(-size // self._phase.batch_size))
 
     def _content_epoch(self, epoch: int) -> int:
@@ -165,8 +165,7 @@ class ShardBatches:
             def batches_at(numbers: tf.Tensor) -> dict[str, tf.Tensor]:
                 return self._batches_traced(numbers, group, tf.constant(content_epoch, tf.int64))
 
-            # Makes several batches at once: for the rows of a single one, launching the operations costs more than they
-            # do.
+            # Makes several batches at once, because for a single one launching the ops costs more than computing them.
             numbers = tf.data.Dataset.range(start, stop).batch(-(-_ROWS_AT_ONCE // self._phase.batch_size))
             return numbers.map(batches_at, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).unbatch()
 

@@ -18,7 +18,7 @@ def choose_widths(lengths: np.ndarray, most: int = 8, multiple: int = 2) -> list
     """
     counts = np.bincount(-(-np.asarray(lengths) // multiple))
     rounded, counts = np.flatnonzero(counts) * multiple, counts[counts > 0]
-    # cost[k, j]: tokens, with padding, of all rows up to the j-th length, in k widths the last of which is the j-th.
+    # cost[k, j]: tokens, padding included, of all rows up to the j-th length in k widths, the j-th length the last.
     below = np.concatenate([[0], np.cumsum(counts)])
     most = min(most, len(rounded))
     cost = np.full((most + 1, len(rounded) + 1), np.inf)

@@ -35,7 +35,7 @@ class TextBatches:
         batches_per_epoch: `sys.maxsize`.
         examples_per_epoch, next_share: None, not known here.
         widths: the only sequence length of the batches, in a tuple.
-        padding_share: share of padding in the rows of the first chunk of lines that gives any.
+        padding_share: share of padding in the rows of the first chunk of lines that has any rows.
 
     Args:
         lines: the text.
@@ -44,10 +44,10 @@ class TextBatches:
         objective: its `packing` is used.
         masking: what to mask.
         seed: at least 0.
-        validation: which side's documents to read.
+        validation: whether to read the held-out documents or the others.
 
     Raises:
-        UserError: that side has no text.
+        UserError: there is no text to read.
     """
 
     batches_per_epoch: int = sys.maxsize
@@ -98,7 +98,7 @@ class TextBatches:
 
     @tf.autograph.experimental.do_not_convert
     def all_batches(self) -> tf.data.Dataset:
-        """Batches with every row of the text, in order; the last batch is filled up with empty rows."""
+        """Batches with every row of the text, in order; empty rows complete the last batch."""
         rows = self._rows().map(lambda *row: (*row, tf.zeros_like(row[-1])))
         return self._masked(rows.rebatch(self._phase.batch_size).map(self._fill))
 

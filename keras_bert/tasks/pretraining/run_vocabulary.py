@@ -36,12 +36,12 @@ def run_vocabulary(
         given = given or config.vocabulary.file
         if not given and config.init:
             given = open_model_folder(config.init).vocabulary_file
-        vocabulary = _of_size(given, config.model.vocab_size) if given else _learn(config, texts(), report)
+        vocabulary = _vocabulary_of_size(given, config.model.vocab_size) if given else _learn(config, texts(), report)
         vocabulary.to_file(path)
     return Vocabulary.from_file(path)
 
 
-def _of_size(path: str, wanted: int) -> Vocabulary:
+def _vocabulary_of_size(path: str, wanted: int) -> Vocabulary:
     vocabulary = Vocabulary.from_file(vocabulary_path(path))
     if len(vocabulary) != wanted:
         raise UserError(

@@ -61,9 +61,9 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: WordPieceT
         counts = pieces.row_lengths().numpy()[numbers]
         pieces = with_unknown(pieces, vocabulary)
         for first, end in blocks(starts, _WORDS_AT_ONCE):
-            of_words = tf.gather(pieces, numbers[starts[first] : starts[end]])
-            splits = (of_words.row_splits, starts[first : end + 1] - starts[first])
-            found = word_windows(Words(of_words.values, *(tf.cast(split, tf.int32) for split in splits)), capacity)
+            word_pieces = tf.gather(pieces, numbers[starts[first] : starts[end]])
+            splits = (word_pieces.row_splits, starts[first : end + 1] - starts[first])
+            found = word_windows(Words(word_pieces.values, *(tf.cast(split, tf.int32) for split in splits)), capacity)
             order = tf.argsort(found.text, stable=True)
             ids, lengths, _ = (column.numpy() for column in flat_rows([found.spans.taken(order)], vocabulary))
             row_starts = tokens + np.cumsum(lengths, dtype=np.int64) - lengths
