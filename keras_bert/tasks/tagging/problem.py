@@ -166,7 +166,7 @@ class TaggingProblem(Problem):
                 f"Received: {found}. Give the same column as in training."
             )
         pairs = [(gold, predicted) for gold, predicted in zip(tagged.labels, answers) if gold is not None]
-        return label_scores(*map(list, zip(*pairs)))  # type: ignore[arg-type]
+        return label_scores(*map(list, zip(*pairs)))
 
     def baseline(self, split: str) -> dict[str, float]:
         """The scores of each word's most frequent label in training and, for new words, of the most frequent label.
