@@ -57,7 +57,7 @@ def test_the_timed_steps_leave_no_trace(step):
     choice_of(step, step, 1000.0, said)
     for variable, value in zip(variables, before, strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)
-    assert len(said) == 1 and "compiled. A step takes" in said[0] and "7 more shapes" in said[0]
+    assert len(said) == 1 and "compiled. A step takes" in said[0] and "7 more batch shapes" in said[0]
 
 
 def test_a_short_run_is_not_worth_a_try(step, monkeypatch):
