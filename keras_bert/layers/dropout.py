@@ -1,6 +1,7 @@
-"""Dropout whose random bits depend only on a key.
+"""Dropout whose random bits, inside a training step, depend only on a key.
 
-A training step opens `dropout_key(key)` around the forward pass, with a key made of the seed, the step and the replica;
+A training step opens `dropout_key(key)` around the forward pass, with a key made of the seed, the step, the replica and
+the accumulation slice;
 every `Dropout` called inside draws from that key and its own number in the order of calls. So a repeated step draws the
 same masks, and two replicas draw different ones. Outside such a scope (a user's own `fit`) each layer uses a Keras seed
 generator.

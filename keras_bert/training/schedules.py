@@ -1,4 +1,4 @@
-"""The learning rate over a run: warm-up, then one of four kinds of decay."""
+"""The learning rate over a run: warm-up, then a decay or a constant rate."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ class TimedWarmupDecay(WarmupDecay):
     """`WarmupDecay` by the clock, for a run limited by time, whose number of steps is not known in advance.
 
     The warm-up lasts for `warmup_steps` and for `warmup_share` of the time, whichever takes longer, because minutes
-    may pass while the first steps are compiled. The decay takes the rest of the time.
+    may pass while the first steps are compiled. The decay counts from `warmup_share` of the
+    time to its end, so it may begin while a slow start is still warming up.
 
     Args:
         share: float32 scalar, the share of the run's time that has passed; see `training.budget.TimeBudget`.

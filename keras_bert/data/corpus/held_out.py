@@ -1,4 +1,8 @@
-"""Which documents are trained on, which are held out for validation, and which are duplicates."""
+"""The split of documents into training and validation, by a hash of their text, and exact duplicates.
+
+Text streamed by `data.source: text` is split in the graph instead, by the first line of each document
+(`data/batches/raw_lines.py`).
+"""
 
 import hashlib
 from array import array

@@ -1,4 +1,4 @@
-"""From documents to shards: drops duplicates, holds out a validation share, splits sentences and tokenises."""
+"""From documents to shards: drops duplicates, holds out a validation share, splits sentences and tokenizes."""
 
 import os
 from collections import Counter
@@ -33,7 +33,7 @@ from keras_bert.whole_files import move_folder
 
 VOCABULARY_FILE = "vocab.txt"
 _BATCH_CHARACTERS = 250_000
-_BATCHES_WORTH_PROCESSES = 32  # Starting a process costs as much as tokenising some 8 MB.
+_BATCHES_WORTH_PROCESSES = 32  # Starting a process costs as much as tokenizing some 8 MB.
 _NO_TOKEN = "no token in it"
 
 
@@ -92,7 +92,7 @@ def prepare(
     documents in the same order give the same bytes, whatever the number of workers. The work is done in
     `folder.partial`, which is renamed at the end. In a store, where renaming would copy every file, it is done in
     `folder` itself, and `vocab.txt` is written last. A process that was killed resumes after its finished shards when
-    started again with the same arguments: it reads the text again, but tokenises only the rest. A single document goes
+    started again with the same arguments: it reads the text again, but tokenizes only the rest. A single document goes
     to train; validation is then empty.
 
     Args:
@@ -102,7 +102,7 @@ def prepare(
         folder: a folder that does not exist or is empty.
         validation_share: share of documents held out, between 0 and 1.
         shard_megabytes: size of a shard in million bytes.
-        workers: processes that tokenise; 0 for one per core. A short text is tokenised in this process.
+        workers: processes that tokenize; 0 for one per core. A short text is tokenized in this process.
         word_marks: `"jieba"` to write a file of `continuations` by Chinese words with each shard, or None.
         inputs: JSON values that identify the source of `documents` (`Corpus.fingerprint`), so that resuming with
             another text is refused.
@@ -218,7 +218,7 @@ class _Preparation:
         make_folder(self._folder)
         with ExitStack() as stack:
             writers = {side: stack.enter_context(self._writer(side)) for side in SIDES}
-            bar = stack.enter_context(terminal_bar("Tokenised", "documents"))
+            bar = stack.enter_context(terminal_bar("Tokenized", "documents"))
             batches = self._batches(split_documents(documents, validation_share, report.dropped))
             for side, tokenized in _tokenized(self._tokenizer, batches, workers):
                 self._write(side, writers[side], tokenized)
@@ -285,7 +285,7 @@ def _add(counts: dict[str, int], tokenized: TokenizedDocuments) -> None:
 def _tokenized(
     tokenizer: DocumentTokenizer, batches: Iterator[tuple[str, list[str]]], workers: int
 ) -> Iterator[tuple[str, TokenizedDocuments]]:
-    """(side, tokenised documents) of each batch, in order."""
+    """(side, tokenized documents) of each batch, in order."""
     workers = workers or all_cores()
     first = list(islice(batches, _BATCHES_WORTH_PROCESSES))
     batches = chain(first, batches)
