@@ -1,15 +1,19 @@
 """Options shared by several commands, and the settings they become."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 
 from keras_bert import settings
+from keras_bert.config.corpus import BROKEN_LINES, CorpusConfig, extended_filters
 from keras_bert.config.training import STRATEGIES
 from keras_bert.errors import UserError
 from keras_bert.files import is_file
 from keras_bert.tasks.answer_files import PLAIN_FILE, check_output
+
+_CORPUS = CorpusConfig()
 
 
 def folder_to_write(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
@@ -41,6 +45,56 @@ text_option = click.option(
     metavar="GLOB",
     help="Text to read: a file, a folder, a quoted glob, or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
 )
+
+_CORPUS_OPTIONS = (
+    click.option(
+        "--text-field",
+        metavar="NAME",
+        default=_CORPUS.text_field,
+        show_default=True,
+        help="Field that holds the text in JSON lines.",
+    ),
+    click.option(
+        "--broken-lines",
+        type=click.Choice(BROKEN_LINES),
+        default=_CORPUS.broken_lines,
+        show_default=True,
+        help="JSON lines that are broken or have no text: stop at the first, or count and skip them.",
+    ),
+    click.option(
+        "--filters", metavar="NAME", help="Filters for web text: c4, a name in configs/filters, or a YAML file."
+    ),
+    click.option(
+        "--bad-words",
+        metavar="FILE",
+        help="Drop documents with a word or phrase of this file, one a line.",
+    ),
+)
+
+
+def corpus_options(command):
+    """Adds the options of how text is read and filtered to a command; `corpus_config` takes their values."""
+    for option in reversed(_CORPUS_OPTIONS):
+        command = option(command)
+    return command
+
+
+def corpus_config(text_field, broken_lines, filters, bad_words):
+    """Returns the `CorpusConfig` of the `corpus_options`."""
+    values = {**extended_filters(filters or {}), **given({"bad_words": bad_words})}
+    return settings.from_mapping(
+        CorpusConfig, {"text_field": text_field, "broken_lines": broken_lines, "filters": values}
+    )
+
+
+def corpus_arguments(text_field, broken_lines, filters, bad_words):
+    """Returns the `corpus_options` that differ from the defaults, for the command line of the next command."""
+    values = {"text-field": text_field, "broken-lines": broken_lines, "filters": filters, "bad-words": bad_words}
+    defaults = {"text-field": _CORPUS.text_field, "broken-lines": _CORPUS.broken_lines}
+    return "".join(
+        f" --{name} {shlex.quote(value)}" for name, value in values.items() if value not in (None, defaults.get(name))
+    )
+
 
 model_option = click.option(
     "--model",

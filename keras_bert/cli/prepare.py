@@ -2,10 +2,12 @@
 
 import shlex
 
+from typing import Any
+
 import click
 
 from keras_bert.checkpoints.model_folder import vocabulary_path
-from keras_bert.cli.options import folder_to_write, text_option
+from keras_bert.cli.options import corpus_config, corpus_options, folder_to_write, text_option
 from keras_bert.config.pretraining import DataConfig
 from keras_bert.program import PROGRAM
 
@@ -14,6 +16,7 @@ _DEFAULTS = DataConfig()
 
 @click.command()
 @text_option
+@corpus_options
 @click.option(
     "--vocab", required=True, metavar="FILE", help="Vocabulary file, or hf:NAME for that of a model on the hub."
 )
@@ -56,6 +59,7 @@ def prepare(
     validation_share: float,
     shard_megabytes: float,
     whole_words: str | None,
+    **reading: Any,
 ) -> None:
     """Tokenize text once, into shards that any number of runs can train on.
 
@@ -73,7 +77,8 @@ def prepare(
         from keras_bert.text.word_marks import require_jieba
 
         require_jieba()
-    corpus, vocabulary = Corpus(inputs), Vocabulary.from_file(vocabulary_path(vocab))
+    corpus = Corpus(inputs, corpus_config(**reading))
+    vocabulary = Vocabulary.from_file(vocabulary_path(vocab))
     summary = prepare_documents(
         corpus.documents(),
         vocabulary,
@@ -85,6 +90,8 @@ def prepare(
         whole_words,
         corpus.fingerprint(),
         click.echo,
+        corpus.settings(),
+        corpus.record,
     )
     click.echo(f"{corpus.report}\n{summary}".strip())
     click.echo(

@@ -2,10 +2,12 @@
 
 import shlex
 
+from typing import Any
+
 import click
 
 from keras_bert.checkpoints.model_folder import vocabulary_path
-from keras_bert.cli.options import text_option
+from keras_bert.cli.options import corpus_arguments, corpus_config, corpus_options, text_option
 from keras_bert.errors import UserError
 from keras_bert.files import exists
 from keras_bert.program import PROGRAM
@@ -14,6 +16,7 @@ from keras_bert.quiet import import_tensorflow
 
 @click.command()
 @text_option
+@corpus_options
 @click.option("--size", type=click.IntRange(min=1), help="Size of the vocabulary to learn, special tokens included.")
 @click.option(
     "--extend",
@@ -37,6 +40,7 @@ def vocab(
     unused: int,
     cased: bool,
     output: str,
+    **reading: Any,
 ) -> None:
     """Learn a WordPiece vocabulary from text, or extend one with the words of a new domain.
 
@@ -54,7 +58,7 @@ def vocab(
     from keras_bert.data.corpus.documents import Corpus
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-    corpus = Corpus(inputs)
+    corpus = Corpus(inputs, corpus_config(**reading))
     base = None if extend is None else Vocabulary.from_file(vocabulary_path(extend))
     import_tensorflow(context.find_root().params["debug"])
     if extend is not None:
@@ -79,5 +83,6 @@ def vocab(
     if str(corpus.report):
         click.echo(str(corpus.report))
     click.echo(summary)
-    given = "".join(f" --input {shlex.quote(path)}" for path in inputs) + (" --cased" if cased else "")
+    given = "".join(f" --input {shlex.quote(path)}" for path in inputs) + corpus_arguments(**reading)
+    given += " --cased" if cased else ""
     click.echo(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {shlex.quote(output)} --output prepared")

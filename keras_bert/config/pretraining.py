@@ -8,6 +8,7 @@ from typing import Any
 from keras_bert import settings
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.checks import require, require_positive, require_share
+from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.initialization import InitializationConfig, named_initialization
 from keras_bert.config.recipes import extended_model
 from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends
@@ -31,11 +32,12 @@ class VocabularyConfig:
 
 
 @dataclass
-class DataConfig:
+class DataConfig(CorpusConfig):
     """Where the text comes from: `files`, or `python_documentation`, which comes with every Python installation.
 
     Both are prepared, that is, tokenized once into shards. `text` is for text that cannot be prepared: plain lines of
     `files` (or the corpus `tfds:NAME`) are tokenized during the run; see `data.batches.text_batches`.
+    How files are read and filtered is as for `prepare`; see `CorpusConfig`.
     """
 
     source: str = "files"
@@ -45,9 +47,16 @@ class DataConfig:
     shards_per_group: int = 4
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.source in SOURCES, "source", f"one of {', '.join(SOURCES)}", self.source)
         require(0.0 < self.validation_share < 1.0, "validation_share", "a share between 0 and 1", self.validation_share)
         require_positive(self, "shard_megabytes", "shards_per_group")
+        require(
+            self.source == "files" or self.filters == FilterConfig(),
+            "filters",
+            "source: files; other text is not filtered",
+            f"source: {self.source}",
+        )
 
 
 @dataclass
@@ -202,7 +211,8 @@ class PretrainConfig:
 
         The recipe's `model` is the name of a file in configs/models (or a path), or a mapping of `BertConfig` fields,
         where `extends` may name such a file. Its `initialization` is one of `config.initialization.NAMED`, or a
-        mapping of `InitializationConfig` fields.
+        mapping of `InitializationConfig` fields. Its `data.filters` is the name of a file in configs/filters (or a
+        path), or a mapping of `FilterConfig` fields, where `extends` may name such a file.
         """
         values = settings.read_yaml(path)
         values.setdefault("name", os.path.splitext(os.path.basename(os.fspath(path)))[0])
@@ -221,4 +231,8 @@ class PretrainConfig:
         initialization = overrides.pop("initialization", values.get("initialization"))
         if initialization is not None:
             values["initialization"] = named_initialization(initialization)
+        data = values.get("data") or {}
+        filters = overrides.pop("data.filters", data.get("filters"))
+        if filters is not None:
+            values["data"] = {**data, "filters": extended_filters(filters, folder)}
         return settings.from_mapping(cls, settings.apply_overrides(cls, values, overrides))

@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
+import dataclasses
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from keras_bert import files
+from keras_bert import files, settings
+from keras_bert.config.corpus import CorpusConfig
 from keras_bert.config.pretraining import TFDS_PREFIX
+from keras_bert.data.corpus.corpus_report import CorpusReport
+from keras_bert.data.corpus.filters import DocumentFilters
+from keras_bert.data.corpus.json_lines import json_documents
 from keras_bert.data.corpus.plain_text import plain_documents
-from keras_bert.data.corpus.text_lines import Unreadable, read_lines
+from keras_bert.data.corpus.repeated_spans import RepeatedSpans, remove_repeated_spans
+from keras_bert.data.corpus.text_lines import Unreadable, decoded_lines, read_chunks
 from keras_bert.data.corpus.wikipedia import wiki_documents
 from keras_bert.errors import UserError
 from keras_bert.globs import expand
+from keras_bert.terminal_bar import terminal_bar
 
 if TYPE_CHECKING:
     from keras_bert.data.corpus.tfds_text import TfdsText
 
-
-@dataclass
-class CorpusReport:
-    """The result of reading a corpus: how many documents were read, and what was left out and why.
-
-    Attributes:
-        documents: how many documents were read.
-        dropped: documents left out, counted by reason.
-        skipped: {file: why it, or the rest of it after a damaged place, was not read}.
-        books: plain-text files in which many paragraphs were joined into one document.
-    """
-
-    documents: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
-    skipped: dict[str, str] = field(default_factory=dict)
-    books: list[str] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        lines = [f"dropped: {count:,} documents ({reason})" for reason, count in sorted(self.dropped.items())]
-        lines += [f"skipped: {path} ({reason})" for path, reason in self.skipped.items()]
-        if self.books:
-            lines.append(f"read as books, paragraphs joined: {len(self.books):,} files, the first {self.books[0]}")
-        return "\n".join(lines)
+_NAME_OF_JSON = re.compile(r"\.(?:jsonl?|ndjson)(?:\.(?:gz|bz2|xz))?\Z", re.IGNORECASE)
 
 
 class Corpus:
@@ -50,26 +33,67 @@ class Corpus:
 
     Attributes:
         paths: the files and `tfds:` entries in reading order.
+        config: how they are read and filtered.
         report: on the latest reading, complete once that has ended.
     """
 
     paths: list[str]
+    config: CorpusConfig
     report: CorpusReport
 
-    def __init__(self, entries: Iterable[str]):
+    def __init__(self, entries: Iterable[str], config: CorpusConfig | None = None):
         """`entries`: files, folders, globs and `tfds:NAME[/CONFIG][:SPLIT]`. Raises `UserError` if one is missing."""
         groups = ([entry] if is_tfds(entry) else expand([entry]) for entry in entries)
         self.paths = list(dict.fromkeys(chain.from_iterable(groups)))
+        self.config = config or CorpusConfig()
         self.report = CorpusReport()
+        self._filters = DocumentFilters(self.config.filters)
+        self._spans: RepeatedSpans | None = None
 
     def documents(self) -> Iterator[str]:
-        """Iterates over the documents, from the first; see `read_documents`."""
+        """Iterates over the documents, from the first; see `read_documents`.
+
+        With `filters.repeated_spans` the text is read twice at the first time.
+        """
         self.report = CorpusReport()
-        return read_documents(self.paths, self.report)
+        if self.config.filters.repeated_spans:
+            return self._without_repeated_spans(self.report)
+        return self._read(self.report)
 
     def fingerprint(self) -> list[list[str | int | None]]:
         """`[path, size]` for each path, to notice changed text without reading it."""
         return [list(_fingerprint(path)) for path in self.paths]
+
+    def settings(self) -> dict[str, Any]:
+        """`{dotted key: value}` of the settings that are not the default, as JSON values; {} if all are.
+
+        `filters.bad_words` is the SHA-256 of the file instead of its path.
+        """
+        changed = settings.differences(settings.to_mapping(CorpusConfig()), corpus_settings(self.config))
+        values = {key: value for key, _, value in changed}
+        if self.config.filters.bad_words:
+            values["filters.bad_words"] = files.sha256(self.config.filters.bad_words)
+        return values
+
+    def record(self) -> dict[str, Any]:
+        """The settings and what the latest reading left out, for `meta.json`; {} if there is nothing to tell."""
+        values = {"settings": self.settings(), **self.report.counts()}
+        return {key: value for key, value in values.items() if value}
+
+    def _read(self, report: CorpusReport) -> Iterator[str]:
+        return read_documents(self.paths, report, self.config, self._filters)
+
+    def _without_repeated_spans(self, report: CorpusReport) -> Iterator[str]:
+        filters = self.config.filters
+        if self._spans is None:
+            spans = RepeatedSpans(filters.repeated_spans)
+            with terminal_bar("Compared", "documents") as bar:
+                for document in self._read(CorpusReport()):
+                    spans.add(document)
+                    bar.update()
+            spans.close()
+            self._spans = spans
+        return remove_repeated_spans(self._read(report), self._spans, filters, report)
 
 
 def is_tfds(entry: str) -> bool:
@@ -77,84 +101,112 @@ def is_tfds(entry: str) -> bool:
     return str(entry).startswith(TFDS_PREFIX)
 
 
-def read_documents(paths: Iterable[str], report: CorpusReport | None = None) -> Iterator[str]:
+def corpus_settings(config: CorpusConfig) -> dict[str, Any]:
+    """The fields of `CorpusConfig` as a mapping, also of a class derived from it."""
+    return {field.name: settings.to_mapping(config)[field.name] for field in dataclasses.fields(CorpusConfig)}
+
+
+def read_documents(
+    paths: Iterable[str],
+    report: CorpusReport | None = None,
+    config: CorpusConfig | None = None,
+    filters: DocumentFilters | None = None,
+) -> Iterator[str]:
     """Iterates over the documents of files, in order, holding one document and one block of the file in memory.
 
-    The format is detected from the start of the file: `<doc` is WikiExtractor's, `{` is JSON lines with a `text`
-    field, anything else is plain text. Compression (.gz, .bz2, .xz) is detected from the content too. Plain text has
-    blank lines between documents; see `plain_documents` for books. In the result, blank lines separate the paragraphs
-    of a document. A file that cannot be read to its end is named in the report; documents before the damage are kept.
+    The format is detected from the start of the file: `<doc` is WikiExtractor's, `{` is JSON lines, anything else is
+    plain text; .json, .jsonl and .ndjson are always JSON lines. Compression (.gz, .bz2, .xz) is detected from the
+    content. Plain text has blank lines between documents; see `plain_documents` for books. In the result, blank lines
+    separate the paragraphs of a document. A file that cannot be read to its end is named in the report; documents
+    before the damage are kept.
+
+    What comes from a file depends on nothing but the file and `config`. `filters.repeated_spans`, which compares files,
+    is left to `Corpus`.
 
     Args:
         paths: files, local or remote (`keras_bert.globs.expand` makes them from patterns), and `tfds:` entries.
         report: filled in while reading.
+        config: how to read and filter.
+        filters: those of `config`, if they exist already.
 
     Yields:
         One string per document, without surrounding white space.
 
     Raises:
-        UserError: TFDS cannot prepare an entry; or, at the end, no file held a document.
+        UserError: TFDS cannot prepare an entry; a line of JSON is broken and `config` does not skip it; or, at the end,
+            no file held a document.
     """
     report = CorpusReport() if report is None else report
+    config = config or CorpusConfig()
+    filters = filters or DocumentFilters(config.filters)
     paths = list(paths)
     for path in paths:
-        before = report.documents
-        try:
-            for document, reason in _candidates(path, report):
-                if reason:
-                    report.dropped[reason] += 1
-                else:
-                    assert document is not None
-                    report.documents += 1
-                    yield document
-        except Unreadable as problem:
-            report.skipped[str(path)] = str(problem)
-        else:
-            if report.documents == before:
-                report.skipped[str(path)] = "no document in it"
+        yield from read_source(str(path), report, config, filters)
     if not report.documents:
-        reasons = [f"{path}: {reason}" for path, reason in islice(report.skipped.items(), 3)]
-        raise UserError(
-            f"The corpus: needs text. Received: {len(paths)} files without a usable document "
-            f"({'; '.join(reasons)}). Give plain text with blank lines between documents, "
-            "WikiExtractor's files or JSON lines with a `text` field."
+        raise no_documents(len(paths), report, config)
+
+
+def no_documents(count: int, report: CorpusReport, config: CorpusConfig) -> UserError:
+    """The error of a corpus of `count` files that hold no document."""
+    if report.filtered:
+        return UserError(
+            f"The corpus: needs text. Received: {report.filtered.total():,} documents, none of which the filters keep "
+            f"({', '.join(report.filtered)}). Change the filters."
         )
+    reasons = [f"{path}: {reason}" for path, reason in islice(report.skipped.items(), 3)]
+    return UserError(
+        f"The corpus: needs text. Received: {count} files without a usable document "
+        f"({'; '.join(reasons)}). Give plain text with blank lines between documents, "
+        f"WikiExtractor's files or JSON lines with the field {config.text_field!r}."
+    )
 
 
-def _candidates(path: str, report: CorpusReport) -> Iterator[tuple[str | None, str | None]]:
+def read_source(path: str, report: CorpusReport, config: CorpusConfig, filters: DocumentFilters) -> Iterator[str]:
+    """Iterates over the documents of one file or `tfds:` entry; see `read_documents`."""
+    before = report.documents + report.filtered.total()
+    try:
+        for document, reason in _candidates(path, config, report):
+            if reason:
+                report.dropped[reason] += 1
+                continue
+            assert document is not None
+            filtered = filters(document)
+            report.add_filtered(filtered)
+            if filtered.text is not None:
+                report.documents += 1
+                yield filtered.text
+    except Unreadable as problem:
+        report.skipped[path] = str(problem)
+    else:
+        if report.documents + report.filtered.total() == before:
+            report.skipped[path] = "no document in it"
+
+
+def _candidates(path: str, config: CorpusConfig, report: CorpusReport) -> Iterator[tuple[str | None, str | None]]:
     """`(document, None)` or `(anything, the reason to leave it out)`."""
     if is_tfds(path):
         return _tfds_documents(path)
-    lines = read_lines(path)
-    first = next((line for line in lines if line.strip()), None)
-    if first is None:
-        raise Unreadable("empty")
-    lines = chain([first], lines)
-    if first.lstrip().startswith("<doc "):
+    start, chunks = _beginning(read_chunks(path))
+    if start.startswith(b"{") or _NAME_OF_JSON.search(path):
+        return json_documents(chunks, path, config, report)
+    lines = decoded_lines(chunks)
+    if start.startswith(b"<doc "):
         return wiki_documents(lines)
-    if first.lstrip().startswith("{"):
-        return _json_documents(lines)
     documents, is_book = plain_documents(lines)
     if is_book:
-        report.books.append(str(path))
+        report.books.append(path)
     return ((document, None) for document in documents)
 
 
-def _json_documents(lines: Iterable[str]) -> Iterator[tuple[str | None, str | None]]:
-    for line in lines:
-        if not line.strip():
-            continue
-        try:
-            text = json.loads(line)["text"].strip()
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            yield None, "text with half a surrogate pair"
-        except (KeyError, TypeError, AttributeError):
-            yield None, "no text field"
-        except (ValueError, RecursionError):
-            yield None, "a line that is not JSON"
-        else:
-            yield text, None if text else "empty"
+def _beginning(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """(the first block with text in it, from there on; all blocks). Raises `Unreadable` if there is no text."""
+    read: list[bytes] = []
+    for chunk in chunks:
+        read.append(chunk)
+        start = chunk.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if start:
+            return start, chain(read, chunks)
+    raise Unreadable("empty")
 
 
 def _tfds_documents(entry: str) -> Iterator[tuple[str | None, str | None]]:

@@ -18,6 +18,7 @@ from keras_bert.files import open_file
 
 _CHUNK_BYTES = 1 << 20
 _COMPRESSIONS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _LONGEST_MAGIC = max(map(len, _COMPRESSIONS))
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _BINARY = "binary, not text"
@@ -38,7 +39,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     Raises:
         Unreadable: once the file turns out to be missing, damaged, binary or not UTF-8.
     """
-    return _decoded_lines(_chunks(path))
+    return decoded_lines(read_chunks(path))
 
 
 def read_blocks(path: str, encoding: str = "utf-8-sig") -> Iterator[str]:
@@ -49,7 +50,7 @@ def read_blocks(path: str, encoding: str = "utf-8-sig") -> Iterator[str]:
     Raises:
         Unreadable: as `read_lines`.
     """
-    for text, _ in _decoded(_standard_input() if path == "-" else _chunks(path), encoding):
+    for text, _ in _decoded(_standard_input() if path == "-" else read_chunks(path), encoding):
         if text:
             yield text
 
@@ -78,14 +79,15 @@ def read_whole_lines(path: str) -> Iterator[str]:
 
 def read_standard_input() -> Iterator[str]:
     """Iterates over the lines of stdin as they arrive, like `read_lines` but without decompression."""
-    return _decoded_lines(_standard_input())
+    return decoded_lines(_standard_input())
 
 
 def _standard_input() -> Iterator[bytes]:
     return iter(lambda: sys.stdin.buffer.read1(_CHUNK_BYTES), b"")  # type: ignore[union-attr]
 
 
-def _decoded_lines(chunks: Iterable[bytes]) -> Iterator[str]:
+def decoded_lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Iterates over the lines of UTF-8 text in blocks, without line ends. Raises `Unreadable`; see `read_lines`."""
     pending = ""
     for _, text in _decoded(chunks, "utf-8-sig"):
         *lines, pending = (pending + text).split("\n")
@@ -122,13 +124,15 @@ def _not_utf8(error: UnicodeDecodeError) -> str:
     return f"not UTF-8 ({error.reason}: byte {error.object[error.start]:#04x})"
 
 
-def _chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """The blocks of a file's content, decompressed. Raises `Unreadable`."""
+def read_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """Iterates over the blocks of a file's content, decompressed as by `read_lines`. Raises `Unreadable`."""
     try:
         with contextlib.ExitStack() as stack:
             stream = stack.enter_context(open_file(path))
             head = stream.read(_LONGEST_MAGIC)
             stream.seek(0)
+            if head.startswith(_ZSTANDARD):
+                raise Unreadable("compressed with zstd; decompress it, or compress it with gzip")
             for magic, decompressed in _COMPRESSIONS.items():
                 if head.startswith(magic):
                     stream = stack.enter_context(decompressed(stream))

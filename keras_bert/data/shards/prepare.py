@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -85,6 +85,8 @@ def prepare(
     word_marks: str | None = None,
     inputs: Sequence[Any] = (),
     report: Callable[[str], object] | None = None,
+    reading: Mapping[str, Any] | None = None,
+    record: Callable[[], Mapping[str, Any]] | None = None,
 ) -> PrepareReport:
     """Writes `folder/train` and `folder/validation`, shard folders in the format of `shard_format`, and `vocab.txt`.
 
@@ -107,6 +109,9 @@ def prepare(
         inputs: JSON values that identify the source of `documents` (`Corpus.fingerprint`), so that resuming with
             another text is refused.
         report: receives a line of text if unfinished work is resumed.
+        reading: JSON values that say how `documents` were read and filtered (`Corpus.settings`), so that resuming with
+            others is refused.
+        record: called after the last document; what it returns goes into `meta.json` as `corpus` (`Corpus.record`).
 
     Returns:
         A report on the whole result, including what earlier starts did.
@@ -123,13 +128,16 @@ def prepare(
         "shard_megabytes": shard_megabytes,
         "word_marks": word_marks,
         "inputs": inputs,
+        "reading": dict(reading or {}) or None,
     }
     tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks)
     report = report or (lambda line: None)
     # Beside the folder, which only gets its name at the end. In a store it has it from the start, and may be a bucket.
     lock = take_folder(folder, join(folder, NAME) if is_remote(folder) else f"{folder}{NAME}", report)
     try:
-        return _prepare(documents, tokenizer, folder, settings, workers, report, lambda: require_own(lock, folder))
+        return _prepare(
+            documents, tokenizer, folder, settings, workers, report, record, lambda: require_own(lock, folder)
+        )
     finally:
         lock.release()
 
@@ -141,6 +149,7 @@ def _prepare(
     settings: dict[str, Any],
     workers: int,
     report: Callable[[str], object],
+    record: Callable[[], Mapping[str, Any]] | None,
     check: Callable[[], None],
 ) -> PrepareReport:
     # A process killed between renaming and the end of the work leaves the record in the finished folder.
@@ -157,7 +166,7 @@ def _prepare(
             work.save()  # Otherwise a folder with an unfinished first shard would look like someone else's.
     try:
         preparation = _Preparation(work, tokenizer, partial, settings["shard_megabytes"], check)
-        prepared = preparation.run(documents, settings["validation_share"], workers)
+        prepared = preparation.run(documents, settings["validation_share"], workers, record)
         tokenizer.vocabulary.to_file(join(partial, VOCABULARY_FILE))
     except BaseException:
         if not work.shards():
@@ -213,7 +222,13 @@ class _Preparation:
         # Counts what is written or still held by the writers; `work` counts finished shards only.
         self._counts = {side: _side_counts(work.sides[side]) for side in SIDES}
 
-    def run(self, documents: Iterable[str], validation_share: float, workers: int) -> PrepareReport:
+    def run(
+        self,
+        documents: Iterable[str],
+        validation_share: float,
+        workers: int,
+        record: Callable[[], Mapping[str, Any]] | None,
+    ) -> PrepareReport:
         report = PrepareReport()
         make_folder(self._folder)
         with ExitStack() as stack:
@@ -223,6 +238,9 @@ class _Preparation:
             for side, tokenized in _tokenized(self._tokenizer, batches, workers):
                 self._write(side, writers[side], tokenized)
                 bar.update(len(tokenized))
+            if record and (values := record()):
+                for writer in writers.values():
+                    writer.meta["corpus"] = dict(values)
         for side, writer in writers.items():
             for count in ("documents", "sentences", "tokens", "unknown_tokens"):
                 getattr(report, count)[side] = writer.meta[count]

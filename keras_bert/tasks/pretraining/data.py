@@ -1,7 +1,9 @@
 """The data of a pretraining run: its vocabulary and shards, made once in the run's folder or by `prepare`."""
 
+import functools
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import vocabulary_path
@@ -33,12 +35,13 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
 
     Raises:
         UserError: the prepared folder, or the data in the run's folder, was made with another tokenizer than the
-            recipe's.
+            recipe's; or the prepared folder with other filters.
     """
     prepared = _prepared_folder(config)
+    corpus = functools.cache(lambda: _corpus(config))  # Shards that exist need no text.
 
     def training_texts() -> Iterator[str]:
-        return training_documents(_corpus(config).documents(), config.data.validation_share)
+        return training_documents(corpus().documents(), config.data.validation_share)
 
     given = _prepared_vocabulary(config, prepared) if prepared else None
     vocabulary = run_vocabulary(config, folder, training_texts, report, given)
@@ -48,19 +51,23 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
         report(f"Using the prepared shards in {prepared}.")
     elif not files.exists(shards) or UnfinishedWork.is_in(shards):
         report("Preparing the text.")
-        corpus = _corpus(config)
         summary = prepare(
-            corpus.documents(),
+            corpus().documents(),
             vocabulary,
             lower_case,
             shards,
             config.data.validation_share,
             config.data.shard_megabytes,
-            inputs=corpus.fingerprint(),
+            inputs=corpus().fingerprint(),
             report=report,
+            reading=corpus().settings(),
+            record=corpus().record,
         )
-        report(f"{corpus.report}\n{summary}".strip())
-    made_with = ShardSet.open(files.join(shards, TRAIN), vocabulary, verify=False).meta["lower_case"]
+        report(f"{corpus().report}\n{summary}".strip())
+    meta = ShardSet.open(files.join(shards, TRAIN), vocabulary, verify=False).meta
+    if prepared:
+        _check_reading(corpus().settings(), meta, prepared)
+    made_with = meta["lower_case"]
     if lower_case != made_with and not (prepared and lower_case):  # True is the default of a recipe that does not say.
         raise UserError(
             f"{shards}: made with vocabulary.lower_case {made_with}. Received: {lower_case}. "
@@ -108,6 +115,17 @@ def _prepared_vocabulary(config: PretrainConfig, prepared: str) -> str:
     return path
 
 
+def _check_reading(wanted: Mapping[str, Any], meta: Mapping[str, Any], prepared: str) -> None:
+    """Raises `UserError` if a recipe asks for text read or filtered otherwise than that of the prepared shards."""
+    made_with = meta.get("corpus", {}).get("settings", {})
+    if wanted and wanted != made_with:  # A recipe that asks for nothing takes the shards as they are.
+        key = next(key for key in {**wanted, **made_with} if wanted.get(key) != made_with.get(key))
+        raise UserError(
+            f"{prepared}: made with data.{key} {made_with.get(key)!r}. Received: {wanted.get(key)!r}. "
+            "Leave the setting out, or run `prepare` again with it."
+        )
+
+
 def _corpus(config: PretrainConfig) -> "Corpus | _PythonDocumentation":
     """The recipe's text."""
     config.require_text()
@@ -123,3 +141,9 @@ class _PythonDocumentation:
     @staticmethod
     def fingerprint() -> list[list[str]]:
         return [["Python", platform.python_version()]]
+
+    @staticmethod
+    def settings() -> dict[str, Any]:
+        return {}
+
+    record = settings

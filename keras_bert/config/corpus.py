@@ -1,0 +1,85 @@
+"""How a corpus is read and filtered: settings that recipes, `prepare` and `vocab` share."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from keras_bert import settings
+from keras_bert.config.checks import require
+from keras_bert.config.recipes import find_config
+from keras_bert.errors import UserError
+
+REFUSE, SKIP = BROKEN_LINES = ("refuse", "skip")
+
+
+@dataclass
+class FilterConfig:
+    """Filters for web text, as used for C4 (Raffel et al. 2020, section 2.2). All are off by default.
+
+    These drop lines: `terminal_punctuation` those that do not end in a period, question mark, exclamation mark or
+    closing quotation mark; `min_words` those with fewer words, and `max_word_length` those with a longer word (0: off);
+    `javascript` those that mention JavaScript; `policy_notices` those about cookies, privacy or terms of use.
+    `citation_markers` removes Wikipedia's [1], [edit] and [citation needed].
+
+    These drop documents: `lorem_ipsum` and `curly_braces` those with either in a line that was not dropped;
+    `bad_words`, a file with a word or phrase on each line, those with one of them; `min_sentences` those with fewer
+    sentences left.
+
+    `repeated_spans: n` removes each span of n sentences that occurred earlier in the corpus (C4: 3; 0: off).
+    """
+
+    terminal_punctuation: bool = False
+    min_words: int = 0
+    max_word_length: int = 0
+    citation_markers: bool = False
+    javascript: bool = False
+    policy_notices: bool = False
+    lorem_ipsum: bool = False
+    curly_braces: bool = False
+    bad_words: str | None = None
+    min_sentences: int = 0
+    repeated_spans: int = 0
+
+    def __post_init__(self) -> None:
+        for key in ("min_words", "max_word_length", "min_sentences", "repeated_spans"):
+            require(getattr(self, key) >= 0, key, "0, which turns it off, or more", getattr(self, key))
+
+
+@dataclass
+class CorpusConfig:
+    """`text_field` is the field of JSON lines that holds the text.
+
+    `broken_lines` says what to do with a line that is not JSON, not UTF-8, or has no such field: `refuse` stops and
+    names the line, `skip` counts it.
+    """
+
+    text_field: str = "text"
+    broken_lines: str = REFUSE
+    filters: FilterConfig = field(default_factory=FilterConfig)
+
+    def __post_init__(self) -> None:
+        require(self.text_field, "text_field", "the name of a field", self.text_field)
+        require(
+            self.broken_lines in BROKEN_LINES, "broken_lines", f"one of {', '.join(BROKEN_LINES)}", self.broken_lines
+        )
+
+
+def extended_filters(values: str | dict[str, Any], folder: str = "") -> dict[str, Any]:
+    """The `FilterConfig` fields of `filters`: the name or path of a file, or fields that may extend one.
+
+    Args:
+        values: `c4`, or `{extends: c4, bad_words: words.txt}`.
+        folder: where a relative path may be, besides the current folder.
+
+    Raises:
+        UserError: there is no such file in configs/filters, or it is not a mapping.
+    """
+    if isinstance(values, str):
+        values = {"extends": values}
+    if not isinstance(values, dict) or "extends" not in values:
+        return values
+    values = dict(values)
+    base = values.pop("extends")
+    if not isinstance(base, str):
+        raise UserError(f"filters.extends: needs a name in configs/filters, or a file. Received: {base!r}.")
+    path = find_config("filters", base, folder)
+    return {**extended_filters(settings.read_yaml(path)), **values}

@@ -1,0 +1,96 @@
+"""What reading a corpus found: documents, and what was left out and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keras_bert.data.corpus.filters import Filtered
+
+_UNITS = {"citation_markers": "markers", "repeated_spans": "sentences"}
+
+
+@dataclass
+class CorpusReport:
+    """The result of reading a corpus: how many documents were read, and what was left out and why.
+
+    Attributes:
+        documents: how many documents were read and kept.
+        dropped: documents left out because of what they are, counted by reason.
+        skipped: {file: why it, or the rest of it after a damaged place, was not read}.
+        books: plain-text files in which many paragraphs were joined into one document.
+        broken_lines: broken JSON lines that were skipped, counted by reason.
+        first_broken: {reason: file and line of the first such line}.
+        filtered: documents left out, counted by filter.
+        lines: how many lines the filters looked at.
+        removed: lines (for `citation_markers`: markers, for `repeated_spans`: sentences) removed, counted by filter.
+    """
+
+    documents: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    skipped: dict[str, str] = field(default_factory=dict)
+    books: list[str] = field(default_factory=list)
+    broken_lines: Counter[str] = field(default_factory=Counter)
+    first_broken: dict[str, str] = field(default_factory=dict)
+    filtered: Counter[str] = field(default_factory=Counter)
+    lines: int = 0
+    removed: Counter[str] = field(default_factory=Counter)
+
+    def add_broken_line(self, reason: str, where: str) -> None:
+        """Counts a broken line; `where` names its file and line."""
+        self.broken_lines[reason] += 1
+        self.first_broken.setdefault(reason, where)
+
+    def add_filtered(self, filtered: Filtered) -> None:
+        """Counts what the filters made of a document."""
+        self.lines += filtered.lines
+        self.removed.update(filtered.removed)
+        if filtered.dropped_by:
+            self.filtered[filtered.dropped_by] += 1
+
+    def add(self, other: CorpusReport) -> None:
+        """Adds the report on files that come after those of this one."""
+        self.documents += other.documents
+        self.lines += other.lines
+        self.books += other.books
+        self.skipped.update(other.skipped)
+        for name in ("dropped", "broken_lines", "filtered", "removed"):
+            getattr(self, name).update(getattr(other, name))
+        self.first_broken = {**other.first_broken, **self.first_broken}
+
+    def counts(self) -> dict[str, Any]:
+        """What was left out, for `meta.json`: JSON values, without what is empty or 0."""
+        values = {
+            "dropped": self.dropped,
+            "broken_lines": self.broken_lines,
+            "filtered": self.filtered,
+            "lines": self.lines,
+            "removed": self.removed,
+        }
+        return {
+            name: dict(sorted(value.items())) if isinstance(value, Counter) else value
+            for name, value in values.items()
+            if value
+        }
+
+    def __str__(self) -> str:
+        lines = [f"dropped: {count:,} documents ({reason})" for reason, count in sorted(self.dropped.items())]
+        lines += [
+            f"skipped: {count:,} broken lines ({reason}), the first {self.first_broken[reason]}"
+            for reason, count in sorted(self.broken_lines.items())
+        ]
+        seen = self.documents + self.filtered.total()
+        lines += [
+            f"filtered: {count:,} documents ({name}), {count / seen:.1%} of all"
+            for name, count in sorted(self.filtered.items())
+        ]
+        for name, count in sorted(self.removed.items()):
+            unit = _UNITS.get(name, "lines")
+            share = f", {count / self.lines:.1%} of all" if unit == "lines" else ""
+            lines.append(f"filtered: {count:,} {unit} ({name}){share}")
+        lines += [f"skipped: {path} ({reason})" for path, reason in self.skipped.items()]
+        if self.books:
+            lines.append(f"read as books, paragraphs joined: {len(self.books):,} files, the first {self.books[0]}")
+        return "\n".join(lines)

@@ -1,0 +1,191 @@
+"""Filters for web text (`config.corpus.FilterConfig`), each a pure function of one document."""
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from keras_bert.config.corpus import FilterConfig
+from keras_bert.data.corpus.bad_words import BadWords
+from keras_bert.text.sentences import split_sentences
+
+_END_MARKS = (*'.?!"', *"”»。！？｡．」』")
+_ELLIPSES = ("...", "…")
+_CITATION_MARKER = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
+_JAVASCRIPT = "javascript"
+_LOREM_IPSUM = "lorem ipsum"
+_POLICY_NOTICES = (
+    "terms of use",
+    "privacy policy",
+    "cookie policy",
+    "uses cookies",
+    "use of cookies",
+    "use cookies",
+)
+# The characters that BERT's tokenizer makes words of their own.
+_IDEOGRAPH = re.compile(
+    r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
+)
+_HAS_WORD = re.compile(r"\w")
+
+
+class Filtered(NamedTuple):
+    """What the filters make of a document.
+
+    Attributes:
+        text: what is left of it; None if it is dropped.
+        dropped_by: the filter that dropped it, as named in `FilterConfig`; None if it is kept.
+        lines: how many lines it had, blank ones not counted; 0 if no filter looks at lines.
+        removed: lines (for `citation_markers`: markers) removed by each filter, also of a document that is dropped.
+    """
+
+    text: str | None
+    dropped_by: str | None
+    lines: int
+    removed: Counter[str]
+
+
+class DocumentFilters:
+    """The filters that look at one document at a time: all but `repeated_spans`. Picklable.
+
+    The order is that of C4's code in TensorFlow Datasets (`text/c4_utils.py`): `lorem_ipsum` and `curly_braces` look at
+    lines that are long enough and end as they should.
+
+    Args:
+        config: which filters are on.
+
+    Attributes:
+        bad_words: those of `config.bad_words`, None without.
+
+    Raises:
+        UserError: the file of bad words is missing, not UTF-8 or empty.
+    """
+
+    bad_words: BadWords | None
+
+    def __init__(self, config: FilterConfig):
+        self._config = config
+        self.bad_words = BadWords.from_file(config.bad_words) if config.bad_words else None
+        self._looks_at_lines = bool(
+            config.terminal_punctuation
+            or config.min_words
+            or config.max_word_length
+            or config.citation_markers
+            or config.javascript
+            or config.policy_notices
+        )
+
+    def __call__(self, text: str) -> Filtered:
+        """Filters one document.
+
+        Kept lines lose surrounding white space. Blank lines between paragraphs stay, several become one.
+        """
+        config = self._config
+        lines = 0
+        removed: Counter[str] = Counter()
+        found: set[str] = set()
+        if self._looks_at_lines:
+            text, lines, found = self._filter_lines(text, removed)
+        else:
+            if config.curly_braces and "{" in text:
+                found.add("curly_braces")
+            if config.lorem_ipsum and _LOREM_IPSUM in text.lower():
+                found.add("lorem_ipsum")
+        dropped_by = self._dropped_by(text, found)
+        return Filtered(None if dropped_by else text, dropped_by, lines, removed)
+
+    def _dropped_by(self, text: str, found: set[str]) -> str | None:
+        for name in ("lorem_ipsum", "curly_braces"):
+            if name in found:
+                return name
+        if self.bad_words and self.bad_words.is_in(text):
+            return "bad_words"
+        if self._config.min_sentences and too_few_sentences(text, self._config):
+            return "min_sentences"
+        return None if text else "no line left"
+
+    def _filter_lines(self, text: str, removed: Counter[str]) -> tuple[str, int, set[str]]:
+        """(the kept lines, how many there were, which of `lorem_ipsum` and `curly_braces` apply)."""
+        config = self._config
+        found: set[str] = set()
+        lower = text.lower() if config.javascript or config.policy_notices or config.lorem_ipsum else ""
+        has_javascript = config.javascript and _JAVASCRIPT in lower
+        has_policy = config.policy_notices and _has_policy_notice(lower)
+        has_lorem = config.lorem_ipsum and _LOREM_IPSUM in lower
+        has_brace = config.curly_braces and "{" in text
+        has_marker = config.citation_markers and "[" in text
+        is_suspect = has_javascript or has_policy or has_lorem or has_brace
+        parts: list[str] = []
+        lines, separator = 0, "\n"
+        for line in text.splitlines():
+            line = line.strip()
+            if not line:
+                separator = "\n\n"
+                continue
+            lines += 1
+            if config.max_word_length and longest_word(line, config.max_word_length) > config.max_word_length:
+                removed["max_word_length"] += 1
+                continue
+            if has_marker and "[" in line:
+                line, markers = _CITATION_MARKER.subn("", line)
+                line = line.strip()
+                if markers:
+                    removed["citation_markers"] += markers
+            if config.terminal_punctuation and not ends_a_sentence(line):
+                removed["terminal_punctuation"] += 1
+                continue
+            if config.min_words and count_words(line) < config.min_words:
+                removed["min_words"] += 1
+                continue
+            if is_suspect:
+                lower = line.lower()
+                if has_lorem and _LOREM_IPSUM in lower:
+                    found.add("lorem_ipsum")
+                if has_javascript and _JAVASCRIPT in lower:
+                    removed["javascript"] += 1
+                    continue
+                if has_brace and "{" in line:
+                    found.add("curly_braces")
+                if has_policy and _has_policy_notice(lower):
+                    removed["policy_notices"] += 1
+                    continue
+            if not line:  # It was nothing but a citation marker.
+                continue
+            if parts:
+                parts.append(separator)
+            parts.append(line)
+            separator = "\n"
+        return "".join(parts), lines, found
+
+
+def ends_a_sentence(line: str) -> bool:
+    """Whether a line ends in a period, question mark, exclamation mark or closing quotation mark, also Chinese ones.
+
+    An ellipsis does not count: it marks text that was cut off.
+    """
+    return line.endswith(_END_MARKS) and not line.endswith(_ELLIPSES)
+
+
+def count_words(line: str) -> int:
+    """How many words a line has: separated by white space, and each Chinese character one, as in BERT's tokenizer."""
+    if line.isascii() or not _IDEOGRAPH.search(line):
+        return len(line.split())
+    others, characters = _IDEOGRAPH.subn(" ", line)
+    return characters + sum(_HAS_WORD.search(word) is not None for word in others.split())
+
+
+def longest_word(line: str, most: int) -> int:
+    """The characters of the longest word; for a line of at most `most` characters its own length is close enough."""
+    if len(line) <= most:
+        return len(line)
+    if not line.isascii():
+        line = _IDEOGRAPH.sub(" ", line)
+    return max(map(len, line.split()), default=1)
+
+
+def too_few_sentences(text: str, config: FilterConfig) -> bool:
+    """Whether `min_sentences` drops a document with this text."""
+    return len(split_sentences(text)) < config.min_sentences
+
+
+def _has_policy_notice(lower: str) -> bool:
+    return any(notice in lower for notice in _POLICY_NOTICES)
