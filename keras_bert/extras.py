@@ -13,8 +13,10 @@ EXTRA_OF = {
     "huggingface_hub": "hub",
     "jieba": "zh",
     "matplotlib": "plots",
+    "mwparserfromhell": "wikipedia",
     "nltk": "zh",
     "tensorflow_datasets": "datasets",
+    "warcio": "web",
 }
 
 

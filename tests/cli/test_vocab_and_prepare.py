@@ -1,5 +1,6 @@
 """`run.py vocab` and `run.py prepare`: what they write, say and refuse."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,55 @@ def test_what_prepare_refuses(text):
         output = run("prepare", "--input", text, "--vocab", "v.txt", *arguments, status=2)
         assert told in output and "Traceback" not in output
     assert is_prepared("out") is False
+
+
+@pytest.fixture
+def pages(text):
+    """Web pages as JSON lines: a menu, a repeated page, a broken line."""
+    first = open(text, encoding="utf-8").read().split("\n\n")[:40]
+    rows = [json.dumps({"content": f"Menu\n{page}"}) for page in [*first, f"New. {first[0]}"]]
+    Path("pages.jsonl").write_text("\n".join([*rows, '{"content": "cut']), encoding="utf-8")
+    run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
+    return ["--input", "pages.jsonl", "--text-field", "content"]
+
+
+def test_prepare_filters_web_text_and_counts_what_it_drops(pages):
+    prepare = ["prepare", *pages, "--vocab", "v.txt", "--output", "out", "--filters", "c4"]
+    output = run(*prepare, status=2)
+    assert "pages.jsonl line 42: needs a JSON object" in output and "--broken-lines skip" in output
+    output = run(*prepare, "--broken-lines", "skip")
+    assert "skipped: 1 broken lines (not JSON), the first pages.jsonl line 42" in output
+    assert "filtered: 41 lines (terminal_punctuation), " in output
+    corpus = ShardSet.open("out/train").meta["corpus"]
+    assert corpus == ShardSet.open("out/validation").meta["corpus"]
+    assert corpus["broken_lines"] == {"not JSON": 1} and corpus["removed"]["terminal_punctuation"] == 41
+    assert corpus["removed"]["repeated_spans"] > 0
+    made_with = {"text_field": "content", "broken_lines": "skip", "filters.min_words": 5, "filters.repeated_spans": 3}
+    assert made_with.items() <= corpus["settings"].items()
+
+
+def test_prepare_does_not_go_on_with_other_filters(pages, monkeypatch):
+    """Shards made with and without filters would be mixed."""
+    Path("words.txt").write_text("zebra\n")
+    prepare = ["prepare", *pages, "--vocab", "v.txt", "--output", "out", "--broken-lines", "skip"]
+    options = ["--shard-megabytes", "0.0005", "--bad-words", "words.txt"]
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="killed"):
+        patch.setattr("keras_bert.data.corpus.documents.Corpus.record", _stop)
+        CliRunner().invoke(main, [*prepare, *options], catch_exceptions=False)
+    assert "with another reading" in run(*prepare, *options[:2], status=2)
+    Path("words.txt").write_text("lion\n")
+    assert "with another reading" in run(*prepare, *options, status=2)
+    Path("words.txt").write_text("zebra\n")
+    assert "Resuming in out.partial" in run(*prepare, *options)
+
+
+def _stop(corpus):
+    raise RuntimeError("killed after the last document")
+
+
+def test_vocab_takes_the_same_options_and_passes_them_on(pages):
+    options = ["--broken-lines", "skip", "--filters", "c4"]
+    output = run("vocab", *pages, *options, "--size", "60", "--output", "w.txt")
+    assert f"prepare {' '.join(pages)} {' '.join(options)} --vocab w.txt" in output
+    assert "filtered: 41 lines" in output
+    assert "menu" not in Vocabulary.from_file("w.txt").ids

@@ -14,9 +14,11 @@ from keras_bert.config.pretraining import TFDS_PREFIX
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.filters import DocumentFilters
 from keras_bert.data.corpus.json_lines import json_documents
+from keras_bert.data.corpus.mediawiki import is_dump, mediawiki_documents
 from keras_bert.data.corpus.plain_text import plain_documents
 from keras_bert.data.corpus.repeated_spans import RepeatedSpans, remove_repeated_spans
 from keras_bert.data.corpus.text_lines import Unreadable, decoded_lines, read_chunks
+from keras_bert.data.corpus.web_archives import wet_documents
 from keras_bert.data.corpus.wikipedia import wiki_documents
 from keras_bert.errors import UserError
 from keras_bert.globs import expand
@@ -189,6 +191,10 @@ def _candidates(path: str, config: CorpusConfig, report: CorpusReport) -> Iterat
     start, chunks = _beginning(read_chunks(path))
     if start.startswith(b"{") or _NAME_OF_JSON.search(path):
         return json_documents(chunks, path, config, report)
+    if is_dump(start):
+        return mediawiki_documents(chunks)
+    if start.startswith(b"WARC/"):
+        return wet_documents(chunks)
     lines = decoded_lines(chunks)
     if start.startswith(b"<doc "):
         return wiki_documents(lines)

@@ -77,7 +77,8 @@ class DocumentFilters:
     def __call__(self, text: str) -> Filtered:
         """Filters one document.
 
-        Kept lines lose surrounding white space. Blank lines between paragraphs stay, several become one.
+        If a filter looks at lines, each is taken for a paragraph: blank lines separate those that are kept, so that no
+        sentence continues into the next.
         """
         config = self._config
         lines = 0
@@ -115,11 +116,10 @@ class DocumentFilters:
         has_marker = config.citation_markers and "[" in text
         is_suspect = has_javascript or has_policy or has_lorem or has_brace
         parts: list[str] = []
-        lines, separator = 0, "\n"
+        lines = 0
         for line in text.splitlines():
             line = line.strip()
             if not line:
-                separator = "\n\n"
                 continue
             lines += 1
             if config.max_word_length and longest_word(line, config.max_word_length) > config.max_word_length:
@@ -148,13 +148,9 @@ class DocumentFilters:
                 if has_policy and _has_policy_notice(lower):
                     removed["policy_notices"] += 1
                     continue
-            if not line:  # It was nothing but a citation marker.
-                continue
-            if parts:
-                parts.append(separator)
-            parts.append(line)
-            separator = "\n"
-        return "".join(parts), lines, found
+            if line:  # More than citation markers.
+                parts.append(line)
+        return "\n\n".join(parts), lines, found
 
 
 def ends_a_sentence(line: str) -> bool:

@@ -97,12 +97,12 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
     for chunk in chunks:
         if is_first:
             chunk, is_first = chunk.removeprefix(_BYTE_ORDER_MARK), False
-        first, *others = chunk.split(b"\n")
-        pending += first
-        if others:
-            yield None if is_cut else pending
-            yield from others[:-1]
-            pending, is_cut = others[-1], False
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            pending += line
+            yield None if is_cut or len(pending) > _LONGEST_LINE else pending
+            pending, is_cut = b"", False
+        pending += rest
         if len(pending) > _LONGEST_LINE:
             pending, is_cut = b"", True
     if pending or is_cut:

@@ -7,7 +7,7 @@ from itertools import chain
 
 # In UTF-8 bytes, so that one number suits scripts with many and with few characters. Headings end in "." too.
 _SHORTEST_PARAGRAPH = 60
-_SHORTEST_DOCUMENT = 200
+SHORTEST_DOCUMENT = 200
 TOO_SHORT = "hardly any running text"
 
 _TITLE = re.compile(r'title="([^"]*)"|$')
@@ -31,15 +31,16 @@ def wiki_documents(lines: Iterable[str]) -> Iterator[tuple[str | None, str | Non
             continue
         elif line.startswith("</doc>"):
             text = "\n\n".join(paragraphs)
-            yield (text, None) if len(text.encode()) >= _SHORTEST_DOCUMENT else (None, TOO_SHORT)
+            yield (text, None) if len(text.encode()) >= SHORTEST_DOCUMENT else (None, TOO_SHORT)
             title = None
         elif line:
-            paragraph = _cleaned(line)
-            if paragraph != title and _is_running_text(paragraph):
+            paragraph = cleaned(line)
+            if paragraph != title and is_running_text(paragraph):
                 paragraphs.append(paragraph)
 
 
-def _cleaned(line: str) -> str:
+def cleaned(line: str) -> str:
+    """A line without entities, left-over markup, emptied brackets and variants of other regions."""
     line = html.unescape(line)
     if "-{" in line:
         line = _CONVERSION.sub(_converted, line)
@@ -52,7 +53,7 @@ def _converted(match: re.Match[str]) -> str:
     return (variant[1] if variant else match[1]).strip()
 
 
-def _is_running_text(paragraph: str) -> bool:
+def is_running_text(paragraph: str) -> bool:
     """Whether a line is neither a heading, a list item nor the introduction of a list."""
     if _LIST_ITEM.match(paragraph) or not _SENTENCE_END.search(paragraph, max(len(paragraph) - _LONGEST_END, 0)):
         return False

@@ -1,0 +1,81 @@
+"""JSON lines with broken lines: refused by name, or counted."""
+
+import gzip
+import json
+
+import pytest
+
+from keras_bert.config.corpus import CorpusConfig
+from keras_bert.data.corpus import json_lines
+from keras_bert.data.corpus.corpus_report import CorpusReport
+from keras_bert.data.corpus.documents import read_documents
+from keras_bert.errors import UserError
+
+BROKEN = {
+    "not JSON": b'{"text": "cut',
+    "not UTF-8": b'{"text": "caf\xe9"}',
+    "not an object": b'["text"]',
+    "no field 'text'": b'{"body": "a", "url": "b"}',
+    "'text' is not text": b'{"text": 3}',
+    "text with half a surrogate pair": b'{"text": "half \\ud800 a pair"}',
+}
+
+
+def read(path, content, **config):
+    path.write_bytes(content)
+    report = CorpusReport()
+    return list(read_documents([str(path)], report, CorpusConfig(**config))), report
+
+
+@pytest.mark.parametrize(("reason", "line"), BROKEN.items(), ids=BROKEN.keys())
+def test_a_broken_line_is_refused_by_file_and_number(tmp_path, reason, line):
+    content = b'{"text": "Good."}\r\n\r\n' + line + b'\n{"text": "Good."}\n'
+    with pytest.raises(UserError, match=rf"a.jsonl.gz line 3: needs .* Received: {reason}.*--broken-lines skip"):
+        read(tmp_path / "a.jsonl.gz", gzip.compress(content))
+
+
+def test_broken_lines_are_counted_if_that_is_asked_for(tmp_path):
+    lines = [b'{"text": "One."}', *BROKEN.values(), b'{"text": "\\u4e8c\\u3002", "url": "b"}', *BROKEN.values()]
+    documents, report = read(tmp_path / "a", b"\n".join(lines), broken_lines="skip")
+    assert documents == ["One.", "二。"]
+    assert report.broken_lines == dict.fromkeys(BROKEN, 2)
+    assert report.first_broken["not UTF-8"] == f"{tmp_path / 'a'} line 3"
+    assert "skipped: 2 broken lines (not JSON), the first" in str(report)
+    assert report.counts() == {"broken_lines": dict.fromkeys(BROKEN, 2)}
+
+
+def test_the_name_tells_json_where_the_first_line_is_broken(tmp_path):
+    """As plain text, all the rest would be trained on as JSON."""
+    content = b'tail of a line"}\n{"text": "One."}'
+    assert read(tmp_path / "a.json", content, broken_lines="skip")[0] == ["One."]
+
+
+def test_another_field(tmp_path):
+    content = json.dumps({"text": "title", "content": "One."}).encode()
+    assert read(tmp_path / "a", content, text_field="content")[0] == ["One."]
+    with pytest.raises(UserError, match="only 'text', 'content'.*--text-field"):
+        read(tmp_path / "a", content, text_field="body")
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_lines_do_not_depend_on_the_blocks_they_are_read_in(monkeypatch, size):
+    """Lines over the limit are broken, and end where they end."""
+    monkeypatch.setattr(json_lines, "_LONGEST_LINE", 40)  # 12 bytes are not the text's.
+    lengths = (3, 100, 5, 0, 28, 29, 7, 90)
+    content = b"\n".join(b'{"text": "%s"}' % (b"x" * length) for length in lengths)
+    report = CorpusReport()
+    chunks = (content[start : start + size] for start in range(0, len(content), size))
+    found = list(json_lines.json_documents(chunks, "a", CorpusConfig(broken_lines="skip"), report))
+    assert found == [("x" * length, None if length else "empty") for length in lengths if length <= 28]
+    assert report.broken_lines.total() == 3 and report.first_broken.popitem()[1] == "a line 2"
+
+
+def test_several_reports_make_one(tmp_path):
+    """Files that are read apart tell the same as when they are read together."""
+    contents = [b"\n".join([b'{"text": "One."}', *BROKEN.values()]), b'{"text": ""}\n{"text": "Two."}\n{"no": 1}']
+    parts = [read(tmp_path / f"{n}.json", content, broken_lines="skip")[1] for n, content in enumerate(contents)]
+    parts[0].add(parts[1])
+    whole = CorpusReport()
+    paths = [str(tmp_path / f"{n}.json") for n in range(2)]
+    assert len(list(read_documents(paths, whole, CorpusConfig(broken_lines="skip")))) == 2
+    assert parts[0] == whole
