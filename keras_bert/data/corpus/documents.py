@@ -67,15 +67,8 @@ class Corpus:
         return [list(_fingerprint(path)) for path in self.paths]
 
     def settings(self) -> dict[str, Any]:
-        """`{dotted key: value}` of the settings that are not the default, as JSON values; {} if all are.
-
-        `filters.bad_words` is the SHA-256 of the file instead of its path.
-        """
-        changed = settings.differences(settings.to_mapping(CorpusConfig()), corpus_settings(self.config))
-        values = {key: value for key, _, value in changed}
-        if self.config.filters.bad_words:
-            values["filters.bad_words"] = files.sha256(self.config.filters.bad_words)
-        return values
+        """How the text is read and filtered; see `reading_settings`."""
+        return reading_settings(self.config)
 
     def record(self) -> dict[str, Any]:
         """The settings and what the latest reading left out, for `meta.json`; {} if there is nothing to tell."""
@@ -103,9 +96,24 @@ def is_tfds(entry: str) -> bool:
     return str(entry).startswith(TFDS_PREFIX)
 
 
-def corpus_settings(config: CorpusConfig) -> dict[str, Any]:
-    """The fields of `CorpusConfig` as a mapping, also of a class derived from it."""
-    return {field.name: settings.to_mapping(config)[field.name] for field in dataclasses.fields(CorpusConfig)}
+def reading_settings(config: CorpusConfig) -> dict[str, Any]:
+    """`{dotted key: JSON value}` of the settings that are not the default, also of a class derived from `CorpusConfig`.
+
+    `filters.bad_words` is the SHA-256 of the file. Raises `UserError` if it cannot be read.
+    """
+    given = settings.to_mapping(config)
+    given = {field.name: given[field.name] for field in dataclasses.fields(CorpusConfig)}
+    changed = settings.differences(settings.to_mapping(CorpusConfig()), given)
+    values = {key: value for key, _, value in changed}
+    path = config.filters.bad_words
+    if path:
+        try:
+            values["filters.bad_words"] = files.sha256(path)
+        except OSError as error:
+            raise UserError(
+                f"{path}: cannot be read ({error.strerror or error}). Give the list of bad words."
+            ) from None
+    return values
 
 
 def read_documents(

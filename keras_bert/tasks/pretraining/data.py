@@ -8,7 +8,7 @@ from typing import Any
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.data.corpus.documents import Corpus
+from keras_bert.data.corpus.documents import Corpus, reading_settings
 from keras_bert.data.corpus.held_out import TRAIN, training_documents
 from keras_bert.data.corpus.python_documentation import python_documentation
 from keras_bert.data.shards.prepare import VOCABULARY_FILE, is_prepared, prepare
@@ -66,7 +66,7 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
         report(f"{corpus().report}\n{summary}".strip())
     meta = ShardSet.open(files.join(shards, TRAIN), vocabulary, verify=False).meta
     if prepared:
-        _check_reading(corpus().settings(), meta, prepared)
+        _check_reading(reading_settings(config.data), meta, prepared)
     made_with = meta["lower_case"]
     if lower_case != made_with and not (prepared and lower_case):  # True is the default of a recipe that does not say.
         raise UserError(
@@ -129,7 +129,11 @@ def _check_reading(wanted: Mapping[str, Any], meta: Mapping[str, Any], prepared:
 def _corpus(config: PretrainConfig) -> "Corpus | _PythonDocumentation":
     """The recipe's text."""
     config.require_text()
-    return _PythonDocumentation() if config.data.source == "python_documentation" else Corpus(config.data.files)
+    return (
+        _PythonDocumentation()
+        if config.data.source == "python_documentation"
+        else Corpus(config.data.files, config.data)
+    )
 
 
 class _PythonDocumentation:

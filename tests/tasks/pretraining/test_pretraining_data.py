@@ -5,8 +5,11 @@ import os
 import pytest
 from corpus import documents, write_corpus
 
+from keras_bert.config.corpus import CorpusConfig, FilterConfig
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.prepare import prepare
+from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.data import prepare_run_data
@@ -81,6 +84,29 @@ def test_the_casing_must_agree(prepared, tmp_path):
     with pytest.raises(UserError, match="uncased: made with vocabulary.lower_case True. Received: False"):
         run_data(recipe(uncased, **{"vocabulary.lower_case": False}), tmp_path / "a")
     assert run_data(recipe(prepared, **{"vocabulary.lower_case": False}), tmp_path / "b").lower_case is False
+
+
+def test_the_filters_must_agree(tmp_path):
+    """A recipe that asks for filtered text must not train on text that is not, or is filtered otherwise."""
+    text, folder = write_corpus(tmp_path / "text.txt", 60), str(tmp_path / "filtered")
+    corpus = Corpus([text], CorpusConfig(filters=FilterConfig(min_words=5)))
+    prepare(corpus.documents(), VOCABULARY, False, folder, 0.1, reading=corpus.settings(), record=corpus.record)
+    run_data(recipe(folder), tmp_path / "a")
+    run_data(recipe(folder, **{"data.filters.min_words": 5}), tmp_path / "b")
+    told = r"filtered: made with data.filters.min_words 5. Received: 6. Leave the setting out, or run `prepare` again"
+    with pytest.raises(UserError, match=told):
+        run_data(recipe(folder, **{"data.filters.min_words": 6}), tmp_path / "c")
+
+
+def test_a_run_filters_the_text_it_prepares(tmp_path):
+    """The vocabulary and the shards come from the same documents."""
+    text = tmp_path / "text.txt"
+    text.write_text("\n\n".join(f"Zebra menu\n{document}" for document in documents(60)))
+    config = recipe(text, **{"data.filters": "c4", "data.filters.repeated_spans": 0})
+    tokenizer = run_data(config, tmp_path / "run")
+    assert not any("zeb" in token for token in tokenizer.vocabulary.tokens)
+    corpus = ShardSet.open(tmp_path / "run/shards/train").meta["corpus"]
+    assert corpus["removed"] == {"terminal_punctuation": 60}
 
 
 def test_a_prepared_folder_comes_alone(prepared, tmp_path):
