@@ -14,6 +14,13 @@ from keras_bert.globs import expand
 _LINES_AT_ONCE = 512
 _FILES_AT_ONCE = 4
 _COMPRESSED_OTHERWISE = (".bz2", ".xz", ".zip", ".zst")
+_OTHER_FORMATS = {
+    b"<doc ": "WikiExtractor's format",
+    b"{": "JSON lines",
+    b"<mediawiki": "a MediaWiki dump",
+    b"<?xml": "XML",
+    b"WARC/": "a WET file",
+}
 _BYTES_CHECKED = 4096  # At the start of each file.
 _SIDE_KEY = (20181011, 4805)
 _SIDES = 2**30
@@ -122,8 +129,8 @@ def _check_is_plain_text(path: str) -> None:
     except (OSError, EOFError) as error:
         raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from None
     start = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if start.startswith((b"<doc ", b"{")):
-        found = "JSON lines" if start.startswith(b"{") else "WikiExtractor's format"
+    found = next((name for mark, name in _OTHER_FORMATS.items() if start.startswith(mark)), None)
+    if found:
         raise UserError(f"{path}: needs plain text if data.source is text. Received: {found}. Set data.source=files.")
     try:
         beginning.decode("utf-8")

@@ -81,6 +81,7 @@ def test_training_texts_are_the_training_sides(tmp_path):
     [
         ("a.bz2", b"BZh", r"a.bz2: needs plain text or .gz .* Received: .bz2"),
         ("a.txt", b'<doc id="1">\n', "Received: WikiExtractor's format. Set data.source=files"),
+        ("a.xml", b"<mediawiki>\n", "Received: a MediaWiki dump"),
         ("a.json", b' {"text": "a"}\n', "Received: JSON lines"),
         ("a.txt", b"good\n\xff\xfe bad\n", "needs UTF-8. Received: byte 0xff at 5"),
         ("a.gz", b"not gzip", "a.gz: cannot be read"),
