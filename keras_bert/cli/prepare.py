@@ -1,7 +1,6 @@
 """`run.py prepare`."""
 
 import shlex
-
 from typing import Any
 
 import click

@@ -1,7 +1,6 @@
 """`run.py vocab`."""
 
 import shlex
-
 from typing import Any
 
 import click
