@@ -101,6 +101,7 @@ class FinetuneTrainingConfig(RunConfig):
     freeze: bool = False
     class_weights: dict = field(default_factory=dict)  # {label: number}; `settings` reads no narrower type.
     balance_classes: bool = False
+    loss_band: float = 0.0  # Once most examples are learned, the loss of a few lines is near 0 and of others far above.
     log_every: int = 50
     keep_checkpoints: int = 1
 

@@ -102,6 +102,10 @@ class RunConfig:
     by validation and those at multiples of `keep_every` are kept. `max_minutes` stops this process after that time,
     with a checkpoint; 0 is no limit. `minutes` larger than 0 limits the run by time, summed over all its starts, and
     the learning rate decays over that time. `gradient_norms` logs the norm of the gradient of each part of the model.
+
+    After a loss or gradient that is not finite, or a logged loss more than `loss_band` spreads above the median of the
+    last 50 (0: no such check; see `LossBand`), the run goes back to the last good checkpoint and leaves out the batches
+    since then, up to `rollbacks` times in all; then it stops with an error.
     """
 
     minutes: float = 0.0
@@ -121,10 +125,14 @@ class RunConfig:
     keep_every: int = 0
     max_minutes: float = 0.0
     gradient_norms: bool = False
+    rollbacks: int = 3
+    loss_band: float = 10.0
 
     def __post_init__(self) -> None:
         require_positive(self, "accumulation", "steps_per_loop", "log_every", "checkpoint_every", "keep_checkpoints")
         for key in ("minutes", "recompute_every", "checkpoint_minutes", "keep_every", "max_minutes", "seed"):
+            require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
+        for key in ("rollbacks", "loss_band"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         require_multiple(self, "steps_per_loop", "log_every", "checkpoint_every", "keep_every")
         require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)

@@ -10,6 +10,7 @@ from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.training.budget import StepBudget, TimeBudget
+from keras_bert.training.left_out import LeftOut, batch_number, next_gap
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches, taking
 
@@ -26,7 +27,9 @@ class _Visit(NamedTuple):
 
 
 class PhasedBatches:
-    """Function (first step) -> the batches from that step to the last, over all phases and epochs.
+    """Function (first step, what to leave out) -> the batches from that step to the last, over all phases and epochs.
+
+    Which batch a step gets follows from seed, step and what is left out alone.
 
     With `steps_per_loop` larger than 1 it yields `LoopBatches`. A loop of steps ends at multiples of `steps_per_loop`
     and at the end of each epoch and phase, because each of these has its own iterator.
@@ -50,17 +53,17 @@ class PhasedBatches:
         self._distribute = distribute
         self._steps_per_loop = steps_per_loop
 
-    def __call__(self, first_step: int) -> Iterator[Batch | LoopBatches]:
+    def __call__(self, first_step: int, left_out: Sequence[LeftOut] = ()) -> Iterator[Batch | LoopBatches]:
         """Yields the batches from step `first_step` to the last; the start is found by arithmetic."""
         # While one epoch trains, the next one is planned and its first batches are made.
         with concurrent.futures.ThreadPoolExecutor(max_workers=1) as ahead:
-            step, visit = first_step, self._visit(first_step)
+            step, visit = first_step, self._visit(first_step, left_out)
             finished: list[_Take | None] = []
             opened = ahead.submit(self._open, visit, finished)
             while visit:
                 take = opened.result()
                 assert take is not None
-                expected = self._visit(step + visit.batches)
+                expected = self._visit(step + visit.batches, left_out)
                 # Dropping a finished tf.data iterator takes seconds, so the other thread holds the last reference.
                 opened, finished = ahead.submit(self._open, expected, finished), [take]
                 end = step + visit.batches
@@ -70,8 +73,9 @@ class PhasedBatches:
                     yield take(count)
                     step += count
                 del take
-                self._sources[visit.phase].remove_epoch(visit.epoch)
-                visit = self._visit(step)
+                ended, visit = visit, self._visit(step, left_out)
+                if visit is None or visit[:2] != ended[:2]:
+                    self._sources[ended.phase].remove_epoch(ended.epoch)
                 if visit != expected:
                     assert expected is not None  # Time may be up earlier than expected, but not later.
                     finished.append(opened.result())
@@ -83,16 +87,19 @@ class PhasedBatches:
         batch = next(iter(self._distribute(self._sources[0].epoch(0))))
         return batch, sum(len(source.widths) for source in self._sources)
 
-    def _visit(self, step: int) -> _Visit | None:
-        """The batches from step `step` to the end of its epoch or phase; None after the last step."""
+    def _visit(self, step: int, left_out: Sequence[LeftOut]) -> _Visit | None:
+        """The batches from step `step` to the end of its epoch or phase, or a gap; None after the last step."""
         phase = self._budget.phase(step)
         if phase is None:
             return None
         start, end = self._budget.bounds(phase)
         batches_per_epoch = self._sources[phase].batches_per_epoch
-        epoch, first_batch = divmod(step - start, batches_per_epoch)
-        count = batches_per_epoch - first_batch
-        return _Visit(phase, epoch, first_batch, count if end is None else min(count, end - step))
+        epoch, first_batch = divmod(batch_number(left_out, phase, step - start), batches_per_epoch)
+        gap = next_gap(left_out, phase, step - start)
+        counts = [batches_per_epoch - first_batch]
+        counts += [] if end is None else [end - step]
+        counts += [] if gap is None else [start + gap - step]
+        return _Visit(phase, epoch, first_batch, min(counts))
 
     def _open(self, visit: _Visit | None, finished: list[_Take | None]) -> _Take | None:
         """Function (count) -> the input of that many steps of a visit, None without one; clears `finished`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from time import monotonic
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -23,6 +24,24 @@ def make_budget(
     if not minutes:
         return StepBudget(steps, shares)
     return TimeBudget(minutes, shares, agreement(strategy), process_count(strategy))
+
+
+class Stretch(NamedTuple):
+    """`steps` steps of a phase, from its step `first` on, counted from 0 in the phase."""
+
+    phase: int
+    first: int
+    steps: int
+
+
+def _stretches(starts: Sequence[int], first: int, last: int) -> list[Stretch]:
+    """The parts, one for each phase, of the steps `first` to `last` - 1; `starts` are the first steps of the phases."""
+    spans = zip(starts, [*starts[1:], last])
+    parts = [
+        Stretch(phase, max(first, start) - start, min(end, last) - max(first, start))
+        for phase, (start, end) in enumerate(spans)
+    ]
+    return [part for part in parts if part.steps > 0]
 
 
 class StepBudget:
@@ -48,6 +67,10 @@ class StepBudget:
     def bounds(self, phase: int) -> tuple[int, int]:
         """(first step of a phase, first step after it)."""
         return self._ends[phase - 1] if phase else 0, self._ends[phase]
+
+    def stretches(self, first: int, last: int) -> list[Stretch]:
+        """The parts, one for each phase, of the steps `first` to `last` - 1."""
+        return _stretches([0, *self._ends[:-1]], first, last)
 
     def start(self) -> None:
         """Call before the first step of this process."""
@@ -114,6 +137,10 @@ class TimeBudget(tf.Module):
     def bounds(self, phase: int) -> tuple[int, None]:
         """(first step of a phase, None, because its last step is not known in advance)."""
         return self._starts[phase], None
+
+    def stretches(self, first: int, last: int) -> list[Stretch]:
+        """The parts, one for each phase, of the steps `first` to `last` - 1, which were done."""
+        return _stretches([start for start in self._starts if start >= 0], first, last)
 
     def share_done(self, done: int) -> float:
         """The share of the time that has passed; `done` is not used."""

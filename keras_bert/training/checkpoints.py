@@ -29,11 +29,11 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Each is a folder `step-000001000` with a `tf.train.Checkpoint` and state.json (step, validation score, figures not
-    logged yet, SHA-256 of every file), which is written last. The step also gives the position in the data, because a
-    batch is a function of the step.
+    logged yet, mishaps, SHA-256 of every file), which is written last. The step also gives the position in the data,
+    because a batch is a function of the step and of what mishaps left out.
 
     Attributes:
-        unlogged: the `unlogged` saved with the restored checkpoint; None before a checkpoint is restored.
+        unlogged, watch: as saved with the restored checkpoint; None before a checkpoint is restored.
 
     Args:
         folder: the folder that holds the checkpoints.
@@ -48,6 +48,7 @@ class Checkpoints:
     """
 
     unlogged: Mapping[str, Any] | None
+    watch: Mapping[str, Any] | None
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Checkpoints:
         self.keep = keep
         self.keep_every = keep_every
         self.is_writer = is_writer
-        self.unlogged = None
+        self.unlogged = self.watch = None
         self._agree = agree
         self._damaged: set[int] = set()  # Steps whose checkpoint is damaged; their scores no longer count.
         # {step: score}. Cached, so that a brief outage of a store does not make the best checkpoint look scoreless.
@@ -71,22 +72,29 @@ class Checkpoints:
         self._checkpoint = tf.train.Checkpoint(**objects)
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
 
-    def save(self, step: int, score: float | None = None, unlogged: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        step: int,
+        score: float | None = None,
+        unlogged: Mapping[str, Any] | None = None,
+        watch: Mapping[str, Any] | None = None,
+    ) -> None:
         """Writes the checkpoint of `step` (steps done) and deletes those that are no longer needed.
 
         Args:
             step: steps done so far.
             score: the validation loss at this step, if it was measured; lower is better.
             unlogged: JSON values that the next log line needs from the steps before this one.
+            watch: JSON values about mishaps; see `MishapWatch`.
 
         Raises:
             UserError: it cannot be written (a full disk, …), here or by another process; older checkpoints are
                 untouched.
         """
         with failing_together(self._agree):
-            self._write(step, score, unlogged)
+            self._write(step, {"step": step, "score": score, "unlogged": unlogged, "watch": watch})
 
-    def _write(self, step: int, score: float | None, unlogged: Mapping[str, Any] | None) -> None:
+    def _write(self, step: int, state: Mapping[str, Any]) -> None:
         if not self.is_writer:
             self._write_and_discard(step)
             return
@@ -99,7 +107,7 @@ class Checkpoints:
                 self._checkpoint.write(files.join(aside, "checkpoint"), self._options)
             sums = {entry: files.sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
             with whole_files.atomic_write(files.join(aside, _STATE)) as stream:
-                json.dump({"step": step, "score": score, "unlogged": unlogged, "sha256": sums}, stream, indent=2)
+                json.dump({**state, "sha256": sums}, stream, indent=2)
             whole_files.move_folder(aside, files.join(self.folder, name), last=_STATE)  # Syncs it to the disk first.
         except OSError as error:
             files.remove_folder(aside)
@@ -110,7 +118,7 @@ class Checkpoints:
                 "Free some space, then run the same command again."
             ) from error
         self._damaged.discard(step)
-        self._known_scores[step] = score
+        self._known_scores[step] = state["score"]
         self._drop_old(step)
 
     def _write_and_discard(self, step: int) -> None:
@@ -183,7 +191,7 @@ class Checkpoints:
         """
         steps = self.steps()
         for step in reversed(steps):
-            damage = _damage(self._path(step))
+            damage = damage_of(self._path(step))
             if not damage:
                 self._best_intact(report, {step})
                 return self._restore(step)
@@ -205,10 +213,43 @@ class Checkpoints:
             raise UserError(f"{self.folder}: every checkpoint with a score is damaged. Start over with --fresh.")
         return None if best is None else self._restore(best)
 
+    def go_back(
+        self, last: int, note: Callable[[int, Mapping[str, Any]], Mapping[str, Any]], report: Callable[[str], object]
+    ) -> bool:
+        """Makes the newest intact checkpoint up to step `last` the newest of all; False if there is none.
+
+        Later checkpoints are removed. For the writer alone; `restore_newest` then restores it in every process.
+
+        Args:
+            last: the last step that can be trusted.
+            note: function (step, the checkpoint's `watch`) -> the `watch` that replaces it.
+            report: receives a line of text on a damaged checkpoint.
+
+        Raises:
+            UserError: the folder cannot be changed.
+        """
+        steps = self.steps()
+        for step in [step for step in reversed(steps) if step <= last]:
+            if damage := damage_of(self._path(step)):
+                report(damage)
+                continue
+            state = _state(self._path(step))
+            assert state is not None
+            try:
+                for later in [later for later in reversed(steps) if later > step]:
+                    whole_files.remove_whole(self._path(later), last=_STATE)
+                # After that: a run killed in between finds the mishap again, and must not count it twice.
+                state = {**state, "watch": note(step, state.get("watch") or {})}
+                whole_files.write_json(files.join(self._path(step), _STATE), state)
+            except OSError as error:
+                raise UserError(f"{self.folder}: cannot be changed ({error.strerror or error}).") from error
+            return True
+        return False
+
     def _best_intact(self, report: Callable[[str], object], intact: Collection[int] = ()) -> int | None:
         """The step of the best intact checkpoint by score, or None; the steps in `intact` are known to be so."""
         while best := self.best():
-            damage = None if best[0] in intact else _damage(self._path(best[0]))
+            damage = None if best[0] in intact else damage_of(self._path(best[0]))
             if not damage:
                 return best[0]
             self._damaged.add(best[0])
@@ -223,7 +264,7 @@ class Checkpoints:
                 status.assert_existing_objects_matched()
         state = _state(folder)
         assert state is not None, folder
-        self.unlogged = state.get("unlogged")
+        self.unlogged, self.watch = state.get("unlogged"), state.get("watch")
         return step
 
 
@@ -241,7 +282,7 @@ def _state(folder: str) -> dict[str, Any] | None:
     return state if isinstance(state, dict) else None
 
 
-def _damage(folder: str) -> str | None:
+def damage_of(folder: str) -> str | None:
     """What is wrong with a checkpoint folder, in one sentence; None if it is intact."""
     state = _state(folder)
     if state is None or not isinstance(state.get("sha256"), dict) or not state["sha256"]:

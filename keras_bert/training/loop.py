@@ -1,8 +1,7 @@
 """The one training loop."""
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import tensorflow as tf
 
@@ -10,7 +9,10 @@ from keras_bert.config.finetuning import FinetuneTrainingConfig
 from keras_bert.config.training import TrainingConfig
 from keras_bert.errors import RunStopped, UserError
 from keras_bert.training.engine import Engine
+from keras_bert.training.left_out import LeftOut
 from keras_bert.training.metrics import MetricSums, Throughput, each_step
+from keras_bert.training.mishap_watch import MishapWatch
+from keras_bert.training.rollbacks import Mishap, go_back, left_out_by
 from keras_bert.training.run_context import RunContext
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches
@@ -23,10 +25,12 @@ class Loop:
 
     Args:
         engine: the model, its trainer, budget and checkpoints, restored. The trainer trains on what `batches` yields.
-        batches: function (first step) -> iterator over the global batches from that step on, or over `LoopBatches` for
-            a `StepLoop`. The start is found by arithmetic, so a resumed run sees the batches it would have seen.
+        batches: function (first step, what to leave out) -> iterator over the global batches from that step on, or over
+            `LoopBatches` for a `StepLoop`. The start is found by arithmetic, so a resumed run sees the batches it would
+            have seen.
         evaluate: function (steps done) -> validation figures.
-        run_config: `log_every`, `evaluate_every` and `checkpoint_every` are used, all in steps.
+        run_config: `log_every`, `evaluate_every` and `checkpoint_every`, all in steps, and `rollbacks` and `loss_band`
+            are used.
         context: log, progress, stop requests and the checkpoint clock.
         derive: function (steps done, figures) -> further figures computed from the logged ones.
         score: function (validation figures) -> the checkpoint's score; lower is better.
@@ -41,7 +45,7 @@ class Loop:
     def __init__(
         self,
         engine: Engine,
-        batches: Callable[[int], Iterator[Batch | LoopBatches]],
+        batches: Callable[[int, Sequence[LeftOut]], Iterator[Batch | LoopBatches]],
         evaluate: Callable[[int], dict[str, float]],
         run_config: TrainingConfig | FinetuneTrainingConfig,
         context: RunContext,
@@ -49,6 +53,7 @@ class Loop:
         score: Callable[[dict[str, float]], float] = operator.itemgetter("eval_loss"),
         is_enough: Callable[[], bool] = lambda: False,
     ):
+        self._engine = engine
         self.step, self.budget, self.checkpoints = engine.trainer, engine.budget, engine.checkpoints
         self._averaged_weights = engine.averaged_weights
         self.batches = batches
@@ -65,12 +70,25 @@ class Loop:
 
         Raises:
             RunStopped: on request, after saving a checkpoint.
-            UserError: the loss is no longer finite, or a checkpoint cannot be written.
+            UserError: a mishap (see `MishapWatch`) after the last of `rollbacks`, or a checkpoint cannot be written.
         """
+        while True:
+            watch = MishapWatch(self.run_config, self.checkpoints.watch)
+            if watch.rollbacks:
+                self.context.log.rewind(first_step, watch.rollbacks)
+            try:
+                return self._train(first_step, watch)
+            except Mishap as found:
+                # Without its frames: they hold the batches, whose other thread must be done before any are made anew.
+                mishap = found.with_traceback(None)
+            first_step = self._go_back(mishap, watch)
+
+    def _train(self, first_step: int, watch: MishapWatch) -> dict[str, float]:
         run_config = self.run_config
         self.done = done = first_step
         self.budget.start()
-        batches = self.batches(first_step)
+        batches = self.batches(first_step, left_out_by(watch.rollbacks))
+        phase = 0
         sums = MetricSums(self.step.objective.terms, self.checkpoints.unlogged)
         throughput, evaluation = Throughput(), None
         # A run that ended early may have been killed before it wrote its results.
@@ -83,6 +101,7 @@ class Loop:
             del batch  # Dropping the last reference to an iterator in `LoopBatches` takes seconds; see `PhasedBatches`.
             sums.add(result)
             throughput.add(result)
+            phase = self.budget.phase(done) or phase
             self.done = done = done + result.get("steps", 1)
             is_over = self.budget.advance(done)
             self.context.progress.advance(done, self.budget.share_done(done))
@@ -96,9 +115,10 @@ class Loop:
             # below.
             saves = saves or logs and self.context.clock.is_due()
             if logs or saves:
-                self._refuse_not_finite(sums, done, result)
+                watch.check_steps(done, sums, result)
             if logs:
                 figures, last = sums.take(), each_step(result)[-1]
+                watch.check_loss(done, figures["loss"], phase, result)
                 figures["learning_rate"] = float(last["learning_rate"])
                 figures.update({key: float(value) for key, value in last.items() if key.startswith("grad_norm")})
                 figures.update({name: float(last[name]) for name in _OF_FLOAT16 if name in last})
@@ -113,7 +133,7 @@ class Loop:
             if saves or is_over or self.checkpoints.is_best(score):
                 with throughput.paused():
                     self.context.log.flush()
-                    self.checkpoints.save(done, score, sums.totals())
+                    self.checkpoints.save(done, score, sums.totals(), watch.state())
                 self.context.clock.saved()
             if stop_reason and not is_over:
                 share = self.budget.share_done(done)
@@ -132,19 +152,26 @@ class Loop:
         self.context.log.write(done, figures)
         self.context.progress.figures(done, figures)
 
-    def _refuse_not_finite(self, sums: MetricSums, done: int, result: Mapping[str, Any]) -> None:
-        """Stops before weights that are no longer finite get into a checkpoint."""
-        index = sums.first_not_finite()
-        if index is None:
-            return
-        step = done - len(sums) + 1 + index
-        last = each_step(result)[-1]
-        rate = float(last["learning_rate"])
-        scaled = " and the lowest loss scale" if "loss_scale" in last else ""
-        saved = self.checkpoints.steps()
-        good = f"The last good checkpoint is at step {saved[-1]}." if saved else "There is no checkpoint yet."
-        raise UserError(
-            f"Step {step}: the loss or the gradient is no longer finite, at a learning rate of about "
-            f"{rate:.3g}{scaled}. {good} Lower optimizer.learning_rate, or raise "
-            "optimizer.warmup_steps, and start over with --fresh."
+    def _go_back(self, mishap: Mishap, watch: MishapWatch) -> int:
+        """Restores the last good checkpoint and returns its step.
+
+        Raises:
+            UserError: there is none, or the run has gone back as often as it may.
+        """
+        step, most, report = None, self.run_config.rollbacks, self.context.progress.line
+        if watch.times < most:
+            step = go_back(self._engine, mishap, watch.times + 1, watch.rollbacks, report)
+        if step is None:
+            saved = [step for step in self.checkpoints.steps() if step <= mishap.good]
+            good = f"The last good checkpoint is at step {saved[-1]}." if saved else "There is no checkpoint yet."
+            given_up = f" The run has gone back {watch.times} times (training.rollbacks)." if watch.times else ""
+            raise UserError(
+                f"{mishap} {good}{given_up} Lower optimizer.learning_rate, or raise optimizer.warmup_steps, and start "
+                "over with --fresh."
+            )
+        self.context.clock.saved()
+        report(
+            f"{mishap} Going on from the checkpoint of step {step}, without the batches in between "
+            f"(rollback {watch.times + 1} of {most})."
         )
+        return step

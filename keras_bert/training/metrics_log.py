@@ -2,8 +2,10 @@
 
 import json
 import math
+import operator
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -45,10 +47,7 @@ class MetricsLog:
     def __init__(self, run: RunFolder, step: int):
         self._run = run
         self._path = run.metrics_file
-        lines = [line for line in read_metrics(run.metrics_file) if line["step"] <= step]
-        with whole_files.atomic_write(self._path) as stream:
-            stream.writelines(json.dumps(line) + "\n" for line in lines)
-        self._stream = files.open_file(self._path, "a")
+        self._open(line for line in read_metrics(self._path) if line["step"] <= step)
         self._seconds_between_flushes = _SECONDS_BETWEEN_UPLOADS if files.is_remote(self._path) else 0.0
         self._flushed = time.monotonic()
         self._tensorboard = run.tensorboard
@@ -58,13 +57,25 @@ class MetricsLog:
                 for name in ("training", "validation")
             }
 
+    def _open(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Opens the file for further lines after these."""
+        with whole_files.atomic_write(self._path) as stream:
+            stream.writelines(json.dumps(line) + "\n" for line in lines)
+        self._stream = files.open_file(self._path, "a")
+
+    def rewind(self, step: int, rollbacks: Iterable[Mapping[str, Any]]) -> None:
+        """Drops the lines of steps after `step`; each of the rollbacks has its line behind those of its `step`."""
+        self._stream.close()
+        lines = [line for line in read_metrics(self._path) if line["step"] <= step and "rollback" not in line]
+        self._open(sorted([*lines, *rollbacks], key=operator.itemgetter("step")))
+
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         """Writes one line, the figures in the given order; an infinite figure or NaN, which JSON lacks, as null."""
         plain = {name: value if math.isfinite(value) else None for name, value in figures.items()}
         self._stream.write(json.dumps({"step": step, **plain}) + "\n")
         is_validation = any(name.startswith("eval_") for name in figures)
         if is_validation or time.monotonic() - self._flushed >= self._seconds_between_flushes:
-            self.flush()
+            self._send()
         with as_os_errors(self._tensorboard):
             for name, value in figures.items():
                 writer = self._writers["validation" if name.startswith("eval_") else "training"]
@@ -77,10 +88,15 @@ class MetricsLog:
             tf.summary.text(name, tf.constant(rows))
 
     def flush(self) -> None:
-        """Writes all lines to the file. Call before a checkpoint: steps before a checkpoint are never logged again.
+        """Writes all lines to the disk. Call before a checkpoint: steps before a checkpoint are never logged again.
 
         Raises `UserError` if another process has taken over the run's folder; see `RunFolder.require_own`.
         """
+        self._send()
+        if not files.is_remote(self._path):
+            os.fsync(self._stream.fileno())  # A power cut must not take lines of steps that a checkpoint has.
+
+    def _send(self) -> None:
         self._run.require_own()
         self._stream.flush()
         self._flushed = time.monotonic()
@@ -103,6 +119,9 @@ def _tag(name: str) -> str:
 
 class NoMetricsLog:
     """Stands in for `MetricsLog` in workers that write nothing."""
+
+    def rewind(self, step: int, rollbacks: Iterable[Mapping[str, Any]]) -> None:
+        pass
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         pass

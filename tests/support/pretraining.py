@@ -42,13 +42,14 @@ def metrics(run):
 
 
 @contextlib.contextmanager
-def stopped_at(step, monkeypatch):
-    """The training in it is killed after a step, once its figures are written."""
-    record = Loop._record
+def stopped_at(step, monkeypatch, times=1):
+    """The training in it is killed after a step, once its figures are written for the so-manyth time."""
+    record, written = Loop._record, []
 
     def stop(loop, done, figures):
         record(loop, done, figures)
-        if done == step:
+        written.append(done)
+        if written.count(step) == times:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):

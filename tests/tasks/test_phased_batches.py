@@ -5,6 +5,7 @@ import types
 
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.training.budget import StepBudget, TimeBudget
+from keras_bert.training.left_out import LeftOut
 
 
 class FakeReader:
@@ -106,3 +107,16 @@ def test_a_run_by_the_clock_goes_on_where_its_checkpoint_left_it(monkeypatch):
         variable.assign(kept)
     again.start()
     assert first + go_on(7, 100) == clocked_batches(monkeypatch, 6.0)[2](0, 100)
+
+
+def test_what_is_left_out_is_a_function_of_the_step():
+    """Across epochs and phases, started anywhere; an epoch that goes on behind a gap keeps its plans."""
+    left_out = [LeftOut(0, 5, 2), LeftOut(0, 10, 7), LeftOut(1, 0, 3)]
+    seen = list(make_batches()(0, left_out))
+    numbers = [*range(5), *range(7, 12), *range(19, 54)]
+    assert seen[:45] == [("short", *divmod(number, 4)) for number in numbers]
+    assert seen[45:] == [("long", *divmod(number, 3)) for number in range(3, 8)]
+    for step in range(51):
+        assert list(make_batches(steps_per_loop=1)(step, left_out)) == seen[step:]
+    looped = [batch for loop in make_batches(6)(0, left_out) for batch in itertools.islice(loop.iterator, loop.count)]
+    assert looped == seen

@@ -66,7 +66,7 @@ class TimedStep:
 class Quiet:
     """Stands for the progress and the checkpoints."""
 
-    unlogged = None
+    unlogged = watch = None
 
     def advance(self, done, share):
         pass
@@ -77,7 +77,7 @@ class Quiet:
     def is_best(self, score):
         return False
 
-    def save(self, step, score, unlogged):
+    def save(self, step, score, unlogged, watch):
         pass
 
 
@@ -107,7 +107,7 @@ def test_it_is_true_to_5_points(monkeypatch, batch_seconds, step_seconds, made_a
     # In another thread, which waits without moving this one's clock.
     monkeypatch.setattr(metrics, "_time_when_known", lambda value: value.known_at)
 
-    def batches(first):
+    def batches(first, left_out):
         begun = clock.now
         for number in range(STEPS):
             clock.wait_until((begun if made_ahead else clock.now) + batch_seconds)

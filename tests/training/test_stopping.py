@@ -42,12 +42,12 @@ class FakeStep:
 
 
 class FakeCheckpoints:
-    unlogged = None
+    unlogged = watch = None
 
     def __init__(self):
         self.saved = []
 
-    def save(self, step, score=None, unlogged=None):
+    def save(self, step, score, unlogged, watch):
         self.saved.append(step)
 
     def steps(self):
@@ -67,13 +67,23 @@ class Quiet:
     def advance(self, done, share):
         pass
 
+    def line(self, text):
+        pass
+
     def flush(self):
         pass
 
 
 def make_loop(losses, stop, clock=None, **settings):
     settings = TrainingConfig(
-        **{"steps": len(losses), "log_every": 4, "evaluate_every": 100, "checkpoint_every": 4, **settings}
+        **{
+            "steps": len(losses),
+            "log_every": 4,
+            "evaluate_every": 100,
+            "checkpoint_every": 4,
+            "rollbacks": 0,
+            **settings,
+        }
     )
     checkpoints = FakeCheckpoints()
     loop = Loop(
@@ -83,7 +93,7 @@ def make_loop(losses, stop, clock=None, **settings):
             checkpoints=checkpoints,
             averaged_weights=contextlib.nullcontext,
         ),
-        lambda first: iter([None] * (len(losses) - first)),
+        lambda first, left_out: iter([None] * (len(losses) - first)),
         lambda done: {"eval_loss": 1.0},
         settings,
         RunContext(Quiet(), Quiet(), stop, clock or CheckpointClock()),
@@ -184,7 +194,7 @@ def test_a_later_signal_leaves_at_once():
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("first_step", [0, 4])
-def test_no_number_stops_the_run_and_never_reaches_a_checkpoint(bad, first_step):
+def test_without_rollbacks_no_number_stops_the_run_and_never_reaches_a_checkpoint(bad, first_step):
     """Step 7 is wrong; the next look is at 8, where a checkpoint is due too."""
     loop, checkpoints = make_loop([1.0] * 6 + [bad] * 4, StopRequest())
     checkpoints.saved = [4] if first_step else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -26,6 +26,7 @@ from keras_bert.tasks.run_data import require_same_text
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.figures_table import Column
+from keras_bert.training.left_out import LeftOut
 from keras_bert.training.loop import Loop
 from keras_bert.training.matmul_peak import matmul_peak
 from keras_bert.training.metrics import MetricSums, perplexity
@@ -247,8 +248,9 @@ class Pretraining:
                 peak=self.matmul_peak(),
             )
 
-            def batches(step: int) -> Iterator[Batch | LoopBatches]:
-                return views.traced(self.batches(step), step) if self.is_chief else self.batches(step)
+            def batches(step: int, left_out: Sequence[LeftOut]) -> Iterator[Batch | LoopBatches]:
+                found = self.batches(step, left_out)
+                return views.traced(found, step) if self.is_chief else found
 
             def evaluate(done: int) -> dict[str, float]:
                 if self.is_chief:

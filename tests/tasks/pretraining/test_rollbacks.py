@@ -1,0 +1,164 @@
+"""Pretraining that goes back after a mishap: other batches from there on, the same bits however it is stopped."""
+
+import os
+
+import numpy as np
+import pytest
+from corpus import write_corpus
+from mishaps import high_loss, mishaps, no_number
+from pretraining import metrics, recipe, stopped_at
+
+from keras_bert import settings
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.errors import UserError
+from keras_bert.inference.loading import load
+from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.training import loss_band
+from keras_bert.training.run_folder import RunFolder
+
+WHAT = "the loss or the gradient is no longer finite"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
+
+
+@pytest.fixture(scope="module")
+def config(corpus):
+    """A log line every 2 steps, a checkpoint every 3; the second phase begins at step 8."""
+    values = {
+        "training.steps": 12,
+        "phases": [
+            {"share": 2 / 3, "sequence_length": 16, "batch_size": 8, "max_predictions_per_seq": 3},
+            {"share": 1 / 3, "sequence_length": 32, "batch_size": 4, "max_predictions_per_seq": 5},
+        ],
+    }
+    return recipe(corpus, **values)
+
+
+def settings_of(config, **overrides):
+    """The same recipe with other settings."""
+    return PretrainConfig.from_mapping(settings.to_mapping(config), overrides)
+
+
+@pytest.fixture(scope="module")
+def rolled_back(config, tmp_path_factory):
+    """(run, steps and batches, lines said) of a run with two mishaps: in step 5, and in step 9 of the other phase."""
+    run, said = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight")), []
+    with pytest.MonkeyPatch.context() as patch, mishaps(patch, {5: [no_number], 9: [no_number]}) as seen:
+        pretrain(config, run, said.append)
+    return run, seen, said
+
+
+def test_it_goes_back_to_the_checkpoint_and_says_so(rolled_back):
+    """Each mishap is found at the next line or checkpoint: that of step 5 at 6, that of step 9 at 9."""
+    run, seen, _ = rolled_back
+    lines = metrics(run)
+    assert [line["step"] for line in lines] == [2, 3, 4, 6, 6, 6, 8, 10, 12, 12]
+    rollbacks = [line for line in lines if "rollback" in line]
+    assert [(line["step"], line["bad_step"], line["rollback"]) for line in rollbacks] == [(3, 5, 1), (6, 9, 2)]
+    assert all(line["reason"].startswith(WHAT) for line in rollbacks)
+    assert [line["left_out"] for line in rollbacks] == [[[0, 3, 2]], [[0, 6, 2], [1, 0, 1]]]
+    assert [step for step, _ in seen] == [*range(6), *range(3, 9), *range(6, 12)]
+
+
+def test_no_batch_up_to_the_mishap_is_trained_on_again(rolled_back, config, tmp_path, monkeypatch):
+    """And those before and after it are the ones of a run without mishaps, in their order."""
+    with mishaps(monkeypatch, {}) as straight:
+        pretrain(config, RunFolder(str(tmp_path / "run")), lambda line: None)
+    plain = [digest for _, digest in straight]
+    digests = [digest for _, digest in rolled_back[1]]
+    assert digests[:6] == plain[:6]  # The one of step 6 was trained on too, behind the mishap of 5.
+    assert digests[6:9] == [plain[5], plain[6], plain[7]]  # Steps 3, 4, 5 get the batches of 5, 6, 7.
+    after = digests[12:]
+    assert not {*after[:2]} & {*digests[:12]} and after[2:5] == plain[9:12]
+
+
+@pytest.mark.parametrize(
+    ("step", "times"), [(4, 2), pytest.param(8, 1, marks=pytest.mark.slow), pytest.param(8, 2, marks=pytest.mark.slow)]
+)
+def test_stopped_and_started_again_gives_the_same_numbers(step, times, rolled_back, config, tmp_path, monkeypatch):
+    """Killed between the first rollback and the next checkpoint, before the second one, and between that and the next.
+
+    The mishaps do not come again by themselves in the second process, so what they left out must be remembered.
+    """
+    run, at = RunFolder(str(tmp_path / "run")), {5: [no_number], 9: [no_number]}
+    with mishaps(monkeypatch, at), stopped_at(step, monkeypatch, times):
+        pretrain(config, run, lambda line: None)
+    with mishaps(monkeypatch, {9: [no_number]} if times == 1 or step == 4 else {}):
+        pretrain(config, run, lambda line: None)
+    assert metrics(run) == metrics(rolled_back[0])
+    weights = [load(folder.path).model.get_weights() for folder in (run, rolled_back[0])]
+    assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
+
+
+@pytest.mark.slow
+def test_loops_of_steps_give_the_same_numbers(config, tmp_path, monkeypatch):
+    """Two steps a call: the mishap of step 5 is found inside a loop, and the loop's other step is done again too."""
+    run = RunFolder(str(tmp_path / "run"))
+    looped = settings_of(config, **{"training.steps_per_loop": 2, "training.checkpoint_every": 2})
+    with mishaps(monkeypatch, {5: [no_number]}):
+        pretrain(looped, run, lambda line: None)
+    other = RunFolder(str(tmp_path / "other"))
+    with mishaps(monkeypatch, {5: [no_number]}):
+        pretrain(settings_of(config, **{"training.checkpoint_every": 2}), other, lambda line: None)
+    assert metrics(run) == metrics(other) and [line["step"] for line in metrics(run)].count(4) == 2
+
+
+def test_it_gives_up_with_the_message_of_a_run_that_never_goes_back(config, tmp_path, monkeypatch):
+    """After as many times as it may, counted over all its starts; more may be given to the same run."""
+    run = RunFolder(str(tmp_path / "run"))
+    once = settings_of(config, **{"training.rollbacks": 1})
+    message = (
+        f"Step 5: {WHAT}, at a learning rate of about .* The last good checkpoint is at step 3. The run has gone back "
+        "1 times .training.rollbacks.. Lower optimizer.learning_rate, .* --fresh"
+    )
+    for changes in ([no_number, no_number], [no_number]):
+        with mishaps(monkeypatch, {5: changes}), pytest.raises(UserError, match=message):
+            pretrain(once, run, lambda line: None)
+    with mishaps(monkeypatch, {5: [no_number]}):
+        assert pretrain(config, run, lambda line: None)["steps"] == 12
+    assert [line["rollback"] for line in metrics(run) if "rollback" in line] == [1, 2]
+
+
+def test_without_a_checkpoint_there_is_nothing_to_go_back_to(config, tmp_path, monkeypatch):
+    with (
+        mishaps(monkeypatch, {2: [no_number]}),
+        pytest.raises(UserError, match="Step 2: .* There is no checkpoint yet"),
+    ):
+        pretrain(config, RunFolder(str(tmp_path / "run")), lambda line: None)
+
+
+def test_a_loss_far_above_the_others_is_one_too(config, tmp_path, monkeypatch):
+    """Found at line 8, with the last good line at 6; a checkpoint of step 7, behind that line, goes too."""
+    monkeypatch.setattr(loss_band, "LEAST", 2)
+    run = RunFolder(str(tmp_path / "run"))
+    every = settings_of(config, **{"training.checkpoint_every": 7, "training.keep_every": 0})
+    with mishaps(monkeypatch, {7: [high_loss]}) as seen:
+        pretrain(every, run, lambda line: None)
+    assert [line["step"] for line in metrics(run) if "rollback" in line] == [6]
+    assert [step for step, _ in seen] == [*range(8), *range(6, 12)]
+    rollback = next(line for line in metrics(run) if "rollback" in line)
+    assert rollback["bad_loss"] > rollback["limit"] > 0 and rollback["left_out"] == [[0, 6, 2]]
+    assert sorted(os.listdir(run.checkpoints)) == ["step-000000006", "step-000000007", "step-000000012"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes", [{"training.accumulation": 2}, {"training.precision": "float16"}, "text", "mirrored"]
+)
+def test_it_does_so_in_every_kind_of_run(changes, config, tmp_path, monkeypatch, mirrored_strategy):
+    """Stopped after the rollback, it ends as one that was not."""
+    if changes == "mirrored":
+        monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: mirrored_strategy)
+    if changes == "text":
+        changes = {"data.source": "text", "objective.pair": "none"}
+    config = settings_of(config, **(changes if changes != "mirrored" else {}))
+    runs = [RunFolder(str(tmp_path / name)) for name in ("straight", "stopped")]
+    with mishaps(monkeypatch, {5: [no_number]}):
+        pretrain(config, runs[0], lambda line: None)
+    with mishaps(monkeypatch, {5: [no_number]}), stopped_at(4, monkeypatch, 2):
+        pretrain(config, runs[1], lambda line: None)
+    pretrain(config, runs[1], lambda line: None)
+    assert metrics(runs[0]) == metrics(runs[1]) and any("rollback" in line for line in metrics(runs[0]))
