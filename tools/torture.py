@@ -9,6 +9,11 @@ aimed at a save and one each at the start-up, the vocabulary and shards, the bui
 the end of the run, where model/ is written; the others are anywhere in training. Then every line of metrics.jsonl, the
 weights, the last checkpoint and results.json are compared. Exit status 1 on any difference.
 
+--accident adds what a machine does besides killing. A `checkpoint` is half-written: after a stop a file of the newest
+one is truncated, zeroed or gone, and every other start finds the disk full in the middle of a save, where the run must
+end by itself with status 2. The `clock` jumps by an hour either way while the run trains and between two starts. Of a
+`log`, metrics.jsonl and TensorBoard's events, a part of the last record is missing.
+
 SIGKILL ends the process, or with --workers one of them, and `launch` must end the others. SIGTERM goes to the process
 or to `launch`, SIGINT to all of the group as from a terminal; after either, once training has begun, the run must say
 that it stopped with a checkpoint, have one of that step, and end with status 75.
@@ -17,57 +22,37 @@ that it stopped with a checkpoint, have one of that step, and end with status 75
 import collections
 import os
 import random
-import re
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 import click
-import psutil
 import yaml
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
-from keras_bert.training.stop_request import STOPPED_BY_SIGNAL  # noqa: E402
+from tools import accidents  # noqa: E402
 from tools.compare_runs import compare, show  # noqa: E402
+from tools.tortured_run import (  # noqa: E402
+    BUILD,
+    DATA,
+    END,
+    EVALUATE_EVERY,
+    FULL_DISK,
+    MODEL,
+    RECIPE,
+    SAVE,
+    STAGES,
+    START,
+    TRAIN,
+    VALIDATE,
+    Run,
+)  # fmt: skip
 
-# Five is no multiple of three, so that checkpoints fall between the lines of metrics.jsonl.
-LOG_EVERY, CHECKPOINT_EVERY, EVALUATE_EVERY = 3, 5, 12
-RECIPE = {
-    "model": {
-        "vocab_size": 200,
-        "hidden_size": 32,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "intermediate_size": 64,
-        "max_position_embeddings": 32,
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-    },
-    "data": {"validation_share": 0.1, "shard_megabytes": 0.003, "shards_per_group": 2},
-    "phases": [
-        {"share": 0.6, "sequence_length": 16, "batch_size": 16, "max_predictions_per_seq": 3},
-        {"share": 0.4, "sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 5},
-    ],
-    "optimizer": {"learning_rate": 2e-3, "warmup_steps": 10},
-    "training": {
-        "log_every": LOG_EVERY,
-        "checkpoint_every": CHECKPOINT_EVERY,
-        "evaluate_every": EVALUATE_EVERY,
-        "evaluation_examples": 64,
-        "keep_checkpoints": 2,
-    },
-    "examples": ["The cat sees the [MASK] in the house."],
-}
-
-START, DATA, BUILD, TRAIN = "start-up", "vocabulary and shards", "model and restoring", "training"
-SAVE, DROP, VALIDATE = "saving a checkpoint", "dropping an old checkpoint", "validation"
-END, MODEL = "after the last step", "writing model/"
-STAGES = [START, DATA, BUILD, TRAIN, VALIDATE, SAVE, DROP, END, MODEL]
+ACCIDENTS = ["checkpoint", "clock", "log"]
 AIMS = [SAVE, TRAIN, END, SAVE, VALIDATE, START, SAVE, BUILD, TRAIN, DATA, SAVE, TRAIN, MODEL]
 AIMS += [SAVE, VALIDATE, START, SAVE, BUILD, TRAIN, DATA]
 
@@ -85,115 +70,6 @@ def write_text(path, documents=80, seed=0):
                 one, other, place = generator.sample(nouns, 3)
                 stream.write(f"The {one} {generator.choice(verbs)} the {other} in the {place}. ")
             stream.write("\n\n")
-
-
-class Run:
-    """One run folder and the processes that train in it, one after the other."""
-
-    def __init__(self, folder, recipe, data, steps, workers=1, slow_save=0.0):
-        self.folder, self.steps, self.starts = folder, steps, 0
-        self._workers, self._environment = workers, {**os.environ, "SECONDS_A_SAVE": str(slow_save)}
-        self._command = [
-            sys.executable,
-            os.path.join(ROOT, *(("tools", "slow_save.py") if slow_save else ("run.py",))),
-            *(("launch", "--workers", str(workers), "--") if workers > 1 else ()),
-            "pretrain",
-            "--config",
-            recipe,
-            "--data",
-            data,
-            "--steps",
-            str(steps),
-            "--output",
-            folder,
-        ]
-
-    def start(self):
-        self.starts += 1
-        self._left = self._traces()
-        self._output_file = f"{self.folder}-{self.starts}.log"
-        with open(self._output_file, "wb") as output:
-            self.process = subprocess.Popen(
-                self._command,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=ROOT,
-                env=self._environment,
-                start_new_session=True,
-            )
-
-    def end(self, number):
-        """Ends it by a signal; returns whether the signal ended it. Raises if it did not stop as promised."""
-        if number == signal.SIGKILL:
-            workers = psutil.Process(self.process.pid).children() if self._workers > 1 else []
-            (random.choice(workers) if workers else self.process).kill()
-        elif number == signal.SIGINT:
-            os.killpg(self.process.pid, number)
-        else:
-            self.process.send_signal(number)
-        status = self.process.wait()
-        output = self._output()
-        stopped = re.search(r"Stopped by \w+ after step ([\d,]+), .* with a checkpoint", output)
-        if number == signal.SIGKILL:
-            return status != 0
-        if not status:
-            return True  # It came after the last step, and all that was left was written.
-        if stopped:
-            saved = os.path.join(
-                self.folder, "checkpoints", f"step-{int(stopped[1].replace(',', '')):09d}", "state.json"
-            )
-            if status == STOPPED_BY_SIGNAL and os.path.exists(saved):
-                return True
-        elif self.look()[0] in (START, DATA, BUILD, END, MODEL):
-            return True  # No training to save yet, or any more: it ends at once.
-        raise click.ClickException(f"Start {self.starts} ended with status {status} on signal {number}:\n{output}")
-
-    def is_over(self):
-        """Whether the process has ended by itself; raises where it failed."""
-        if self.process.poll() is None:
-            return False
-        if self.process.returncode:
-            raise click.ClickException(f"Start {self.starts} in {self.folder} failed:\n{self._output()}")
-        return True
-
-    def look(self):
-        """(stage, last step printed) of the process, or of what it was at when it was killed."""
-        output = self._output()
-        # Rows of the table of figures: `    1,200   30%  …  validation`.
-        steps = re.findall(r"^ +([\d,]+) +\d+% .*?( validation)?$", output, re.MULTILINE)
-        step, was_validated = (int(steps[-1][0].replace(",", "")), bool(steps[-1][1])) if steps else (0, False)
-        new = {kind for kind, *_ in self._traces() - self._left}
-        for kind in (MODEL, SAVE, DROP):
-            if kind in new:
-                return kind, step
-        last = os.path.join(self.folder, "checkpoints", f"step-{self.steps:09d}")
-        if f"Going on from step {self.steps}." in output or (step == self.steps and os.path.exists(last)):
-            return END, step
-        if steps:
-            return (VALIDATE if step % EVALUATE_EVERY == 0 and not was_validated else TRAIN), step
-        if "Training examples:" in output:
-            return BUILD, step
-        return (DATA if "Learning a vocabulary" in output or "Preparing the text" in output else START), step
-
-    def _output(self):
-        with open(self._output_file, encoding="utf-8", errors="replace") as stream:
-            return stream.read()
-
-    def _traces(self):
-        """What lies in the folder while something is written or removed, told apart from what earlier kills left."""
-        traces = set()
-        checkpoints = os.path.join(self.folder, "checkpoints")
-        paths = [(MODEL, os.path.join(self.folder, "model.partial"))]
-        for name in os.listdir(checkpoints) if os.path.isdir(checkpoints) else []:
-            paths.append((SAVE if name.startswith(".partial") else DROP, os.path.join(checkpoints, name)))
-        for kind, path in paths:
-            try:
-                # A whole checkpoint is an index, its data and state.json.
-                if kind != DROP or len(os.listdir(path)) < 3:
-                    traces.add((kind, path, os.stat(path).st_ino))
-            except FileNotFoundError:
-                pass
-        return traces
 
 
 def leave_alone(run):
@@ -247,6 +123,7 @@ def torture(
     number=signal.SIGKILL,
     workers=1,
     slow_save=0.0,
+    tried=(),
 ):
     """Does what the docstring of this file says.
 
@@ -258,8 +135,10 @@ def torture(
         number: the signal.
         workers: processes of each run.
         slow_save: seconds that each checkpoint takes longer.
+        tried: the accidents to try, of `ACCIDENTS`.
 
-    Returns: ({stage: kills that hit it}, times started again, rows of `compare` for each killed run).
+    Returns: ({stage: stops that hit it}, times started again, rows of `compare` for each stopped run,
+        {accident: times}).
     """
     recipe_file = os.path.join(folder, "torture.yaml")
     with open(recipe_file, "w", encoding="utf-8") as stream:
@@ -267,33 +146,52 @@ def torture(
     if data is None:
         data = os.path.join(folder, "text.txt")
         write_text(data)
-    alone = Run(os.path.join(folder, "alone"), recipe_file, data, steps, workers, slow_save)
+    afflictions = {"SECONDS_A_SAVE": str(slow_save)} if slow_save else {}
+    alone = Run(os.path.join(folder, "alone"), recipe_file, data, steps, workers, **afflictions)
     seconds = leave_alone(alone)
     report("Left alone. Seconds of a stage: " + ", ".join(f"{name} {taken:.3g}" for name, taken in seconds.items()))
-    planned = plan_kills(kills, steps, random.Random(seed))
-    hits, runs, rows = collections.Counter(), [], []
+    afflictions |= {"CLOCK_JUMPS": "1"} if "clock" in tried else {}
+    generator = random.Random(seed)
+    planned = plan_kills(kills, steps, generator)
+    hits, happened, runs, rows = collections.Counter(), collections.Counter(), [], []
     while planned:
         if len(runs) > 3 * kills:
             raise click.ClickException(
                 f"{len(runs)} runs ended without a visit to {planned[0][0]!r} that could be hit."
             )
-        run = Run(os.path.join(folder, f"killed-{len(runs) + 1}"), recipe_file, data, steps, workers, slow_save)
+        run = Run(os.path.join(folder, f"killed-{len(runs) + 1}"), recipe_file, data, steps, workers, **afflictions)
         runs.append(run)
-        run.start()
+        is_full = next_is_full(tried, planned, generator)
+        run.start(**is_full)
         while planned:
             aim, after_step, part = planned[0]
-            # Half, because a stage can be shorter than it was, and some come but once.
-            hit = stop_at(run, aim, after_step, 0.5 * part * seconds.get(aim, 0.0), number)
+            if is_full:
+                hit = FULL_DISK if run.ends_by_itself() else None
+            else:
+                # Half, because a stage can be shorter than it was, and some come but once.
+                hit = stop_at(run, aim, after_step, 0.5 * part * seconds.get(aim, 0.0), number)
             if hit is None:
                 break  # The rest goes to another run.
             planned.pop(0)
             hits[hit] += 1
-            report(f"Stopped: {hit}, after step {run.look()[1] or '-'}.")
-            run.start()
+            found = accidents.cause(run.folder, tried, generator)
+            happened.update(found.keys())
+            happened["clock"] += "clock" in tried
+            report(f"Stopped: {hit}, after step {run.look()[1] or '-'}. {' '.join(found.values())}".rstrip())
+            is_full = next_is_full(tried, planned, generator)
+            run.start(**is_full)
         while not run.is_over():
             time.sleep(0.1)
         rows += compare(alone.folder, run.folder)
-    return hits, sum(run.starts - 1 for run in runs), rows
+        rows.append(("files of TensorBoard", *accidents.unreadable_events(run.folder, steps)))
+    return hits, sum(run.starts - 1 for run in runs), rows, happened
+
+
+def next_is_full(tried, planned, generator):
+    """What to start the next process with so that it finds its disk full: every other time, else nothing."""
+    if "checkpoint" not in tried or len(planned) % 2:
+        return {}
+    return {"DISK_IS_FULL_AT": str(generator.randint(1, 2))}
 
 
 @click.command()
@@ -306,18 +204,28 @@ def torture(
 @click.option("--signal", "name", default="KILL", show_default=True, type=click.Choice(["KILL", "TERM", "INT"]))
 @click.option("--workers", default=1, show_default=True, type=click.IntRange(min=1), help="Processes of each run.")
 @click.option("--slow-save", default=0.0, metavar="SECONDS", help="Make each checkpoint take so much longer.")
-def main(kills, seed, steps, data, keep, jit_compile, name, workers, slow_save):
+@click.option(
+    "--accident",
+    "tried",
+    multiple=True,
+    type=click.Choice(ACCIDENTS),
+    help="What else happens; repeatable.",
+)
+def main(kills, seed, steps, data, keep, jit_compile, name, workers, slow_save, tried):
     with tempfile.TemporaryDirectory() as scratch:
         folder = os.path.abspath(keep or scratch)
         os.makedirs(folder, exist_ok=True)
         if os.listdir(folder):
             raise click.UsageError(f"{folder}: needs to be new or empty.")
-        hits, restarts, rows = torture(
-            folder, kills, steps, seed, data, jit_compile, click.echo, getattr(signal, f"SIG{name}"), workers, slow_save
+        number = getattr(signal, f"SIG{name}")
+        hits, restarts, rows, happened = torture(
+            folder, kills, steps, seed, data, jit_compile, click.echo, number, workers, slow_save, tried
         )
     click.echo(f"\nSIG{name} by the stage that it hit")
-    for stage in STAGES:
+    for stage in [*STAGES, *([FULL_DISK] if "checkpoint" in tried else [])]:
         click.echo(f"  {stage:34}{hits[stage]:5}")
+    for accident, times in sorted(happened.items()):
+        click.echo(f"  {accident:34}{times:5}")
     click.echo(f"  {'together':34}{hits.total():5}\nstarted again {restarts} times\n")
     show(rows)
     sys.exit(any(different for _, _, different in rows))

@@ -27,7 +27,7 @@ from keras_bert.program import PROGRAM
 
 # Errors of the operating system that the user can fix.
 _USERS_ERRNO = {
-    *(errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EACCES, errno.EPERM, errno.EROFS),
     # A file where a folder is needed, or the reverse; an invalid file name.
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP),
 }

@@ -72,14 +72,16 @@ _CORPUS_OPTIONS = (
 )
 
 
-def corpus_options(command):
+def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options of how text is read and filtered to a command; `corpus_config` takes their values."""
     for option in reversed(_CORPUS_OPTIONS):
         command = option(command)
     return command
 
 
-def corpus_config(text_field, broken_lines, filters, bad_words):
+def corpus_config(
+    text_field: str, broken_lines: str, filters: str | None, bad_words: str | None
+) -> CorpusConfig:
     """Returns the `CorpusConfig` of the `corpus_options`."""
     values = {**extended_filters(filters or {}), **given({"bad_words": bad_words})}
     return settings.from_mapping(
@@ -87,7 +89,7 @@ def corpus_config(text_field, broken_lines, filters, bad_words):
     )
 
 
-def corpus_arguments(text_field, broken_lines, filters, bad_words):
+def corpus_arguments(text_field: str, broken_lines: str, filters: str | None, bad_words: str | None) -> str:
     """Returns the `corpus_options` that differ from the defaults, for the command line of the next command."""
     values = {"text-field": text_field, "broken-lines": broken_lines, "filters": filters, "bad-words": bad_words}
     defaults = {"text-field": _CORPUS.text_field, "broken-lines": _CORPUS.broken_lines}

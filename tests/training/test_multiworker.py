@@ -15,6 +15,7 @@ from finetuning import write_sst2, write_tiny_bert
 
 from keras_bert.cli import main
 from keras_bert.cli.launch import Workers, free_ports, worker_environment
+from tools import compare_runs
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RECIPE = """
@@ -39,9 +40,20 @@ def losses(folder):
 
 
 OPTIMIZERS = {
-    "adamw": [],
-    "lamb": ["optimizer.name=lamb", "optimizer.weight_average=0.8", "optimizer.rates.embeddings=0.5"],
-    "adafactor": ["optimizer.name=adafactor", "optimizer.first_moment=true", "training.gradient_norms=true"],
+    "adamw": ["training.accumulation=2", "optimizer.layer_decay=0.8", "optimizer.weight_average=0.8"],
+    "lamb": [
+        "optimizer.name=lamb",
+        "optimizer.layer_decay=0.9",
+        "optimizer.rates.embeddings=0.5",
+        "optimizer.weight_average=0.8",
+    ],
+    "adafactor": [
+        "optimizer.name=adafactor",
+        "optimizer.relative_step=true",
+        "optimizer.first_moment=true",
+        "optimizer.weight_average=0.8",
+        "training.gradient_norms=true",
+    ],
 }
 
 
@@ -62,6 +74,37 @@ def test_two_workers_equal_one_process_on_the_same_global_batch(optimizer, tmp_p
     assert [step for step, _ in two] == [step for step, _ in one]
     np.testing.assert_allclose([loss for _, loss in two], [loss for _, loss in one], rtol=1e-5)
     assert (tmp_path / "two" / "model" / "model.safetensors").exists()
+    stopped = ("launch", "--workers", "2", "--", *arguments, "--output", "stopped")
+    # With a limit of time that is over at once, each start does one step; the third goes to the end.
+    ends = [run(*stopped, *limit, cwd=tmp_path) for limit in (["--max-minutes", "0.0001"],) * 2 + ([],)]
+    assert [end.returncode for end in ends] == [0, 0, 0] and "Going on from step 2." in ends[-1].stdout
+    for what, number, different in compare_runs.compare("two", "stopped"):
+        assert number > 0 and not different, what
+
+
+@pytest.mark.slow
+def test_two_workers_go_back_together(tmp_path):
+    """After a gradient that is not finite, once in each; with other batches in one of them the losses would differ."""
+    program, corpus = tmp_path / "program.py", write_corpus(tmp_path / "text.txt", count=120)
+    program.write_text(
+        "import pytest\n"
+        "from mishaps import mishaps, no_number\n"
+        "from keras_bert.cli import main\n"
+        "with pytest.MonkeyPatch.context() as patch, mishaps(patch, {5: [no_number]}):\n"
+        "    main()\n"
+    )
+    (tmp_path / "recipe.yaml").write_text(RECIPE.replace("steps: 10", "checkpoint_every: 3, steps: 10"))
+    pretrain = ["pretrain", "--config", "recipe.yaml", "--data", corpus, "--output"]
+    paths = os.pathsep.join([ROOT, os.path.join(ROOT, "tests", "support")])
+    for arguments in ([*pretrain, "one", "--strategy", "one"], ["launch", "--workers", "2", "--", *pretrain, "two"]):
+        command, environment = [sys.executable, program, *arguments], {**os.environ, "PYTHONPATH": paths}
+        ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout.count("(rollback 1 of 3)") == 1
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert [step for step, _ in one] == [step for step, _ in two] == [1, 2, 3, 3, *range(4, 6), 5, *range(6, 11), 10]
+    for (_, ours), (_, theirs) in zip(one, two, strict=True):
+        assert ours == theirs is None or ours == pytest.approx(theirs, rel=1e-5)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Steps with LAMB, Adafactor and averaged weights: equal on one device and two, compiled, accumulated, in loops."""
+"""Steps with every optimizer, rate factors and averaged weights: equal on one device and two, compiled, accumulated."""
 
 import keras
 import numpy as np
@@ -16,6 +16,8 @@ from keras_bert.training.step import Step
 STEPS = 10
 CONFIG = without_dropout(num_hidden_layers=1)
 VARIANTS = {
+    "adamw": {"layer_decay": 0.8, "rates": {"embeddings": 0.5}, "weight_average": 0.9},
+    "lamb as in ALBERT": {"name": "lamb", "bias_correction": False},
     "lamb": {"name": "lamb", "layer_decay": 0.9, "rates": {"embeddings": 0.5}, "weight_average": 0.9},
     "adafactor": {"name": "adafactor", "first_moment": True, "relative_step": True, "weight_average": 0.9},
 }
@@ -63,6 +65,7 @@ def is_invariant(path):
     ("mirrored", "jit_compile", "accumulation"),
     [
         (True, False, 2),
+        pytest.param(False, False, 4, marks=pytest.mark.slow),
         pytest.param(False, True, 1, marks=pytest.mark.slow),
         pytest.param(True, True, 4, marks=pytest.mark.slow),
     ],

@@ -1,14 +1,78 @@
 """Real processes killed and started again give the numbers of one left alone: tools/torture.py in short."""
 
-import pytest
+import json
+import os
+import random
+import subprocess
+import sys
+import time
 
-from tools.torture import SAVE, torture
+import psutil
+import pytest
+import yaml
+
+from tools.compare_runs import compare
+from tools.torture import ACCIDENTS, torture, write_text
+from tools.tortured_run import FULL_DISK, RECIPE, ROOT, SAVE
+
+STEPS = 90
+
+
+def assert_same(rows):
+    for what, number, different in rows:
+        assert number > 0 and not different, what
 
 
 @pytest.mark.slow
 def test_three_kills_change_nothing(tmp_path):
     """One of them during a save, one in training and one behind the last step."""
-    hits, restarts, rows = torture(str(tmp_path), kills=3, steps=36, seed=1)
+    hits, restarts, rows, _ = torture(str(tmp_path), kills=3, steps=36, seed=1)
     assert sum(hits.values()) == restarts == 3 and hits[SAVE] >= 1
-    for what, number, different in rows:
-        assert number > 0 and not different, what
+    assert_same(rows)
+
+
+@pytest.mark.slow
+def test_half_written_files_and_a_jumping_clock_change_nothing(tmp_path):
+    hits, restarts, rows, happened = torture(str(tmp_path), kills=4, steps=36, seed=1, tried=ACCIDENTS)
+    assert hits[FULL_DISK] >= 1 and happened["metrics.jsonl cut"] >= 1 and happened["clock"] == sum(hits.values()) == 4
+    assert_same(rows)
+
+
+def last_step(folder):
+    try:
+        with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as stream:
+            return json.loads(stream.read().splitlines()[-1])["step"]
+    except (FileNotFoundError, IndexError, ValueError):
+        return 0
+
+
+@pytest.mark.slow
+def test_workers_killed_five_times_are_started_again_by_the_launcher(tmp_path):
+    """One of two, whichever, at random steps: the numbers are those of two that nothing happened to."""
+    write_text(tmp_path / "text.txt")
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(RECIPE))
+    launch = [sys.executable, os.path.join(ROOT, "run.py"), "launch", "--workers", "2"]
+    pretrain = ["--", "pretrain", "--config", "recipe.yaml", "--data", "text.txt", "--steps", str(STEPS), "--output"]
+    subprocess.run([*launch, *pretrain, "alone"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL, timeout=600)
+    generator, killed = random.Random(0), tmp_path / "killed"
+    planned, deadline = sorted(generator.randrange(STEPS * 8 // 10) for _ in range(5)), time.monotonic() + 1500
+    with open(tmp_path / "killed.log", "w") as output:
+        process = subprocess.Popen(
+            [*launch, "--restart", "5", *pretrain, "killed"], cwd=tmp_path, stdout=output, stderr=subprocess.STDOUT
+        )
+    victims = []
+    try:
+        while planned and process.poll() is None and time.monotonic() < deadline:
+            workers = [child for child in psutil.Process(process.pid).children() if child not in victims]
+            if len(workers) == 2 and last_step(killed) >= planned[0]:
+                victims += workers
+                generator.choice(workers).kill()
+                planned.pop(0)
+            time.sleep(0.02)
+        said = (tmp_path / "killed.log").read_text
+        assert not planned, said()
+        assert process.wait(timeout=max(deadline - time.monotonic(), 1)) == 0, said()
+    finally:
+        process.kill()
+    assert "0 of 5 restarts are left" in said()
+    assert_same(compare(str(tmp_path / "alone"), str(killed)))

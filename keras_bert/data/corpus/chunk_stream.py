@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from typing import Any
 
 
 class ChunkStream(io.RawIOBase):
@@ -17,7 +18,7 @@ class ChunkStream(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         while not self._rest:
             chunk = next(self._chunks, None)
             if chunk is None:

@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 from finetuning import finetune_config, write_reviews
+from mishaps import mishaps, no_number
+from pretraining import stopped_at
 
 from keras_bert import files
 from keras_bert.errors import RunStopped, UserError
@@ -15,6 +17,7 @@ from keras_bert.tasks.run_data import require_same_data
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.stop_request import StopRequest
+from tools import compare_runs
 
 
 class Killed(BaseException):
@@ -57,6 +60,23 @@ def test_killed_after_patience_ended_it_a_run_does_not_train_on(init, table, tmp
     results = one(path, config)
     assert evaluations(path) == [10, 20, 30]
     assert (results["steps"], results["best_step"]) == (30, 10)
+
+
+def test_a_rollback_stopped_before_the_next_checkpoint_ends_as_one_that_was_not(init, table, tmp_path, monkeypatch):
+    """A gradient of step 14 is not finite; a line every 4 steps, a checkpoint after each epoch of 10, the newest kept."""
+    config, at = finetune_config(init, "text", **table, **{"training.epochs": 2}), {14: [no_number]}
+    results = []
+    with mishaps(monkeypatch, at):
+        results.append(one(tmp_path / "straight", config))
+    with mishaps(monkeypatch, at), stopped_at(12, monkeypatch, times=2):
+        one(tmp_path / "stopped", config)
+    results.append(one(tmp_path / "stopped", config))
+    compared = compare_runs.compare(str(tmp_path / "straight"), str(tmp_path / "stopped"))
+    assert all(number > 0 and not different for _, number, different in compared), compared
+    lines = read_metrics(RunFolder(str(tmp_path / "stopped")).metrics_file)
+    (rollback,) = [line for line in lines if "rollback" in line]
+    assert (rollback["step"], rollback["bad_step"], rollback["left_out"]) == (10, 14, [[0, 10, 4]])
+    assert results[0]["steps"] == results[1]["steps"] == 20
 
 
 def test_a_damaged_best_is_told_on_going_on_and_the_run_ends_with_the_next_best(init, table, tmp_path, monkeypatch):

@@ -1,0 +1,105 @@
+"""What may happen to the files of a run while nothing trains in it, for tools/torture.py."""
+
+import os
+import re
+
+HOUR = 3600.0
+
+
+def cause(folder, tried, generator):
+    """Lets the accidents `tried` happen to a stopped run; returns {accident: what it was} of those that could."""
+    found = {}
+    if "checkpoint" in tried:
+        found["a checkpoint half-written"] = spoil_checkpoint(folder, generator)
+    if "log" in tried:
+        found["metrics.jsonl cut"] = cut_metrics(folder, generator)
+        found["events of TensorBoard cut"] = cut_events(folder, generator)
+    if "clock" in tried:
+        shift_times(folder, generator)
+    return {name: what for name, what in found.items() if what}
+
+
+def spoil_checkpoint(folder, generator):
+    """The newest checkpoint loses a part of a file, or the file's content, or the file; not if it is the only one."""
+    whole = _whole_checkpoints(folder)
+    if len(whole) < 2:
+        return None
+    newest = whole[-1]
+    path = os.path.join(newest, generator.choice(sorted(os.listdir(newest))))
+    size, how = os.path.getsize(path), generator.choice(["truncated", "zeroed", "emptied", "removed"])
+    if how == "removed":
+        os.remove(path)
+    else:
+        kept = 0 if how == "emptied" else generator.randrange(size)
+        os.truncate(path, kept)
+        if how == "zeroed":
+            os.truncate(path, size)  # A file system that lost the data but not the length reads as zeros.
+    return f"{os.path.relpath(path, folder)} {how}."
+
+
+def cut_metrics(folder, generator):
+    """A part of the last line of metrics.jsonl is missing, or zeros.
+
+    Lines of steps that a checkpoint has are on the disk before it is. So the line is one of later steps, or if there is
+    none, the beginning of a new one.
+    """
+    from keras_bert.training.metrics_log import read_metrics
+
+    path = os.path.join(folder, "metrics.jsonl")
+    whole = _whole_checkpoints(folder)
+    if not os.path.exists(path):
+        return None
+    saved = int(whole[-1][-9:]) if whole else 0
+    with open(path, "rb") as stream:
+        content = stream.read()
+    lines = content.splitlines(keepends=True)
+    if not lines or read_metrics(path)[-1]["step"] <= saved:
+        content += (lines or [b'{"step": 1, "loss": 5.0}\n'])[-1]
+        lines = content.splitlines(keepends=True)
+    missing = generator.randint(2, len(lines[-1]) - 1)  # Without its newline alone, a line is whole.
+    with open(path, "wb") as stream:
+        stream.write(content[:-missing] + generator.choice([b"", b"\0" * missing]))
+    return f"{missing} bytes of metrics.jsonl gone."
+
+
+def cut_events(folder, generator):
+    """The newest file of TensorBoard ends in the middle of a record."""
+    where = os.path.join(folder, "tensorboard", "training")
+    names = [name for name in os.listdir(where) if "tfevents" in name] if os.path.isdir(where) else []
+    paths = sorted((os.path.join(where, name) for name in names), key=os.path.getmtime)
+    if not paths or os.path.getsize(paths[-1]) < 40:
+        return None
+    os.truncate(paths[-1], os.path.getsize(paths[-1]) - generator.randint(1, 12))
+    return f"{os.path.basename(paths[-1])} cut."
+
+
+def shift_times(folder, generator):
+    """All that was written bears a time an hour off, as under a clock that has been set since."""
+    shift = generator.choice([-HOUR, HOUR])
+    for where, _, names in os.walk(folder):
+        for path in (os.path.join(where, name) for name in names):
+            found = os.stat(path)
+            os.utime(path, (found.st_atime + shift, found.st_mtime + shift))
+
+
+def unreadable_events(folder, steps):
+    """(files of TensorBoard, those that it cannot read to the end of the run), for the rows of a comparison."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    bad = []
+    for name in ("training", "validation"):
+        accumulator = EventAccumulator(os.path.join(folder, "tensorboard", name)).Reload()
+        tags = accumulator.Tags()["tensors"]
+        if "loss/loss" not in tags or accumulator.Tensors("loss/loss")[-1].step != steps:
+            bad.append(name)
+    return 2, bad
+
+
+def _whole_checkpoints(folder):
+    """The folders of the intact checkpoints, by step."""
+    from keras_bert.training.checkpoints import damage_of
+
+    where = os.path.join(folder, "checkpoints")
+    names = sorted(os.listdir(where)) if os.path.isdir(where) else []
+    paths = [os.path.join(where, name) for name in names if re.fullmatch(r"step-\d{9}", name)]
+    return [path for path in paths if not damage_of(path)]
