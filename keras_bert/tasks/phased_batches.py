@@ -1,7 +1,7 @@
 """The batches of a run whose phases differ in length and batch size."""
 
 import concurrent.futures
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -53,8 +53,8 @@ class PhasedBatches:
         self._distribute = distribute
         self._steps_per_loop = steps_per_loop
 
-    def __call__(self, first_step: int, left_out: Sequence[LeftOut] = ()) -> Iterator[Batch | LoopBatches]:
-        """Yields the batches from step `first_step` to the last; the start is found by arithmetic."""
+    def __call__(self, first_step: int, left_out: Sequence[LeftOut] = ()) -> Generator[Batch | LoopBatches, None, None]:
+        """Yields the batches from step `first_step` to the last; the start is found by arithmetic. Close it."""
         # While one epoch trains, the next one is planned and its first batches are made.
         with concurrent.futures.ThreadPoolExecutor(max_workers=1) as ahead:
             step, visit = first_step, self._visit(first_step, left_out)

@@ -111,7 +111,7 @@ class Checkpoints:
             whole_files.move_folder(aside, files.join(self.folder, name), last=_STATE)  # Syncs it to the disk first.
         except OSError as error:
             files.remove_folder(aside)
-            older = self.steps()
+            older = [step for step in self.steps() if step not in self._damaged]
             kept = f"Checkpoints up to step {older[-1]} are intact." if older else "There are no earlier checkpoints."
             raise UserError(
                 f"{self.folder}: the checkpoint of step {step} cannot be written ({error.strerror or error}). {kept} "

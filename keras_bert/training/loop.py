@@ -1,7 +1,8 @@
 """The one training loop."""
 
+import contextlib
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 import tensorflow as tf
 
@@ -25,7 +26,7 @@ class Loop:
 
     Args:
         engine: the model, its trainer, budget and checkpoints, restored. The trainer trains on what `batches` yields.
-        batches: function (first step, what to leave out) -> iterator over the global batches from that step on, or over
+        batches: function (first step, what to leave out) -> generator of the global batches from that step on, or of
             `LoopBatches` for a `StepLoop`. The start is found by arithmetic, so a resumed run sees the batches it would
             have seen.
         evaluate: function (steps done) -> validation figures.
@@ -45,7 +46,7 @@ class Loop:
     def __init__(
         self,
         engine: Engine,
-        batches: Callable[[int, Sequence[LeftOut]], Iterator[Batch | LoopBatches]],
+        batches: Callable[[int, Sequence[LeftOut]], Generator[Batch | LoopBatches, None, None]],
         evaluate: Callable[[int], dict[str, float]],
         run_config: TrainingConfig | FinetuneTrainingConfig,
         context: RunContext,
@@ -76,18 +77,19 @@ class Loop:
             watch = MishapWatch(self.run_config, self.checkpoints.watch)
             if watch.rollbacks:
                 self.context.log.rewind(first_step, watch.rollbacks)
+            batches = self.batches(first_step, left_out_by(watch.rollbacks))
             try:
-                return self._train(first_step, watch)
-            except Mishap as found:
-                # Without its frames: they hold the batches, whose other thread must be done before any are made anew.
-                mishap = found.with_traceback(None)
-            first_step = self._go_back(mishap, watch)
+                # Closed here: their other thread must be done before any are made anew, and must not be the one that
+                # finds them as garbage.
+                with contextlib.closing(batches):
+                    return self._train(first_step, batches, watch)
+            except Mishap as mishap:
+                first_step = self._go_back(mishap, watch)
 
-    def _train(self, first_step: int, watch: MishapWatch) -> dict[str, float]:
+    def _train(self, first_step: int, batches: Iterator[Batch | LoopBatches], watch: MishapWatch) -> dict[str, float]:
         run_config = self.run_config
         self.done = done = first_step
         self.budget.start()
-        batches = self.batches(first_step, left_out_by(watch.rollbacks))
         phase = 0
         sums = MetricSums(self.step.objective.terms, self.checkpoints.unlogged)
         throughput, evaluation = Throughput(), None

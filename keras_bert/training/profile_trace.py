@@ -1,7 +1,8 @@
 """A profiler's trace of a few steps, for TensorBoard's profile page."""
 
+import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator
 
 import tensorflow as tf
 
@@ -13,17 +14,23 @@ PROFILED_STEPS = 5
 
 
 def profiled(
-    batches: Iterable[Batch | LoopBatches], first_step: int, profile_at: int, folder: str
-) -> Iterator[Batch | LoopBatches]:
+    batches: Generator[Batch | LoopBatches, None, None], first_step: int, profile_at: int, folder: str
+) -> Generator[Batch | LoopBatches, None, None]:
     """Yields the batches unchanged, and traces `PROFILED_STEPS` of the steps that consume them.
 
     Args:
-        batches: batches, or `LoopBatches`, which are traced whole until there are that many steps.
+        batches: batches, or `LoopBatches`, which are traced whole until there are that many steps; closed at the end.
         first_step: the number of the first step, from 0.
         profile_at: steps done before the trace starts. A process compiles in its first steps; 50 is late enough.
         folder: a folder of TensorBoard events.
     """
-    counted = _Counted(batches, first_step)
+    with contextlib.closing(batches):
+        yield from _profiled(_Counted(batches, first_step), first_step, profile_at, folder)
+
+
+def _profiled(
+    counted: "_Counted", first_step: int, profile_at: int, folder: str
+) -> Generator[Batch | LoopBatches, None, None]:
     if first_step <= profile_at:
         yield from counted.until(profile_at)
         with as_os_errors(folder):
@@ -42,8 +49,8 @@ def profiled(
 class _Counted:
     """Batches, and the number of the next step."""
 
-    def __init__(self, batches: Iterable[Batch | LoopBatches], first_step: int):
-        self._batches = iter(batches)
+    def __init__(self, batches: Iterator[Batch | LoopBatches], first_step: int):
+        self._batches = batches
         self.step = first_step
         self.is_over = False
 

@@ -93,7 +93,7 @@ def make_loop(losses, stop, clock=None, **settings):
             checkpoints=checkpoints,
             averaged_weights=contextlib.nullcontext,
         ),
-        lambda first, left_out: iter([None] * (len(losses) - first)),
+        lambda first, left_out: (None for _ in losses[first:]),
         lambda done: {"eval_loss": 1.0},
         settings,
         RunContext(Quiet(), Quiet(), stop, clock or CheckpointClock()),

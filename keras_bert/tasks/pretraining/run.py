@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -248,7 +248,7 @@ class Pretraining:
                 peak=self.matmul_peak(),
             )
 
-            def batches(step: int, left_out: Sequence[LeftOut]) -> Iterator[Batch | LoopBatches]:
+            def batches(step: int, left_out: Sequence[LeftOut]) -> Generator[Batch | LoopBatches, None, None]:
                 found = self.batches(step, left_out)
                 return views.traced(found, step) if self.is_chief else found
 

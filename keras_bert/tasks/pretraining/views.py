@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from keras_bert import files
 from keras_bert.config.pretraining import PretrainConfig
@@ -63,7 +63,9 @@ class PretrainingViews:
         flops = training_flops(self._model.config, phase_config.sequence_length, phase_config.max_predictions_per_seq)
         return {"flops_utilization": flops * figures["examples_per_second"] / self._peak}
 
-    def traced(self, batches: Iterator[Batch | LoopBatches], first_step: int) -> Iterator[Batch | LoopBatches]:
+    def traced(
+        self, batches: Generator[Batch | LoopBatches, None, None], first_step: int
+    ) -> Generator[Batch | LoopBatches, None, None]:
         """The same batches; the profiler traces a few steps from `training.profile_at` on, if that is set."""
         profile_at = self._config.training.profile_at
         folder = files.join(self._run.tensorboard, "training")
