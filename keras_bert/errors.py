@@ -19,3 +19,7 @@ class RunStopped(Exception):
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
+
+
+class WorkerLost(RunStopped):
+    """A run ended because another of its processes is gone."""

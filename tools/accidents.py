@@ -52,8 +52,10 @@ def cut_metrics(folder, generator):
     saved = int(whole[-1][-9:]) if whole else 0
     with open(path, "rb") as stream:
         content = stream.read()
-    lines = content.splitlines(keepends=True)
-    if not lines or read_metrics(path)[-1]["step"] <= saved:
+    lines, read = content.splitlines(keepends=True), read_metrics(path)
+    if len(read) < len(lines):
+        return None  # It is cut already: the run was stopped before it opened its log.
+    if not read or read[-1]["step"] <= saved:
         content += (lines or [b'{"step": 1, "loss": 5.0}\n'])[-1]
         lines = content.splitlines(keepends=True)
     missing = generator.randint(2, len(lines[-1]) - 1)  # Without its newline alone, a line is whole.

@@ -4,8 +4,10 @@ Nothing imported here imports TensorFlow, so help and bad arguments are answered
 """
 
 import errno
+import os
+import sys
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -22,7 +24,7 @@ from keras_bert.cli.predict import predict
 from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
 from keras_bert.cli.vocab import vocab
-from keras_bert.errors import RunStopped, UserError
+from keras_bert.errors import RunStopped, UserError, WorkerLost
 from keras_bert.program import PROGRAM
 
 # Errors of the operating system that the user can fix.
@@ -47,6 +49,8 @@ class FrontDoor(click.Group):
             raise BadInput(str(error)) from None
         except RunStopped as stopped:
             click.echo(str(stopped))
+            if isinstance(stopped, WorkerLost):
+                _leave(stopped.status)
             context.exit(stopped.status)
         except OSError as error:
             # Errors from an object store (no such bucket, no permission, no network) are never bugs of this program.
@@ -67,6 +71,13 @@ class FrontDoor(click.Group):
         last = text.strip().splitlines()[-1]
         click.echo(f"Internal error: {last[:300]}\nThe traceback is in {path}; --debug prints it.", err=True)
         context.exit(1)
+
+
+def _leave(status: int) -> NoReturn:
+    """Ends the process without TensorFlow's farewell to a process that is gone, which takes time and prints errors."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _is_written(path: str, text: str) -> bool:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from keras_bert.errors import RunStopped
+from keras_bert.errors import WorkerLost
+from keras_bert.training.cluster import worker_addresses
 from keras_bert.training.stop_request import STOPPED_BY_SIGNAL
-from keras_bert.training.strategy import is_multiworker
 
 # A collective op, such as the sum of the gradients, ends with one of these when a peer is killed or unreachable.
 _ERRORS = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
@@ -15,15 +15,18 @@ _SIGN = "Collective ops is aborted by: "
 
 
 @contextlib.contextmanager
-def explained_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Turns the error of a collective op whose peer is gone into a `RunStopped`, which asks for a restart."""
+def explained_lost_worker() -> Iterator[None]:
+    """Turns the error of a collective op whose peer is gone into a `WorkerLost`, which asks for a restart.
+
+    For the whole of a run: a peer may be gone at any of the collectives from its start-up to its results.
+    """
     try:
         yield
     except _ERRORS as error:
-        if not is_multiworker(strategy) or _SIGN not in error.message:
+        if len(worker_addresses()) < 2 or _SIGN not in error.message:
             raise
         reason = error.message.split(_SIGN, 1)[1].strip().splitlines()[0]
-        raise RunStopped(
+        raise WorkerLost(
             f"Another worker of this run is gone ({reason}). Start all workers again with the same command; they "
             "resume from the newest checkpoint.",
             STOPPED_BY_SIGNAL,

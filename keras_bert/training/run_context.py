@@ -10,7 +10,6 @@ from keras_bert.config.training import RunConfig
 from keras_bert.training.budget import StepBudget, TimeBudget
 from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.figures_table import Column
-from keras_bert.training.lost_worker import explained_lost_worker
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
 from keras_bert.training.out_of_memory import explained_out_of_memory
 from keras_bert.training.processes import agreement, process_number
@@ -55,7 +54,7 @@ def run_context(
     progress = Progress(budget.share_done(first_step), is_chief, columns)
     try:
         with StopRequest(training.max_minutes, agree) as stop:
-            with explained_lost_worker(strategy), explained_out_of_memory(batch, strategy, training.accumulation):
+            with explained_out_of_memory(batch, strategy, training.accumulation):
                 yield RunContext(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree))
     finally:
         progress.close()

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import RunStopped
+from keras_bert.errors import WorkerLost
 from keras_bert.training import lost_worker
 from keras_bert.training.lost_worker import explained_lost_worker
 
@@ -12,22 +12,22 @@ ABORTED = "Collective ops is aborted by: recvmsg:Connection reset by peer\nAddit
 
 @pytest.fixture
 def several(monkeypatch):
-    monkeypatch.setattr(lost_worker, "is_multiworker", lambda strategy: True)
+    monkeypatch.setattr(lost_worker, "worker_addresses", lambda: ["a:1", "b:1"])
 
 
 def test_the_message_names_the_reason_and_the_remedy(several):
-    with pytest.raises(RunStopped, match=r"gone \(recvmsg:Connection reset by peer\)") as stopped:
-        with explained_lost_worker(None):
+    with pytest.raises(WorkerLost, match=r"gone \(recvmsg:Connection reset by peer\)") as stopped:
+        with explained_lost_worker():
             raise tf.errors.UnavailableError(None, None, ABORTED)
     assert stopped.value.status == 75 and "same command" in str(stopped.value)
 
 
 def test_other_errors_stay_what_they_are(several):
     for error in (tf.errors.UnavailableError(None, None, "bucket"), ValueError("no")):
-        with pytest.raises(type(error)), explained_lost_worker(None):
+        with pytest.raises(type(error)), explained_lost_worker():
             raise error
 
 
 def test_a_single_process_has_no_peers():
-    with pytest.raises(tf.errors.UnavailableError), explained_lost_worker(tf.distribute.get_strategy()):
+    with pytest.raises(tf.errors.UnavailableError), explained_lost_worker():
         raise tf.errors.UnavailableError(None, None, ABORTED)

@@ -24,6 +24,7 @@ from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.model_cards import seeds_card
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.problems import open_problem
+from keras_bert.training.lost_worker import explained_lost_worker
 from keras_bert.training.processes import agreement, by_chief, failing_together, process_number
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.strategy import make_strategy
@@ -98,6 +99,7 @@ class FinetuningRuns:
         for line in self.problem.notes:
             self._report(line)
 
+    @explained_lost_worker()
     def one(self, path: str, **changes: Any) -> Results | None:
         """Runs once in the folder `path`; returns the results.
 
@@ -116,6 +118,7 @@ class FinetuningRuns:
                 config, run, self.problem, self._folder, self._tokenizer, self.strategy, self._report, self._command
             ).finetune()
 
+    @explained_lost_worker()
     def seeds(self, path: str, seeds: Sequence[int]) -> Results | None:
         """Runs once per seed, in `path`/seed-N; the best one's model becomes `path`/model. Returns the `summary`."""
         found = {}
@@ -135,6 +138,7 @@ class FinetuningRuns:
         run.write_results(results)
         return results
 
+    @explained_lost_worker()
     def sweep(self, path: str) -> list[tuple[dict[str, float], Results]] | None:
         """Runs once per point of `GRID`, in folders of `path`, and logs them for TensorBoard's page HPARAMS.
 

@@ -28,6 +28,7 @@ from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.left_out import LeftOut
 from keras_bert.training.loop import Loop
+from keras_bert.training.lost_worker import explained_lost_worker
 from keras_bert.training.matmul_peak import matmul_peak
 from keras_bert.training.metrics import MetricSums, perplexity
 from keras_bert.training.optimizer import make_optimizer
@@ -53,6 +54,7 @@ _COLUMNS = (
 )
 
 
+@explained_lost_worker()
 def pretrain(
     config: PretrainConfig, run: RunFolder, report: Callable[[str], object] = print, command: str | None = None
 ) -> dict[str, Any] | None:
@@ -68,6 +70,7 @@ def pretrain(
 
     Raises:
         UserError: something in the recipe, the data or the folder cannot be used.
+        RunStopped: on request, or because another process of the run is gone.
     """
     began = time.perf_counter()
     with run:
