@@ -79,9 +79,7 @@ def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def corpus_config(
-    text_field: str, broken_lines: str, filters: str | None, bad_words: str | None
-) -> CorpusConfig:
+def corpus_config(text_field: str, broken_lines: str, filters: str | None, bad_words: str | None) -> CorpusConfig:
     """Returns the `CorpusConfig` of the `corpus_options`."""
     values = {**extended_filters(filters or {}), **given({"bad_words": bad_words})}
     return settings.from_mapping(
@@ -94,7 +92,9 @@ def corpus_arguments(text_field: str, broken_lines: str, filters: str | None, ba
     values = {"text-field": text_field, "broken-lines": broken_lines, "filters": filters, "bad-words": bad_words}
     defaults = {"text-field": _CORPUS.text_field, "broken-lines": _CORPUS.broken_lines}
     return "".join(
-        f" --{name} {shlex.quote(value)}" for name, value in values.items() if value not in (None, defaults.get(name))
+        f" --{name} {shlex.quote(value)}"
+        for name, value in values.items()
+        if value is not None and value != defaults.get(name)
     )
 
 
