@@ -26,6 +26,7 @@ _IDEOGRAPH = re.compile(
     r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
 _HAS_WORD = re.compile(r"\w")
+_CHARACTERS_OF_A_SENTENCE = 300
 
 
 class Filtered(NamedTuple):
@@ -133,7 +134,7 @@ class DocumentFilters:
             if config.terminal_punctuation and not ends_a_sentence(line):
                 removed["terminal_punctuation"] += 1
                 continue
-            if config.min_words and count_words(line) < config.min_words:
+            if config.min_words and not has_words(line, config.min_words):
                 removed["min_words"] += 1
                 continue
             if is_suspect:
@@ -161,12 +162,15 @@ def ends_a_sentence(line: str) -> bool:
     return line.endswith(_END_MARKS) and not line.endswith(_ELLIPSES)
 
 
-def count_words(line: str) -> int:
-    """How many words a line has: separated by white space, and each Chinese character one, as in BERT's tokenizer."""
+def has_words(line: str, least: int) -> bool:
+    """Whether a line has at least so many words.
+
+    White space separates words, and each Chinese character is one, as in BERT's tokenizer.
+    """
     if line.isascii() or not _IDEOGRAPH.search(line):
-        return len(line.split())
+        return len(line.split(None, least - 1)) >= least
     others, characters = _IDEOGRAPH.subn(" ", line)
-    return characters + sum(_HAS_WORD.search(word) is not None for word in others.split())
+    return characters + sum(_HAS_WORD.search(word) is not None for word in others.split()) >= least
 
 
 def longest_word(line: str, most: int) -> int:
@@ -180,7 +184,13 @@ def longest_word(line: str, most: int) -> int:
 
 def too_few_sentences(text: str, config: FilterConfig) -> bool:
     """Whether `min_sentences` drops a document with this text."""
-    return len(split_sentences(text)) < config.min_sentences
+    least = config.min_sentences
+    # Splitting costs more than all other filters together, and the beginning of a text is mostly enough. Where it is
+    # cut, it may have one sentence that the whole has not.
+    beginning = text[: _CHARACTERS_OF_A_SENTENCE * least]
+    if len(beginning) < len(text) and len(split_sentences(beginning)) > least:
+        return False
+    return len(split_sentences(text)) < least
 
 
 def _has_policy_notice(lower: str) -> bool:

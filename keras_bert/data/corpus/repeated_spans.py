@@ -20,7 +20,7 @@ from keras_bert.data.corpus.held_out import text_hash
 from keras_bert.errors import UserError
 from keras_bert.text.sentences import split_sentences
 
-_MOST_IN_MEMORY = 1 << 22  # Spans: 64 MB, and as much again to sort them.
+_MOST_IN_MEMORY = 1 << 22  # Spans. Writing them takes some 250 MB.
 _PARTS = 256
 _LONGEST_GAP = 64  # Characters of white space between sentences that are kept.
 

@@ -22,6 +22,7 @@ _NOT_TEXT = frozenset(
 )
 _OTHER_LINES = (_HEADING, *"*#:;", *" \t", "----")  # Headings, list items, verbatim text and rules.
 
+_STYLE = re.compile(r"'''''|'''|''")
 _LEFT_SPACE = re.compile(r" +(?= |[,.](?:\s|\Z))")
 
 
@@ -49,8 +50,9 @@ class WikitextReader:
     def __call__(self, text: str) -> str:
         """The text of an article, with blank lines between headings and paragraphs. Raises `Unparsable`."""
         try:
-            code = self._library.parse(text)
-            shown = "".join(self._shown(code))
+            # Bold and italic as tags of their own would take most of the time.
+            code = self._library.parse(text, skip_style_tags=True)
+            shown = _STYLE.sub("", "".join(self._shown(code)))
         except (self._library.parser.ParserError, RecursionError):
             raise Unparsable from None
         return "\n\n".join(_with_text(_blocks(shown)))

@@ -10,7 +10,7 @@ from c4_filters import filter_page, random_page
 from keras_bert import settings
 from keras_bert.config.corpus import FilterConfig, extended_filters
 from keras_bert.data.corpus.bad_words import BadWords
-from keras_bert.data.corpus.filters import DocumentFilters, count_words, ends_a_sentence
+from keras_bert.data.corpus.filters import DocumentFilters, ends_a_sentence, has_words, too_few_sentences
 from keras_bert.errors import UserError
 from keras_bert.text.sentences import split_sentences
 
@@ -99,12 +99,38 @@ def test_what_does_not_end_a_sentence(line):
 
 def test_a_chinese_character_is_a_word():
     """Chinese has no spaces: by them a line would be one word, and every line would be dropped."""
-    assert count_words("他在北京工作。") == 6 and count_words("BERT 是模型, really") == 5
+    assert [has_words("他在北京工作。", least) for least in (6, 7)] == [True, False]
+    assert [has_words("BERT 是模型, really", least) for least in (5, 6)] == [True, False]
     page = "他在北京的一家公司工作。\n首頁 新聞\n他喜歡讀書和寫字。他也喜歡音樂。"
     found = DocumentFilters(C4)(page)
     assert found.text == "他在北京的一家公司工作。\n\n他喜歡讀書和寫字。他也喜歡音樂。"
     long = "這個句子很長" * 400 + "。"
     assert DocumentFilters(dataclasses.replace(C4, min_sentences=0))(long).text == long
+
+
+def test_the_beginning_of_a_text_may_be_enough(monkeypatch):
+    """Sentences are counted in the whole text wherever its beginning could say otherwise."""
+    monkeypatch.setattr("keras_bert.data.corpus.filters._CHARACTERS_OF_A_SENTENCE", 9)
+    generator = random.Random(3)
+    words = [
+        "He went to St.",
+        "Mr.",
+        "Smith",
+        "Inc.",
+        "It is.",
+        "etc.",
+        "I",
+        "In 1990.",
+        "no. 4",
+        "Why?",
+        "(Yes.)",
+        "a",
+    ]
+    for _ in range(3000):
+        text = " ".join(generator.choice(words) for _ in range(generator.randrange(1, 12)))
+        for least in range(1, 6):
+            is_too_few = len(split_sentences(text)) < least
+            assert too_few_sentences(text, FilterConfig(min_sentences=least)) is is_too_few, (text, least)
 
 
 def test_bad_words_stand_alone_except_where_words_do():
