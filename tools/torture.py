@@ -189,7 +189,7 @@ def torture(
 
 def next_is_full(tried, planned, generator):
     """What to start the next process with so that it finds its disk full: every other time, else nothing."""
-    if "checkpoint" not in tried or len(planned) % 2:
+    if "checkpoint" not in tried or not planned or len(planned) % 2:
         return {}
     return {"DISK_IS_FULL_AT": str(generator.randint(1, 2))}
 
