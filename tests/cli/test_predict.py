@@ -173,7 +173,7 @@ def endless(kind):
 )
 def test_of_a_file_of_any_size_a_window_is_read_at_a_time(model, monkeypatch, kind, task):
     """This one has no end, so that it was never answered."""
-    monkeypatch.setattr("keras_bert.data.corpus.text_lines._chunks", lambda path: endless(kind))
+    monkeypatch.setattr("keras_bert.data.corpus.text_lines.read_chunks", lambda path: endless(kind))
     monkeypatch.setattr("keras_bert.tasks.examples.windows._MOST", 50)
     problem = FinetunedModel(model(kind, **{"max_length": 20, **task}), asked="a.jsonl").problem
     windows = problem.windows("input")
