@@ -4,8 +4,8 @@
     python tools/benchmark_input.py --vocab vocab.txt 'wiki/*'
 
 The text is prepared once into shards. Then, at each length, these run in turns, and medians are printed: batches from
-shards (segment pairs and packed rows, masks on single tokens and on whole words), batches from raw text in one graph,
-and a PyTorch DataLoader over rows tokenised beforehand with `DataCollatorForLanguageModeling`, plain and with whole
+shards (segment pairs and packed rows, masks in units of tokens, whole words, n-grams and spans), batches from raw text
+in one graph, and a PyTorch DataLoader over rows tokenised beforehand with `DataCollatorForLanguageModeling`, plain and with whole
 words. At length 128 the training step of BERT-mini takes its turn too, on batches that are there already. A pipeline is
 opened for its turn, before the clock, and closed after it, so that none works in another's turn. From shards one epoch
 is read over and over: to open one takes the same half a second for a small text as for a large one.
@@ -33,6 +33,7 @@ LENGTHS = {128: 20, 512: 77}  # And the predictions of each.
 BATCHES_BEFORE_THE_CLOCK = 10
 COLLATOR_GOAL, STEP_GOAL = 10, 20
 TEXT_FILES = 8
+UNITS = {"token": "tokens", "word": "whole words", "ngram": "n-grams", "span": "spans"}
 
 
 class Corpus:
@@ -72,24 +73,24 @@ class Corpus:
         return np.concatenate(found)[:count].astype(np.int64)
 
 
-def from_shards(corpus, length, batch_size, whole_word, pair):
+def from_shards(corpus, length, batch_size, unit, pair):
     from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig
     from keras_bert.data.batches.shard_batches import ShardBatches
 
     plans = os.path.join(corpus.folder, "plans")
-    masking, vocabulary = MaskingConfig(whole_word=whole_word), corpus.tokenizer.vocabulary
+    masking, vocabulary = MaskingConfig(unit=unit), corpus.tokenizer.vocabulary
     phase = _phase(length, batch_size)
     source = ShardBatches(corpus.shards, vocabulary, phase, ObjectiveConfig(pair=pair), masking, 1, plans)
     return lambda: (batch for batch in source.epoch(0).repeat())
 
 
-def from_text(corpus, length, batch_size, whole_word):
+def from_text(corpus, length, batch_size, unit):
     from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig
     from keras_bert.data.batches.raw_lines import RawLines
     from keras_bert.data.batches.text_batches import TextBatches
 
     lines = RawLines([os.path.join(corpus.folder, "text")], 0.01)
-    masking, objective = MaskingConfig(whole_word=whole_word), ObjectiveConfig(pair="none")
+    masking, objective = MaskingConfig(unit=unit), ObjectiveConfig(pair="none")
     source = TextBatches(lines, corpus.tokenizer, _phase(length, batch_size), objective, masking, 1)
     return lambda: (batch for batch in source.epoch(0))
 
@@ -153,7 +154,7 @@ def train_steps(corpus, length, batch_size):
     optimizer.build(model.trainable_variables)
     objective = PretrainingObjective(vocabulary.mask_id)
     step = Step(tf.distribute.get_strategy(), model, objective, optimizer, jit_compile=True)
-    batches = list(islice(from_shards(corpus, length, batch_size, False, "nsp")(), 20))
+    batches = list(islice(from_shards(corpus, length, batch_size, "token", "nsp")(), 20))
     return lambda: (float(step.train(batch, tf.constant(0, tf.int64))["grad_norm"]) for batch in cycle(batches))
 
 
@@ -219,13 +220,14 @@ def main(vocab, cased, megabytes, batch_size, seconds, turns, rows, workers, fil
         for length in LENGTHS:
             click.echo(f"length {length}, batches of {batch_size}")
             contenders = {}
-            for whole_word in (False, True):
-                masks = "whole words" if whole_word else "tokens"
-                contenders[f"shards, pairs, {masks}"] = from_shards(corpus, length, batch_size, whole_word, "nsp")
-                contenders[f"shards, packed, {masks}"] = from_shards(corpus, length, batch_size, whole_word, "none")
-                contenders[f"raw text, {masks}"] = from_text(corpus, length, batch_size, whole_word)
+            for unit, masks in UNITS.items():
+                contenders[f"shards, packed, {masks}"] = from_shards(corpus, length, batch_size, unit, "none")
+                if unit not in ("token", "word"):
+                    continue
+                contenders[f"shards, pairs, {masks}"] = from_shards(corpus, length, batch_size, unit, "nsp")
+                contenders[f"raw text, {masks}"] = from_text(corpus, length, batch_size, unit)
                 contenders[f"Hugging Face's collator, {masks}"] = from_collator(
-                    corpus, length, batch_size, whole_word, vocab, not cased, rows, workers
+                    corpus, length, batch_size, unit == "word", vocab, not cased, rows, workers
                 )
             if length == 128:
                 contenders["training step of BERT-mini"] = train_steps(corpus, length, batch_size)
@@ -236,6 +238,9 @@ def main(vocab, cased, megabytes, batch_size, seconds, turns, rows, workers, fil
                 _compare(f"packed / collator, {masks}", medians[f"shards, packed, {masks}"], collator, COLLATOR_GOAL)
                 _compare(f"pairs / collator, {masks}", medians[f"shards, pairs, {masks}"], collator)
                 _compare(f"raw text / collator, {masks}", medians[f"raw text, {masks}"], collator)
+            for unit in ("ngram", "span"):
+                packed = (medians[f"shards, packed, {UNITS[of]}"] for of in (unit, "word"))
+                _compare(f"packed, {UNITS[unit]} / whole words", *packed)
             if length == 128:
                 step = medians["training step of BERT-mini"]
                 for source in medians:

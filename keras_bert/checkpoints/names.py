@@ -131,6 +131,29 @@ _MASKED_LM_HEAD = (
 )
 
 
+_SPAN_BOUNDARY_HEAD = (
+    *(
+        name
+        for number in (0, 1)
+        for tensors, layer, stored in (
+            (_dense, f"denses.{number}", f"dense_{number}"),
+            (_layer_norm, f"layer_norms.{number}", f"LayerNorm_{number}"),
+        )
+        for name in tensors(
+            f"sbo_head.{layer}", f"keras_bert.span_boundary.{stored}", f"keras_bert/span_boundary/{stored}"
+        )
+    ),
+    *(
+        TensorName(
+            f"sbo_head.{name}",
+            StoredName(f"keras_bert.span_boundary.{name}"),
+            StoredName(f"keras_bert/span_boundary/{name}"),
+        )
+        for name in ("position_embeddings", "bias")
+    ),
+)
+
+
 def _own(attribute: str, name: str) -> TensorName:
     """A tensor that neither Hugging Face's nor Google's models have, stored in Keras' orientation."""
     return TensorName(
@@ -152,6 +175,7 @@ _FEATURE_TAGGER = (
 )
 
 ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
+SENTENCE_ORDER_HEAD, SPAN_BOUNDARY_HEAD = "sop_head", "sbo_head"
 CLASSIFIER, SPAN_HEAD = "classifier", "qa_outputs"
 FEATURE_TAGGER, SCALAR_MIX = "tagger", "tagger.mix"
 
@@ -161,6 +185,9 @@ PARTS: dict[str, tuple[TensorName, ...]] = {
     POOLER: _dense("encoder.pooler.dense", "bert.pooler.dense", "bert/pooler/dense"),
     MASKED_LM_HEAD: _MASKED_LM_HEAD,
     NEXT_SENTENCE_HEAD: _output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/"),
+    # Hugging Face's BERT has neither of these. ALBERT's own name is sop_classifier.classifier.
+    SENTENCE_ORDER_HEAD: _dense("sop_head.dense", "keras_bert.sop_classifier", "keras_bert/sop_classifier"),
+    SPAN_BOUNDARY_HEAD: _SPAN_BOUNDARY_HEAD,
     # For sequences, tokens or choices, as the config's `architectures` says; Google's own is for sequences.
     CLASSIFIER: _output_layer("classifier.dense", "classifier", ""),
     SPAN_HEAD: _output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/"),

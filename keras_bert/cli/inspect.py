@@ -15,6 +15,8 @@ from keras_bert.checkpoints.names import (
     NEXT_SENTENCE_HEAD,
     POOLER,
     SCALAR_MIX,
+    SENTENCE_ORDER_HEAD,
+    SPAN_BOUNDARY_HEAD,
     SPAN_HEAD,
 )
 from keras_bert.config.bert import BertConfig
@@ -29,6 +31,8 @@ _PARTS = {
     POOLER: "pooler",
     MASKED_LM_HEAD: "masked LM head",
     NEXT_SENTENCE_HEAD: "next sentence head",
+    SENTENCE_ORDER_HEAD: "sentence order head",
+    SPAN_BOUNDARY_HEAD: "span boundary head",
     CLASSIFIER: "classifier",
     SPAN_HEAD: "answer span head",
     FEATURE_TAGGER: "tagger over frozen features",

@@ -48,7 +48,15 @@ _DEFAULTS = DataConfig()
     show_default=True,
     help="Size of a shard in megabytes.",
 )
-@click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, for whole-word masking.")
+@click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, to mask whole words.")
+@click.option(
+    "--phrases", metavar="FILE", help="Mark the phrases in this file, one per line, for masking.unit: phrase."
+)
+@click.option(
+    "--phrase-tags",
+    metavar="TAGS",
+    help="In CoNLL-U files, mark the words with these UPOS tags as phrases, such as PROPN,NOUN.",
+)
 def prepare(
     inputs: tuple[str, ...],
     vocab: str,
@@ -58,6 +66,8 @@ def prepare(
     validation_share: float,
     shard_megabytes: float,
     whole_words: str | None,
+    phrases: str | None,
+    phrase_tags: str | None,
     **reading: Any,
 ) -> None:
     """Tokenize text once, into shards that any number of runs can train on.
@@ -70,6 +80,7 @@ def prepare(
     """
     from keras_bert.data.corpus.documents import Corpus
     from keras_bert.data.shards.prepare import prepare as prepare_documents
+    from keras_bert.text.phrases import read_phrases
     from keras_bert.text.vocabulary import Vocabulary
 
     if whole_words:
@@ -87,6 +98,8 @@ def prepare(
         shard_megabytes,
         workers,
         whole_words,
+        read_phrases(phrases) if phrases else (),
+        phrase_tags.split(",") if phrase_tags else (),
         corpus.fingerprint(),
         click.echo,
         corpus.settings(),

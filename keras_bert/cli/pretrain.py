@@ -53,7 +53,7 @@ def pretrain(
     fresh: bool,
     **run: Any,
 ) -> None:
-    """Pretrain a BERT: masked LM, and next sentence prediction unless the recipe says objective.pair: none.
+    """Pretrain a BERT: masked LM and, unless the recipe says otherwise, next sentence prediction.
 
     Without --config, --data, --init or --strategy this trains the demo: a small model on the documentation that ships
     with Python. With any of them the default recipe is bert_base, or bert_base_tpu for --strategy tpu. The same command
@@ -147,10 +147,12 @@ def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_ca
 
 
 def _show(results: dict[str, Any]) -> None:
-    next_sentence = f", next sentence {results['eval_nsp_accuracy']:.1%}" if "eval_nsp_accuracy" in results else ""
+    titles = {"nsp": "next sentence", "sop": "sentence order", "sbo": "span boundary"}
+    accuracies = {title: results.get(f"eval_{term}_accuracy") for term, title in titles.items()}
+    beside = "".join(f", {title} {value:.1%}" for title, value in accuracies.items() if value is not None)
     click.echo(
         f"Held-out documents, after {results['steps']} steps: masked LM loss {results['eval_mlm_loss']:.3f} nats, "
-        f"perplexity {results['eval_perplexity']:.1f}{next_sentence}."
+        f"perplexity {results['eval_perplexity']:.1f}{beside}."
     )
     loss, unigram = results["eval_mask_token_loss"], results.get("eval_mask_token_unigram_loss")
     compared = (

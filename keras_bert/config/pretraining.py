@@ -19,8 +19,12 @@ from keras_bert.globs import expand
 TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
 
 SOURCES = ("files", "python_documentation", "text")
-PAIRS = ("nsp", "none")
+PAIRS = ("nsp", "sop", "none")
 PACKINGS = ("document", "full")
+UNITS = ("token", "word", "ngram", "span", "phrase")
+_OLD_WHOLE_WORD = (
+    "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
+)
 
 
 @dataclass
@@ -38,10 +42,15 @@ class DataConfig(CorpusConfig):
     Both are prepared, that is, tokenized once into shards. `text` is for text that cannot be prepared: plain lines of
     `files` (or the corpus `tfds:NAME`) are tokenized during the run; see `data.batches.text_batches`.
     How files are read and filtered is as for `prepare`; see `CorpusConfig`.
+
+    `phrases` is a file of phrases, one per line, and `phrase_tags` are parts of speech (UPOS) in CoNLL-U files; both
+    are marked when the text is prepared, for `masking.unit: phrase`.
     """
 
     source: str = "files"
     files: list[str] = field(default_factory=list)
+    phrases: str | None = None
+    phrase_tags: list[str] = field(default_factory=list)
     validation_share: float = 0.02
     shard_megabytes: float = 16.0
     shards_per_group: int = 4
@@ -57,42 +66,68 @@ class DataConfig(CorpusConfig):
             "source: files; other text is not filtered",
             f"source: {self.source}",
         )
+        for key in ("phrases", "phrase_tags"):
+            given = getattr(self, key)
+            require(self.source != "text" or not given, key, "no value if source is text, which is not prepared", given)
 
 
 @dataclass
 class ObjectiveConfig:
-    """What a row contains, and whether next sentences are predicted.
+    """What a row contains, and what is predicted besides the masked tokens.
 
     `pair: nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2); the two
-    shares apply to these. `pair: none` packs whole sentences up to the sequence length and trains the masked LM alone.
-    Rows then end with their document (`packing: document`) or continue into the next (`full`); these are RoBERTa's
-    DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2).
+    shares apply to these. `pair: sop` makes pairs of consecutive segments, half of them swapped, for sentence order
+    prediction (ALBERT, Lan et al. 2020, section 3.1); `short_sequence_share` applies. `pair: none` packs whole
+    sentences up to the sequence length. Rows then end with their document (`packing: document`) or continue into the
+    next (`full`); these are RoBERTa's DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2).
+
+    `span_boundary` adds SpanBERT's boundary objective (Joshi et al. 2020, section 3.2): each token of a span is also
+    predicted from the two tokens next to the span.
     """
 
     pair: str = "nsp"
     packing: str = "full"
     random_next_share: float = 0.5
     short_sequence_share: float = 0.1
+    span_boundary: bool = False
 
     def __post_init__(self) -> None:
         require(self.pair in PAIRS, "pair", f"one of {', '.join(PAIRS)}", self.pair)
         require(self.packing in PACKINGS, "packing", f"one of {', '.join(PACKINGS)}", self.packing)
         require_share("random_next_share", self.random_next_share)
         require_share("short_sequence_share", self.short_sequence_share)
+        require(
+            not self.span_boundary or self.pair == "none",
+            "span_boundary",
+            f"single segments, so pair: none instead of {self.pair}",
+            self.span_boundary,
+        )
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The terms of the loss: `mlm`, then `nsp`, `sop` and `sbo` as far as they are predicted."""
+        return ("mlm", *([] if self.pair == "none" else [self.pair]), *(["sbo"] if self.span_boundary else []))
 
 
 @dataclass
 class MaskingConfig:
     """Which positions the masked LM predicts, and what replaces their tokens (paper, section 3.1, task 1).
 
-    Validation masks `validation_share`, so that runs with a different `share` are measured on the same predictions.
+    `unit` is what is chosen at random until `share` of the tokens are: a token, a whole word, an n-gram of words, a
+    span of words or a labelled phrase; see `data.batches.mask_units`. `random_from` is what random tokens are drawn
+    from: the whole vocabulary, each piece alike, or the `unigram` of the training text.
+
+    Validation masks `validation_share` in units of `validation_unit`, with random tokens from the vocabulary, so that
+    runs with a different `share` or `unit` are measured on the same predictions.
     """
 
     share: float = 0.15
     validation_share: float = 0.15
     mask_token_share: float = 0.8
     random_token_share: float = 0.1
-    whole_word: bool = False
+    unit: str = "token"
+    validation_unit: str = "token"
+    random_from: str = "vocabulary"
     refresh: str = "epoch"
 
     def __post_init__(self) -> None:
@@ -104,7 +139,15 @@ class MaskingConfig:
             f"at most 1 together with mask_token_share {self.mask_token_share}",
             self.random_token_share,
         )
+        for key in ("unit", "validation_unit"):
+            require(getattr(self, key) in UNITS, key, f"one of {', '.join(UNITS)}", getattr(self, key))
+        require(self.random_from in ("vocabulary", "unigram"), "random_from", "vocabulary or unigram", self.random_from)
         require(self.refresh in ("epoch", "never"), "refresh", "epoch or never", self.refresh)
+
+    @property
+    def units(self) -> set[str]:
+        """The units of training and validation."""
+        return {self.unit, self.validation_unit}
 
 
 @dataclass
@@ -174,6 +217,19 @@ class PretrainConfig:
             "none if data.source is text, which only gives packed rows",
             self.objective.pair,
         )
+        require(
+            not self.objective.span_boundary or self.masking.unit == "span",
+            "masking.unit",
+            "span for objective.span_boundary",
+            self.masking.unit,
+        )
+        for key, value in (("unit", "phrase"), ("validation_unit", "phrase"), ("random_from", "unigram")):
+            require(
+                self.data.source != "text" or getattr(self.masking, key) != value,
+                f"masking.{key}",
+                "another value if data.source is text, in which no phrases are marked and no tokens counted",
+                value,
+            )
 
         self._require_phases_of_whole_loops()
 
@@ -212,7 +268,8 @@ class PretrainConfig:
         The recipe's `model` is the name of a file in configs/models (or a path), or a mapping of `BertConfig` fields,
         where `extends` may name such a file. Its `initialization` is one of `config.initialization.NAMED`, or a
         mapping of `InitializationConfig` fields. Its `data.filters` is the name of a file in configs/filters (or a
-        path), or a mapping of `FilterConfig` fields, where `extends` may name such a file.
+        path), or a mapping of `FilterConfig` fields, where `extends` may name such a file. `masking.whole_word` of
+        older files becomes `masking.unit`.
         """
         values = settings.read_yaml(path)
         values.setdefault("name", os.path.splitext(os.path.basename(os.fspath(path)))[0])
@@ -223,7 +280,9 @@ class PretrainConfig:
         cls, values: Mapping[str, Any], overrides: Mapping[str, Any] | None = None, folder: str = ""
     ) -> "PretrainConfig":
         """As `from_file`, with the recipe as a mapping; a path in `model` may be relative to `folder`."""
-        values, overrides = dict(values), dict(overrides or {})
+        values, overrides = _with_unit(values), dict(overrides or {})
+        if "masking.whole_word" in overrides:
+            raise UserError(_OLD_WHOLE_WORD)
         # `--set model=tiny` uses another file; `--set model.hidden_size=64` changes a field of the file's model.
         model = overrides.pop("model", values.get("model"))
         if model is not None:
@@ -236,3 +295,17 @@ class PretrainConfig:
         if filters is not None:
             values["data"] = {**data, "filters": extended_filters(filters, folder)}
         return settings.from_mapping(cls, settings.apply_overrides(cls, values, overrides))
+
+
+def _with_unit(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy in which `masking.whole_word`, as older recipes and runs have it, is `masking.unit`."""
+    values = dict(values)
+    masking = values.get("masking")
+    if isinstance(masking, dict) and "whole_word" in masking:
+        if "unit" in masking:
+            raise UserError(_OLD_WHOLE_WORD)
+        masking = dict(masking)
+        if masking.pop("whole_word"):
+            masking.update(unit="word", validation_unit="word")
+        values["masking"] = masking
+    return values

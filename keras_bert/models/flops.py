@@ -1,9 +1,12 @@
 """The FLOPs of a pretraining step, computed from the config."""
 
 from keras_bert.config.bert import BertConfig
+from keras_bert.layers.span_boundary_head import PLACE_SIZE
 
 
-def training_flops(config: BertConfig, sequence_length: int, predictions_per_sequence: int) -> int:
+def training_flops(
+    config: BertConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
+) -> int:
     """Returns the FLOPs of the forward and backward pass of one example in pretraining.
 
     A product of [m, k] and [k, n] is 2·m·k·n FLOPs. With S tokens, P predictions and, from the config, L layers,
@@ -11,6 +14,7 @@ def training_flops(config: BertConfig, sequence_length: int, predictions_per_seq
 
         L · (8·S·H² + 4·S²·H + 4·S·H·F)    projections, scores and context, feed-forward
         + P · (2·H² + 2·H·V)               masked LM transform and decoder, at the masked positions only
+        + P · (2·(2·H + 200)·H + 2·H² + 2·H·V)    span boundary head, if there is one
         + 2·H² + 4·H                       pooler and next sentence head
 
     and the backward pass takes twice that, one product for each operand. Elementwise operations, LayerNorm, softmax,
@@ -21,10 +25,12 @@ def training_flops(config: BertConfig, sequence_length: int, predictions_per_seq
         config: the architecture.
         sequence_length: tokens per example, padding included.
         predictions_per_sequence: masked LM predictions per example, unused ones included.
+        span_boundary: whether the span boundary objective is trained.
     """
     S, P = sequence_length, predictions_per_sequence
     L, H, F, V = config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size
     layer = 8 * S * H**2 + 4 * S**2 * H + 4 * S * H * F
     masked_lm = P * (2 * H**2 + 2 * H * V)
+    boundary = P * (2 * (2 * H + PLACE_SIZE) * H + 2 * H**2 + 2 * H * V) if span_boundary else 0
     next_sentence = 2 * H**2 + 4 * H
-    return 3 * (L * layer + masked_lm + next_sentence)
+    return 3 * (L * layer + masked_lm + boundary + next_sentence)

@@ -1,4 +1,4 @@
-"""The model for pretraining: the encoder with both pretraining heads."""
+"""The model for pretraining: the encoder with the heads of its objectives."""
 
 from typing import Any
 
@@ -7,44 +7,61 @@ import keras
 from keras_bert.config.bert import BertConfig
 from keras_bert.layers.masked_lm_head import MaskedLMHead
 from keras_bert.layers.next_sentence_head import NextSentenceHead
+from keras_bert.layers.span_boundary_head import SpanBoundaryHead
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 from keras_bert.models.tensors import Batch, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertForPreTraining(EncoderWithHeads):
-    """Masked LM and next sentence prediction on one encoder (paper, section 3.1).
+    """Masked LM and next sentence prediction on one encoder (paper, section 3.1), and what later papers added.
 
     Args:
         config: the architecture of the encoder.
+        sentence_order: whether there is a head for sentence order prediction (ALBERT).
+        span_boundary: whether there is a head for the span boundary objective (SpanBERT).
 
     Call arguments:
         inputs: the encoder's inputs. If they include `masked_lm_positions` [batch, predictions] int32, the masked LM
-            logits are computed only there.
+            logits are computed only there. The span boundary objective needs them.
 
-    Returns a dict: `mlm_logits` [batch, predictions or seq, vocab] and `nsp_logits` [batch, 2], float32.
+    Returns a dict: `mlm_logits` [batch, predictions or seq, vocab] and `nsp_logits` [batch, 2], float32; with their
+    heads also `sop_logits` [batch, 2] and, for inputs with positions, `sbo_logits` [batch, predictions, vocab].
     """
 
-    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+    def __init__(
+        self, config: BertConfig, sentence_order: bool = False, span_boundary: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(config, **kwargs)
         policy = self.dtype_policy
-        self.mlm_head = MaskedLMHead(
+        of_decoder = (
             config.vocab_size,
             config.hidden_size,
             config.hidden_act,
             config.initializer_range,
             config.layer_norm_eps,
-            dtype=policy,
-            name="mlm_head",
         )
+        self.mlm_head = MaskedLMHead(*of_decoder, dtype=policy, name="mlm_head")
         self.nsp_head = NextSentenceHead(config.hidden_size, config.initializer_range, dtype=policy, name="nsp_head")
+        # ALBERT's dropout, whatever the encoder's.
+        self.sop_head = self.make_classifier(2, "sop_head", dropout_prob=0.1) if sentence_order else None
+        self.sbo_head = SpanBoundaryHead(*of_decoder, dtype=policy, name="sbo_head") if span_boundary else None
         self.build()
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
         encoded = self.encoder(inputs, training=training)
-        mlm_logits = self.mlm_head(
-            encoded["sequence_output"],
-            self.encoder.embeddings.word_embeddings,
-            positions=inputs.get("masked_lm_positions"),
-        )
-        return {"mlm_logits": mlm_logits, "nsp_logits": self.nsp_head(encoded["pooled_output"])}
+        sequence_output, pooled_output = encoded["sequence_output"], encoded["pooled_output"]
+        table, positions = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_positions")
+        outputs = {
+            "mlm_logits": self.mlm_head(sequence_output, table, positions=positions),
+            "nsp_logits": self.nsp_head(pooled_output),
+        }
+        if self.sop_head is not None:
+            outputs["sop_logits"] = self.sop_head(pooled_output, training=training)
+        if self.sbo_head is not None and positions is not None:
+            outputs["sbo_logits"] = self.sbo_head(sequence_output, table, positions)
+        return outputs
+
+    def get_config(self) -> dict[str, Any]:
+        heads = {"sentence_order": self.sop_head is not None, "span_boundary": self.sbo_head is not None}
+        return {**super().get_config(), **heads}

@@ -32,7 +32,13 @@ _KNOWN = {
 }
 _OWN_DATA = _KnownData("the author's own data", None, None, None)
 # The figures of a pretraining validation that others report too.
-_PRETRAINING = ("perplexity", "mlm_loss", "mlm_accuracy", "nsp_accuracy")
+_OBJECTIVES = {
+    "mlm": "masked LM",
+    "nsp": "next sentence prediction",
+    "sop": "sentence order prediction",
+    "sbo": "the span boundary objective",
+}
+_PRETRAINING = ("perplexity", "mlm_loss", "mlm_accuracy", "nsp_accuracy", "sop_accuracy", "sbo_accuracy")
 
 # Readers of a card have the package, not a checkout.
 _PREDICT = "keras-bert predict --model . --input {} --output {}"
@@ -52,7 +58,7 @@ def pretraining_card(
     """
     is_documentation = config.data.source == "python_documentation"
     rows = " then ".join(f"{phase.batch_size} rows of {phase.sequence_length} tokens" for phase in config.phases)
-    objectives = "masked LM and next sentence prediction" if config.objective.pair == "nsp" else "masked LM"
+    objectives = " and ".join(_OBJECTIVES[term] for term in config.objective.terms)
     text = "the documentation of the Python language" if is_documentation else "the author's own text"
     scores = [Score(name, float(evaluation[f"eval_{name}"])) for name in _PRETRAINING if f"eval_{name}" in evaluation]
     start = _start(config.init, config.initialization.word_embeddings == CORPUS)

@@ -6,7 +6,7 @@ Whole-word masking of Chinese masks the words of a segmenter, although every cha
 import logging
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -47,19 +47,39 @@ def continuation_marks(
         vocabulary: the vocabulary of the ids.
     """
     text_starts = np.cumsum([0, *map(len, texts)])
-    characters = np.frombuffer("".join(texts).encode("utf-32-le"), "<u4")
-    is_ideograph = np.zeros(len(characters), bool)
-    for first, last in IDEOGRAPH_RANGES:
-        is_ideograph |= (characters >= first) & (characters <= last)
-    begins_word = np.zeros(len(characters) + 1, bool)
+    ideographs = _ideographs("".join(texts))
+    begins_word = np.zeros(len(ideographs) + 1, bool)
     for text, first in zip(texts, text_starts):
         begins_word[first] = True
-        if is_ideograph[first : first + len(text)].any():
+        if ideographs[first : first + len(text)].any():
             begins_word[first + np.cumsum([len(word) for word in _segmenter().cut(text)])] = True
-    joins_previous = is_ideograph & ~begins_word[:-1]
-    joins_previous[1:] &= is_ideograph[:-1]
+    joins_previous = ideographs & ~begins_word[:-1]
+    joins_previous[1:] &= ideographs[:-1]
     places = starts + np.repeat(text_starts[:-1], lengths)
     return (vocabulary.is_continuation[tokens] | joins_previous[places]).astype(np.uint8)
+
+
+def is_ideograph(vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
+    """`[vocab_size]`, true for a token that is a single ideograph."""
+    return np.array([len(token) == 1 and _ideographs(token)[0] for token in vocabulary.tokens], bool)
+
+
+def ideograph_share(texts: Iterable[str]) -> float:
+    """The share of ideographs in the characters of texts, white space not counted; 0 if there are none."""
+    found = characters = 0
+    for text in texts:
+        found += int(np.count_nonzero(_ideographs(text)))
+        characters += len(text) - sum(map(text.count, " \n"))
+    return found / max(characters, 1)
+
+
+def _ideographs(text: str) -> npt.NDArray[np.bool_]:
+    """`[characters]`, true for an ideograph."""
+    characters = np.frombuffer(text.encode("utf-32-le", "replace"), "<u4")
+    found = np.zeros(len(characters), bool)
+    for first, last in IDEOGRAPH_RANGES:
+        found |= (characters >= first) & (characters <= last)
+    return found
 
 
 @cache

@@ -33,7 +33,7 @@ MAY_DIFFER = (
 MAY_GROW = ("training.steps", "training.minutes", "training.epochs")
 
 # Settings that the vocabulary and the shards in a run's folder depend on.
-DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size.", "init.")
+DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size.", "init.", "masking.unit.", "masking.validation_unit.")
 
 
 class RunFolder:

@@ -12,6 +12,8 @@ from keras_bert.data.shards.prepare import is_prepared
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
+CONLLU = [(1, "The", "DET", "_"), (2, "cat", "NOUN", "_"), (3, "sees", "VERB", "SpaceAfter=No"), (4, ".", "PUNCT", "_")]
+
 
 @pytest.fixture
 def text(tmp_path, monkeypatch):
@@ -94,6 +96,23 @@ def test_prepare_marks_chinese_words_on_request(text):
     run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
     run("prepare", "--input", text, "--vocab", "v.txt", "--output", "out", "--whole-words", "jieba")
     assert ShardSet.open("out/train").has_word_marks
+
+
+def test_prepare_marks_phrases_of_a_list_and_of_tags(text):
+    run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
+    Path("phrases.txt").write_text("the cat\nthe dog\n")
+    rows = ["# newdoc", "# text = The cat sees."]
+    rows += [f"{n}\t{w}\t_\t{t}\t_\t_\t0\t_\t_\t{m}" for n, w, t, m in CONLLU]
+    Path("tagged.conllu").write_text("\n".join([*rows, "", ""]))
+    options = ["--phrases", "phrases.txt", "--phrase-tags", "VERB,PROPN"]
+    output = run(
+        "prepare", "--input", text, "--input", "tagged.conllu", "--vocab", "v.txt", "--output", "out", *options
+    )
+    assert "in phrases: " in output
+    meta = ShardSet.open("out/train").meta
+    assert meta["phrase_marks"]["phrases"] == 2 and meta["phrase_marks"]["tags"] == ["VERB", "PROPN"]
+    output = run("prepare", "--input", text, "--vocab", "v.txt", "--output", "o", "--phrases", "no.txt", status=2)
+    assert "no.txt: cannot be read" in output and "Traceback" not in output
 
 
 def test_what_prepare_refuses(text):

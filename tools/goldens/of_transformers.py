@@ -77,6 +77,7 @@ def make(folder: str) -> None:
         stored = {f"inputs/{key}": value for key, value in inputs.items()}
         stored.update({f"outputs/{key}": value for key, value in found.items()})
         arrays.save(os.path.join(case, "golden.npz"), PACKAGES, {**stored, **tokenizer_arrays(case)})
+    arrays.save(os.path.join(folder, "sentence_order.npz"), PACKAGES, sentence_order())
     with open(os.path.join(folder, "config_defaults.json"), "w", encoding="utf-8") as stream:
         json.dump(transformers.BertConfig().to_dict(), stream, indent=2, sort_keys=True)
 
@@ -150,19 +151,45 @@ def attentions_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict
         return {"attentions": torch.stack(run(model.bert, inputs, output_attentions=True).attentions).numpy()}
 
 
-def gradients_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The pretraining loss and its gradients, including the tied word embeddings'."""
+def masked_labels(inputs: dict[str, np.ndarray]) -> torch.Tensor:
+    """The masked ids at their positions, -100 elsewhere: [batch, seq]."""
     labels = torch.full(inputs["input_ids"].shape, -100)
     masked = (inputs[f"masked_lm_{part}"] for part in ("positions", "ids", "weights"))
     for row, columns in enumerate(zip(*masked)):
         for position, label, weight in zip(*columns):
             if weight:
                 labels[row, position] = int(label)
+    return labels
+
+
+def gradients_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The pretraining loss and its gradients, including the tied word embeddings'."""
     following = torch.tensor(inputs["next_sentence_labels"]).long()
-    loss = run(model, inputs, labels=labels, next_sentence_label=following).loss
+    loss = run(model, inputs, labels=masked_labels(inputs), next_sentence_label=following).loss
     loss.backward()
     gradients = {f"gradients/{name}": value.grad.numpy() for name, value in model.named_parameters()}
     return {"loss": loss.detach().numpy(), **gradients}
+
+
+def sentence_order() -> dict[str, np.ndarray]:
+    """The pretraining loss of an ALBERT, and what its sentence order head makes of its pooled output."""
+    config = transformers.AlbertConfig(**SMALL, embedding_size=4, classifier_dropout_prob=0.1)
+    model = transformers.AlbertForPreTraining(config).eval()
+    randomize(model, 1)
+    inputs = random_inputs()
+    labels = masked_labels(inputs)
+    order = torch.tensor(inputs["next_sentence_labels"]).long()
+    with torch.no_grad():
+        outputs = run(model, inputs, labels=labels, sentence_order_label=order)
+        pooled = run(model.albert, inputs).pooler_output
+    head = {f"head/{name}": value for name, value in model.sop_classifier.classifier.named_parameters()}
+    found = {
+        **{f"outputs/{name}": outputs[name] for name in ("loss", "prediction_logits", "sop_logits")},
+        **head,
+        "pooled_output": pooled,
+    }
+    stored = {f"inputs/{name}": value for name, value in inputs.items()}
+    return {**stored, **{name: value.detach().numpy() for name, value in found.items()}}
 
 
 def open_folders(jobs: str) -> None:

@@ -1,8 +1,8 @@
-"""Segment pairs for next sentence prediction, planned as spans of a shard's tokens.
+"""Segment pairs for next sentence and for sentence order prediction, planned as spans of a shard's tokens.
 
 After `create_instances_from_document` and `truncate_seq_pair` in Google's create_pretraining_data.py (paper,
-appendix A.2). A plan is an int32 array [examples, 5] of rows (a_start, a_end, b_start, b_end, is_random_next) with
-half-open token spans. A span truncated at its ends is still a span, so no tokens are copied before training.
+appendix A.2). A plan is an int32 array [examples, 5] of rows (a_start, a_end, b_start, b_end, label) with half-open
+token spans. A span truncated at its ends is still a span, so no tokens are copied before training.
 """
 
 from bisect import bisect_left
@@ -14,6 +14,7 @@ from keras_bert.data.batches.sentence_bounds import divide_long_sentences
 
 _DRAWS_AT_ONCE = 4000
 _LABELS_BALANCED_OVER = 20
+_SWAPS_STREAM = 1
 
 
 def plan_pairs(
@@ -66,6 +67,27 @@ def plan_pairs(
     )
     spans = _truncate(a_start, middle, b_start, b_end, max_tokens, rng)
     return np.stack([*spans, is_random], axis=1).astype(np.int32)
+
+
+def plan_swapped(
+    sentences: np.ndarray,
+    documents: np.ndarray,
+    max_tokens: int,
+    entropy: Sequence[int],
+    short_sequence_share: float = 0.1,
+) -> np.ndarray:
+    """Plans one pass over a shard: pairs of consecutive segments, half of them swapped (label 1).
+
+    After ALBERT (Lan et al. 2020, section 3.1), except that its code gives a chunk of a single sentence a random B;
+    here it is split inside its sentence, as by `plan_pairs`, whose arguments and result these are.
+    """
+    plan = plan_pairs(sentences, documents, max_tokens, entropy, 0.0, short_sequence_share)
+    rng = np.random.default_rng(np.random.SeedSequence((*entropy, _SWAPS_STREAM)))
+    # Alternating labels, shuffled in short stretches: any part of the plan has half of each to within a few rows.
+    rows = -(-len(plan) // _LABELS_BALANCED_OVER)
+    labels = np.arange(rows * _LABELS_BALANCED_OVER).reshape(rows, _LABELS_BALANCED_OVER) % 2
+    plan[:, 4] = rng.permuted(labels, axis=1).ravel()[: len(plan)]
+    return np.where(plan[:, 4:] == 1, plan[:, [2, 3, 0, 1, 4]], plan)
 
 
 def repeat_to_count(plan: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The plans of a shard set, kept in files: which spans of tokens make up each example.
 
-A plan is an int32 array [examples, 2 * spans + 1]: start and end of each span, half-open, and the next sentence label.
+A plan is an int32 array [examples, 2 * spans + 1]: start and end of each span, half-open, and the label of the pair.
 An example is [CLS] and its spans, each followed by [SEP]; an empty span has no [SEP].
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_bert.config.pretraining import ObjectiveConfig
 from keras_bert.data.batches.packing import most_documents, plan_packed
-from keras_bert.data.batches.pairs import plan_pairs, repeat_to_count
+from keras_bert.data.batches.pairs import plan_pairs, plan_swapped, repeat_to_count
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.files import exists, join, make_folder, open_file, remove_file
 from keras_bert.whole_files import atomic_write
@@ -55,7 +55,7 @@ class Plans:
         self._sequence_length = sequence_length
         self._objective = objective
         self._seed = seed
-        self._has_pairs = objective.pair == "nsp"
+        self._has_pairs = objective.pair != "none"
         self._spans = 2 if self._has_pairs else most_documents(objective.packing, sequence_length)
         self.columns = 2 * self._spans + 1
         make_folder(folder)
@@ -75,9 +75,12 @@ class Plans:
         description = self._shards.meta["shards"][shard]
         objective = self._objective
         made_from = [description["sha256"]["sentences"], description["sha256"]["documents"]]
-        if self._has_pairs:
+        if objective.pair == "nsp":
             kind = f"pairs-seed{self._seed}-epoch{epoch}"
             made_from += [objective.random_next_share, objective.short_sequence_share]
+        elif objective.pair == "sop":
+            kind = f"swapped-seed{self._seed}-epoch{epoch}"
+            made_from += [objective.short_sequence_share]
         else:
             kind = f"packed-{objective.packing}"
         fingerprint = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:12]
@@ -113,8 +116,11 @@ class Plans:
     ) -> np.ndarray:
         max_tokens = self._sequence_length - SPECIAL_TOKENS_OF_A_PAIR
         entropy = (self._seed, _PAIRS_STREAM, epoch, shard, max_tokens)
-        shares = (self._objective.random_next_share, self._objective.short_sequence_share)
-        plan = plan_pairs(sentences, documents, max_tokens, entropy, *shares)
+        if self._objective.pair == "sop":
+            plan = plan_swapped(sentences, documents, max_tokens, entropy, self._objective.short_sequence_share)
+        else:
+            shares = (self._objective.random_next_share, self._objective.short_sequence_share)
+            plan = plan_pairs(sentences, documents, max_tokens, entropy, *shares)
         if epoch > 0 and count:
             repeat_entropy = (self._seed, _REPEAT_STREAM, epoch, shard, max_tokens)
             plan = repeat_to_count(plan, count, np.random.default_rng(np.random.SeedSequence(repeat_entropy)))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
@@ -16,6 +17,7 @@ from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
 
 _ROWS_AT_ONCE = 512
+_LABELS = {"nsp": "next_sentence_labels", "sop": "sentence_order_labels"}
 _SHARDS_STREAM, _GROUPS_STREAM, _ROWS_STREAM = 11, 12, 13
 
 
@@ -40,7 +42,7 @@ class ShardBatches:
         examples_per_epoch: how many examples are planned.
         widths: the only sequence length of the batches, in a tuple.
         padding_share: share of padding among the positions of epoch 0.
-        next_share: share of pairs in which B follows A, in epoch 0; None without pairs.
+        next_share: share of pairs with label 0, "B follows A", in epoch 0; None without pairs.
 
     Args:
         shards: the shards to read.
@@ -51,10 +53,11 @@ class ShardBatches:
         seed: at least 0.
         plans_folder: folder for the plan files (see `Plans`); missing ones of epoch 0 are created at once.
         shards_per_group: the most shards in a group, unless a group would then have fewer examples than a batch.
+        token_counts: as for `DynamicMasking`.
 
     Raises:
-        UserError: the shards have another vocabulary or no examples, or random next sentences are needed and no shard
-            has two documents.
+        UserError: the shards have another vocabulary, no examples or, to mask phrases, no marks of them; or random next
+            sentences are needed and no shard has two documents.
     """
 
     examples_per_epoch: int
@@ -72,23 +75,30 @@ class ShardBatches:
         seed: int,
         plans_folder: str,
         shards_per_group: int = 4,
+        token_counts: npt.NDArray[np.integer] | None = None,
     ):
         self._shards = shards
         self._vocabulary = vocabulary
         self._phase = phase
         self._seed = seed
         self.widths = (phase.sequence_length,)
-        self._has_pairs = objective.pair == "nsp"
+        self._pair = objective.pair
         self._refreshes = masking.refresh == "epoch"
-        self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, vocabulary, seed)
-        self._uses_word_marks = masking.whole_word and shards.has_word_marks
+        self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, vocabulary, seed, token_counts)
+        self._uses_word_marks = masking.unit != "token" and shards.has_word_marks
+        self._uses_phrase_marks = masking.unit == "phrase"
+        if self._uses_phrase_marks and not shards.has_phrase_marks:
+            raise UserError(
+                f"{shards.folder}: needs marks of phrases to mask phrases. Received: none. Run `prepare` with "
+                "--phrases or --phrase-tags, give raw text and data.phrases, or choose another masking.unit."
+            )
         if shards.meta["vocabulary"] != vocabulary.fingerprint:
             raise UserError(
                 f"{shards.folder}: needs the vocabulary with the fingerprint {shards.meta['vocabulary']}. "
                 f"Received: {vocabulary.fingerprint}. Give the vocabulary of the shards, or run `prepare` again."
             )
         documents = [shard["documents"] for shard in shards.meta["shards"]]
-        if self._has_pairs and objective.random_next_share > 0 and max(documents, default=0) < 2:
+        if self._pair == "nsp" and objective.random_next_share > 0 and max(documents, default=0) < 2:
             raise UserError(
                 f"{shards.folder}: needs a shard with two documents for random next sentences. Received: "
                 f"{sum(documents)} in {len(documents)} shards. Put blank lines between documents, raise "
@@ -101,7 +111,7 @@ class ShardBatches:
         self._counts = np.array(self._plans.counts, np.int64)
         self.examples_per_epoch = int(self._counts.sum())
         self.padding_share = self._plans.padding_share
-        self.next_share = self._plans.next_share if self._has_pairs else None
+        self.next_share = None if self._pair == "none" else self._plans.next_share
         if self.examples_per_epoch == 0:
             raise UserError(
                 f"{shards.folder}: needs a document with at least two tokens. Received: none. Give more text."
@@ -192,8 +202,10 @@ class ShardBatches:
         example_ids = tf.repeat(first_ids, counts) + places
         order = tf.random.experimental.stateless_shuffle(places, row_seed, alg="philox")
         plan = tf.gather(self._read_plan(shards, counts, epoch), order)
-        tokens, word_marks = self._read_tokens(shards), self._read_word_marks(shards)
-        return _Group(tokens, word_marks, plan, tf.gather(example_ids, order)), start, stop
+        word_marks = self._read_marks(shards, "continuations", self._uses_word_marks)
+        phrase_marks = self._read_marks(shards, "phrases", self._uses_phrase_marks)
+        group = _Group(self._read_tokens(shards), word_marks, phrase_marks, plan, tf.gather(example_ids, order))
+        return group, start, stop
 
     def _read_tokens(self, shards: tf.Tensor) -> tf.Tensor:
         paths = [self._shards.path(name, "tokens") for name in self._shards.names]
@@ -206,12 +218,12 @@ class ShardBatches:
         with tf.control_dependencies([tf.debugging.assert_less(largest, vocab_size, message)]):
             return tf.identity(tokens)
 
-    def _read_word_marks(self, shards: tf.Tensor) -> tf.Tensor:
-        """bool [tokens], true for a token that continues a word; empty if word marks are not used."""
-        if not self._uses_word_marks:
-            return tf.zeros([0], tf.bool)
-        paths = [self._shards.path(name, "continuations") for name in self._shards.names]
-        return tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), tf.uint8) > 0
+    def _read_marks(self, shards: tf.Tensor, kind: str, are_used: bool) -> tf.Tensor:
+        """uint8 [tokens], the marks of a kind; empty if they are not used."""
+        if not are_used:
+            return tf.zeros([0], tf.uint8)
+        paths = [self._shards.path(name, kind) for name in self._shards.names]
+        return tf.io.decode_raw(tf.strings.reduce_join(_read_files(tf.gather(paths, shards))), tf.uint8)
 
     def _read_plan(self, shards: tf.Tensor, counts: tf.Tensor, epoch: int) -> tf.Tensor:
         """The plans of a group's shards, with spans in the tokens of the whole group: int64 [examples, columns].
@@ -238,24 +250,36 @@ class ShardBatches:
         # A row that fills the batch is [CLS] alone: nothing to predict, but attention has a token to attend to.
         plan = tf.where(is_example[:, None], tf.gather(group.plan, places), 0)
         rows = assemble_rows(group.tokens, plan[:, :-1], sequence_length, self._vocabulary)
-        continuation = tf.gather(group.word_marks, rows.sources) if self._uses_word_marks else None
+        continuation = phrases = None
+        if self._uses_word_marks:
+            continuation = tf.gather(group.word_marks, rows.sources) > 0
+        if self._uses_phrase_marks:
+            phrases = tf.cast(tf.gather(group.phrase_marks, rows.sources), tf.int32)
         example_ids = tf.gather(group.example_ids, places)
         batches = {
-            **self._masking(rows.word_ids, rows.lengths, example_ids, epoch, continuation),
+            **self._masking(rows.word_ids, rows.lengths, example_ids, epoch, continuation, phrases),
             "input_mask": tf.sequence_mask(rows.lengths, sequence_length, tf.int32),
-            "input_type_ids": rows.span_numbers if self._has_pairs else tf.zeros_like(rows.span_numbers),
+            "input_type_ids": tf.zeros_like(rows.span_numbers) if self._pair == "none" else rows.span_numbers,
             "example_weights": tf.cast(is_example, tf.float32),
         }
-        if self._has_pairs:
-            batches["next_sentence_labels"] = tf.cast(plan[:, -1], tf.int32)
+        if self._pair != "none":
+            batches[_LABELS[self._pair]] = tf.cast(plan[:, -1], tf.int32)
         return {name: tf.reshape(value, [-1, batch_size, *value.shape[1:]]) for name, value in batches.items()}
 
 
 class _Group(NamedTuple):
-    """Shards in memory: tokens [tokens], word_marks bool [tokens or 0], plan [examples, columns], ids [examples]."""
+    """Shards in memory.
+
+    Attributes:
+        tokens: [tokens].
+        word_marks, phrase_marks: uint8 [tokens], or [0] if they are not used.
+        plan: int64 [examples, columns].
+        example_ids: int64 [examples].
+    """
 
     tokens: tf.Tensor
     word_marks: tf.Tensor
+    phrase_marks: tf.Tensor
     plan: tf.Tensor
     example_ids: tf.Tensor
 

@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.assembly import assemble_rows
-from keras_bert.data.batches.masking import DynamicMasking, example_keys, random_bits
+from keras_bert.data.batches.counter_hash import example_keys, non_negative, random_bits
+from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.data.batches.packing import most_documents
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.text_packing import pack_sentences, split_lines
@@ -134,7 +135,7 @@ class TextBatches:
     def _order(self, epoch: tf.Tensor, ids: tf.Tensor, stream: int) -> tf.Tensor:
         """A permutation of [n] that is a function of (seed, epoch, ids)."""
         bits = random_bits(example_keys(self._seed, epoch, ids), tf.constant([[stream]]))[:, 0]
-        return tf.argsort(tf.cast(tf.bitwise.right_shift(bits, tf.constant(1, tf.uint64)), tf.int64))
+        return tf.argsort(non_negative(bits))
 
     def _fill(
         self, word_ids: tf.Tensor, lengths: tf.Tensor, ids: tf.Tensor, epochs: tf.Tensor

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from keras_bert import files, settings
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.config.pretraining import TFDS_PREFIX
+from keras_bert.data.corpus.annotated_text import conllu_documents, is_conllu
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.filters import DocumentFilters
 from keras_bert.data.corpus.json_lines import json_documents
@@ -124,11 +125,11 @@ def read_documents(
 ) -> Iterator[str]:
     """Iterates over the documents of files, in order, holding one document and one block of the file in memory.
 
-    The format is detected from the start of the file: `<doc` is WikiExtractor's, `{` is JSON lines, anything else is
-    plain text; .json, .jsonl and .ndjson are always JSON lines. Compression (.gz, .bz2, .xz) is detected from the
-    content. Plain text has blank lines between documents; see `plain_documents` for books. In the result, blank lines
-    separate the paragraphs of a document. A file that cannot be read to its end is named in the report; documents
-    before the damage are kept.
+    The format is detected from the start of the file: `<doc` is WikiExtractor's, `{` is JSON lines, `# sent_id` and the
+    like are CoNLL-U's (see `conllu_documents`), anything else is plain text; .json, .jsonl and .ndjson are always JSON
+    lines. Compression (.gz, .bz2, .xz) is detected from the content. Plain text has blank lines between documents; see
+    `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A file that cannot be
+    read to its end is named in the report; documents before the damage are kept.
 
     What comes from a file depends on nothing but the file and `config`. `filters.repeated_spans`, which compares files,
     is left to `Corpus`.
@@ -206,6 +207,10 @@ def _candidates(path: str, config: CorpusConfig, report: CorpusReport) -> Iterat
     lines = decoded_lines(chunks)
     if start.startswith(b"<doc "):
         return wiki_documents(lines)
+    first = next((line for line in lines if line.strip()), "")
+    lines = chain([first], lines)
+    if is_conllu(first):
+        return ((document, None) for document in conllu_documents(lines))
     documents, is_book = plain_documents(lines)
     if is_book:
         report.books.append(path)

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from keras_bert.data.corpus.annotated_text import AnnotatedText
 from keras_bert.data.shards.shard_format import token_dtype
 from keras_bert.data.shards.tokenized_documents import TokenizedDocuments, offsets
 from keras_bert.quiet import stderr_kept_back
+from keras_bert.text.phrases import BEGINS, PhraseMatcher, marks_of_ranges
 from keras_bert.text.sentences import split_sentences
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -20,19 +22,35 @@ class DocumentTokenizer:
         vocabulary: the pieces.
         lower_case: as for `WordPieceTokenizer`.
         word_marks: `"jieba"` to mark Chinese words, or None.
+        phrases: phrases to mark.
+        phrase_tags: labels; the words of an `AnnotatedText` with one of them are marked as phrases, unless `phrases`
+            has marked them already.
     """
 
-    def __init__(self, vocabulary: Vocabulary, lower_case: bool, word_marks: str | None = None):
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        lower_case: bool,
+        word_marks: str | None = None,
+        phrases: Sequence[str] = (),
+        phrase_tags: Sequence[str] = (),
+    ):
         self.vocabulary = vocabulary
         self.lower_case = bool(lower_case)
         self.word_marks = word_marks
+        self.phrases = phrases
+        self.phrase_tags = phrase_tags
+        self._matcher: PhraseMatcher | None = None
         self._tokenize: Callable | None = None
 
     def __call__(self, documents: Sequence[str]) -> TokenizedDocuments:
         """Tokenizes documents whose paragraphs are separated by blank lines."""
         if self._tokenize is None:
             self._tokenize = self._graph()
-        sentences = [split_sentences(document) for document in documents]
+        sentences = [
+            document.sentences if isinstance(document, AnnotatedText) else split_sentences(document)
+            for document in documents
+        ]
         texts = [sentence for document in sentences for sentence in document]
         tokens, splits, starts = (array.numpy() for array in self._tokenize(texts))
         lengths = np.diff(splits)
@@ -50,7 +68,41 @@ class DocumentTokenizer:
             filled.astype(np.int32),
             (np.diff(document_splits) - filled).astype(np.int32),
             continuations,
+            self._phrase_marks(documents, sentences, tokens, lengths, starts),
         )
+
+    def _phrase_marks(
+        self,
+        documents: Sequence[str],
+        sentences: Sequence[Sequence[str]],
+        tokens: np.ndarray,
+        lengths: np.ndarray,
+        starts: np.ndarray,
+    ) -> np.ndarray | None:
+        """uint8 `[tokens]`; None if there is nothing to mark."""
+        if not self.phrases and not self.phrase_tags:
+            return None
+        marks = np.zeros(len(tokens), np.uint8)
+        if self.phrases:
+            if self._matcher is None:
+                self._matcher = self._phrase_matcher()
+            marks = self._matcher.marks(tokens, lengths, self.vocabulary.is_continuation[tokens])
+        if self.phrase_tags:
+            ranges: list[list[tuple[int, int]]] = []
+            for document, texts in zip(documents, sentences):
+                words = document.words if isinstance(document, AnnotatedText) else [[] for _ in texts]
+                ranges += [[(start, end) for start, end, tag in row if tag in self.phrase_tags] for row in words]
+            tagged = marks_of_ranges(ranges, lengths, starts)
+            is_free = (marks == 0) & ~_touched(tagged, marks)
+            marks = np.where(is_free, tagged, marks)
+        return marks
+
+    def _phrase_matcher(self) -> PhraseMatcher:
+        assert self._tokenize is not None
+        ids, splits, _ = (array.numpy() for array in self._tokenize(self.phrases))
+        rows = [ids[start:end].tolist() for start, end in zip(splits, splits[1:])]
+        # [UNK] would match every unknown word.
+        return PhraseMatcher(row for row in rows if self.vocabulary.unk_id not in row)
 
     def _graph(self) -> Callable:
         with stderr_kept_back():
@@ -62,7 +114,7 @@ class DocumentTokenizer:
 
             @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
             def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-                if not self.word_marks:
+                if not self.word_marks and not self.phrase_tags:
                     ids = tokenizer.tokenize(texts)
                     return ids.values, ids.row_splits, tf.zeros([0], tf.int32)
                 ids, starts, _ = tokenizer.tokenize_with_offsets(texts)
@@ -70,3 +122,11 @@ class DocumentTokenizer:
 
             tokenize(tf.zeros([0], tf.string))
         return lambda texts: tokenize(tf.constant(texts, tf.string, [len(texts)]))
+
+
+def _touched(phrases: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """The tokens of phrases, both uint8 `[tokens]`, of which some token has a mark: bool `[tokens]`."""
+    number = np.cumsum(phrases == BEGINS)
+    hit = np.zeros(number[-1] + 1 if len(number) else 1, bool)
+    hit[number[(phrases > 0) & (marks > 0)]] = True
+    return (phrases > 0) & hit[number]

@@ -1,5 +1,6 @@
 """From documents to shards: drops duplicates, holds out a validation share, splits sentences and tokenizes."""
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ class PrepareReport:
 
     Attributes:
         documents, sentences, tokens, unknown_tokens: counts by side.
+        phrase_tokens: tokens in phrases by side; empty if no phrases were marked.
         dropped: documents left out, counted by reason.
         empty_sentences: sentences without any token, which were left out.
     """
@@ -51,6 +53,7 @@ class PrepareReport:
     sentences: Counter[str] = field(default_factory=Counter)
     tokens: Counter[str] = field(default_factory=Counter)
     unknown_tokens: Counter[str] = field(default_factory=Counter)
+    phrase_tokens: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     empty_sentences: int = 0
 
@@ -67,6 +70,8 @@ class PrepareReport:
             for side in SIDES
         ]
         lines.append(f"[UNK]: {self.unknown_share:.3%} of all tokens")
+        if self.phrase_tokens:
+            lines.append(f"in phrases: {self.phrase_tokens.total() / max(self.tokens.total(), 1):.3%} of all tokens")
         lines += [
             f"dropped: {count:,} documents ({reason}), {count / read:.1%} of all"
             for reason, count in sorted(self.dropped.items())
@@ -83,6 +88,8 @@ def prepare(
     shard_megabytes: float = 16.0,
     workers: int = 0,
     word_marks: str | None = None,
+    phrases: Sequence[str] = (),
+    phrase_tags: Sequence[str] = (),
     inputs: Sequence[Any] = (),
     report: Callable[[str], object] | None = None,
     reading: Mapping[str, Any] | None = None,
@@ -106,6 +113,8 @@ def prepare(
         shard_megabytes: size of a shard in million bytes.
         workers: processes that tokenize; 0 for one per core. A short text is tokenized in this process.
         word_marks: `"jieba"` to write a file of `continuations` by Chinese words with each shard, or None.
+        phrases, phrase_tags: phrases, and labels of words in an `AnnotatedText`, to mark in a file of `phrases` with
+            each shard.
         inputs: JSON values that identify the source of `documents` (`Corpus.fingerprint`), so that resuming with
             another text is refused.
         report: receives a line of text if unfinished work is resumed.
@@ -127,10 +136,11 @@ def prepare(
         "validation_share": validation_share,
         "shard_megabytes": shard_megabytes,
         "word_marks": word_marks,
+        "phrase_marks": _phrase_marks(phrases, phrase_tags),
         "inputs": inputs,
         "reading": dict(reading or {}) or None,
     }
-    tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks)
+    tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks, tuple(phrases), tuple(phrase_tags))
     report = report or (lambda line: None)
     # Beside the folder, which only gets its name at the end. In a store it has it from the start, and may be a bucket.
     lock = take_folder(folder, join(folder, NAME) if is_remote(folder) else f"{folder}{NAME}", report)
@@ -244,6 +254,8 @@ class _Preparation:
         for side, writer in writers.items():
             for count in ("documents", "sentences", "tokens", "unknown_tokens"):
                 getattr(report, count)[side] = writer.meta[count]
+            if "phrase_tokens" in writer.meta:
+                report.phrase_tokens[side] = writer.meta["phrase_tokens"]
         if not report.documents.total():
             raise UserError("The corpus: needs documents with text. Received: none. Check the input files.")
         report.empty_sentences = sum(counts["empty_sentences"] for counts in self._counts.values())
@@ -259,6 +271,7 @@ class _Preparation:
             self._tokenizer.lower_case,
             self._shard_megabytes,
             self._tokenizer.word_marks,
+            _phrase_marks(self._tokenizer.phrases, self._tokenizer.phrase_tags),
             progress.get("meta"),
         )
 
@@ -288,6 +301,14 @@ class _Preparation:
             self._check()
             self._work.save()
         _add(counts, tokenized.part(finished, len(tokenized)))
+
+
+def _phrase_marks(phrases: Sequence[str], tags: Sequence[str]) -> dict[str, Any] | None:
+    """What `meta.json` says about the phrases; None if there are none."""
+    if not phrases and not tags:
+        return None
+    hashed = hashlib.sha256("".join(f"{phrase}\n" for phrase in phrases).encode()).hexdigest()
+    return {"phrases": len(phrases), "sha256": hashed, "tags": list(tags)}
 
 
 def _side_counts(progress: dict[str, Any]) -> dict[str, int]:

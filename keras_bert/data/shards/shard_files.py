@@ -15,6 +15,7 @@ from keras_bert.data.shards.shard_format import (
     KINDS,
     LARGEST_SHARD_MEGABYTES,
     OFFSET_DTYPE,
+    PHRASES,
     check_vocabulary,
     kinds,
     read_meta,
@@ -41,6 +42,8 @@ class ShardWriter:
         shard_megabytes: size at which a shard is closed.
         word_marks: the origin of the documents' `continuations` (`"jieba"`), recorded in `meta.json`; None if they have
             none.
+        phrase_marks: the origin of the documents' `phrases`, JSON values recorded in `meta.json`; None if they have
+            none.
         finished: the `meta` of a writer that was interrupted; its shards are kept and new ones added.
 
     Attributes:
@@ -61,6 +64,7 @@ class ShardWriter:
         lower_case: bool,
         shard_megabytes: float = 16.0,
         word_marks: str | None = None,
+        phrase_marks: dict[str, Any] | None = None,
         finished: dict[str, Any] | None = None,
     ):
         if not 0 < shard_megabytes <= LARGEST_SHARD_MEGABYTES:
@@ -87,6 +91,7 @@ class ShardWriter:
             "unknown_tokens": 0,
             "shards": [],
             **({"word_marks": word_marks} if word_marks else {}),
+            **({"phrase_marks": phrase_marks, "phrase_tokens": 0} if phrase_marks else {}),
         }
         self._parts: list[TokenizedDocuments] = []
         self._bytes = 0
@@ -112,6 +117,8 @@ class ShardWriter:
             )
         if (documents.continuations is not None) != ("word_marks" in self.meta):
             raise ValueError("document: needs continuations if word_marks was given, and none otherwise.")
+        if (documents.phrases is not None) != ("phrase_marks" in self.meta):
+            raise ValueError("document: needs phrases if phrase_marks was given, and none otherwise.")
         sizes = documents.token_counts() * self._dtype.itemsize
         ends = np.cumsum(sizes + OFFSET_DTYPE.itemsize * (documents.document_lengths + 1) * (sizes > 0))
         first = start = 0
@@ -163,6 +170,9 @@ class ShardWriter:
         self.meta["unknown_tokens"] += int(np.count_nonzero(arrays["tokens"] == self._unknown_id))
         if "word_marks" in self.meta:
             arrays[CONTINUATIONS] = np.concatenate([part.continuations for part in self._parts])
+        if "phrase_marks" in self.meta:
+            arrays[PHRASES] = np.concatenate([part.phrases for part in self._parts])
+            self.meta["phrase_tokens"] += int(np.count_nonzero(arrays[PHRASES]))
         for kind in kinds(self.meta):
             array = arrays[kind]
             data = (array.astype(OFFSET_DTYPE) if kind in ("sentences", "documents") else array).tobytes()
@@ -218,6 +228,11 @@ class ShardSet:
     def has_word_marks(self) -> bool:
         """Whether every shard has a file of kind `"continuations"`."""
         return bool(self.meta.get("word_marks"))
+
+    @property
+    def has_phrase_marks(self) -> bool:
+        """Whether every shard has a file of kind `"phrases"`."""
+        return bool(self.meta.get("phrase_marks"))
 
     def verify(self) -> None:
         """Raises `UserError` unless every file exists and matches its checksum."""

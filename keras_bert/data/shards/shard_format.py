@@ -7,6 +7,8 @@ A folder has `meta.json`, written last, and these flat little-endian files for e
     00000.documents      int32 [documents + 1]: where each document starts in the sentences
     00000.continuations  uint8 [tokens]: 1 for a token that continues the word of the token before it;
                          only if `meta.json` has `word_marks`
+    00000.phrases        uint8 [tokens]: 1 for the first token of a phrase, 2 for its other tokens, 0 outside of
+                         phrases; only if `meta.json` has `phrase_marks`
 """
 
 import hashlib
@@ -22,7 +24,7 @@ from keras_bert.text.vocabulary import Vocabulary
 
 FORMAT = 1
 KINDS = ("tokens", "sentences", "documents")
-CONTINUATIONS = "continuations"
+CONTINUATIONS, PHRASES = "continuations", "phrases"
 LARGEST_SHARD_MEGABYTES = 2048  # int32 offsets can address 2**31 tokens of two bytes.
 COUNTS = ("documents", "sentences", "tokens")
 OFFSET_DTYPE = np.dtype("<i4")
@@ -36,7 +38,8 @@ def token_dtype(vocab_size: int) -> np.dtype:
 
 def kinds(meta: Mapping[str, Any]) -> tuple[str, ...]:
     """The kinds of files of each shard in a folder with this `meta.json`."""
-    return (*KINDS, CONTINUATIONS) if meta.get("word_marks") else KINDS
+    marks = {"word_marks": CONTINUATIONS, "phrase_marks": PHRASES}
+    return (*KINDS, *(kind for key, kind in marks.items() if meta.get(key)))
 
 
 def read_verified(path: str, sha256: str) -> bytes:

@@ -16,6 +16,7 @@ class TokenizedDocuments:
         document_lengths: int32 `[documents]`, the sentences of each document; 0 if it has no tokens.
         empty_sentences: int32 `[documents]`, how many sentences without tokens were dropped from each document.
         continuations: uint8 `[tokens]`, 1 for a token that continues the word of the token before it; or None.
+        phrases: uint8 `[tokens]`, the marks of `text.phrases`; or None.
     """
 
     tokens: np.ndarray
@@ -23,6 +24,7 @@ class TokenizedDocuments:
     document_lengths: np.ndarray
     empty_sentences: np.ndarray
     continuations: np.ndarray | None = None
+    phrases: np.ndarray | None = None
 
     def __len__(self) -> int:
         """How many documents there are."""
@@ -42,6 +44,7 @@ class TokenizedDocuments:
             self.document_lengths[first:last],
             self.empty_sentences[first:last],
             None if self.continuations is None else self.continuations[slice(*tokens)],
+            None if self.phrases is None else self.phrases[slice(*tokens)],
         )
 
 

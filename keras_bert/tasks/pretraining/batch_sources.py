@@ -15,6 +15,7 @@ from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.statistics.token_sample import sample_of_lines, sample_of_shards
 from keras_bert.tasks.pretraining.data import prepare_run_data, shards_folder
+from keras_bert.tasks.pretraining.marks import require_no_chinese_words, require_word_marks
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
@@ -56,7 +57,8 @@ def open_batch_sources(
         sources = _text_sources(config, folder, report)
     else:
         sources = _shard_sources(config, folder, report, worker)
-    described = "; ".join(_describe(source, phase) for source, phase in zip(sources.training, config.phases))
+    pair = config.objective.pair
+    described = "; ".join(_describe(source, phase, pair) for source, phase in zip(sources.training, config.phases))
     report(f"Training examples: {described}.")
     return sources
 
@@ -67,16 +69,18 @@ def _shard_sources(config: PretrainConfig, folder: str, report: Callable[[str], 
     training, validation = (
         ShardSet.open(shards_folder(config, folder, side), vocabulary) for side in (TRAIN, VALIDATION)
     )
+    counts = training.token_counts()
+    require_word_marks(training, counts, config.masking, vocabulary)
     plans, group = files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group
 
     def source(shards: ShardSet, phase: PhaseConfig, seed: int, masking: MaskingConfig) -> ShardBatches:
-        return ShardBatches(shards, vocabulary, phase, config.objective, masking, seed, plans, group)
+        return ShardBatches(shards, vocabulary, phase, config.objective, masking, seed, plans, group, counts)
 
     return BatchSources(
         tokenizer,
         [source(training, phase, config.training.seed, _phase_masking(config, phase)) for phase in config.phases],
         [source(validation, phase, VALIDATION_SEED, _validation_masking(config)) for phase in config.phases],
-        unigram_nats(training.token_counts()),
+        unigram_nats(counts),
         functools.partial(sample_of_shards, training),
     )
 
@@ -86,6 +90,8 @@ def _text_sources(config: PretrainConfig, folder: str, report: Callable[[str], o
     lines = RawLines(config.data.files, config.data.validation_share)
     vocabulary = run_vocabulary(config, folder, lines.training_texts, report)
     tokenizer = WordPieceTokenizer(vocabulary, config.vocabulary.lower_case)
+    sample = functools.partial(sample_of_lines, lines, tokenizer)
+    require_no_chinese_words(lines.names, sample, config.masking, vocabulary)
 
     def source(phase: PhaseConfig, seed: int, masking: MaskingConfig, validation: bool) -> TextBatches:
         return TextBatches(lines, tokenizer, phase, config.objective, masking, seed, validation)
@@ -95,7 +101,7 @@ def _text_sources(config: PretrainConfig, folder: str, report: Callable[[str], o
         [source(phase, config.training.seed, _phase_masking(config, phase), False) for phase in config.phases],
         [source(phase, VALIDATION_SEED, _validation_masking(config), True) for phase in config.phases],
         None,
-        functools.partial(sample_of_lines, lines, tokenizer),
+        sample,
     )
 
 
@@ -106,14 +112,21 @@ def _phase_masking(config: PretrainConfig, phase: PhaseConfig) -> MaskingConfig:
 
 def _validation_masking(config: PretrainConfig) -> MaskingConfig:
     masking = config.masking
-    return dataclasses.replace(masking, share=masking.validation_share, refresh="never")
+    return dataclasses.replace(
+        masking,
+        share=masking.validation_share,
+        unit=masking.validation_unit,
+        random_from="vocabulary",
+        refresh="never",
+    )
 
 
-def _describe(source: ShardBatches | TextBatches, phase: PhaseConfig) -> str:
+def _describe(source: ShardBatches | TextBatches, phase: PhaseConfig, pair: str) -> str:
+    what = "in order" if pair == "sop" else "with the next sentence"
     parts = [] if source.examples_per_epoch is None else [f"{source.examples_per_epoch:,} an epoch"]
     parts += [f"at most {phase.sequence_length} tokens", f"{source.padding_share:.1%} padding"]
     if source.next_share is not None:
-        parts.append(f"{source.next_share:.1%} with the next sentence")
+        parts.append(f"{source.next_share:.1%} {what}")
     return ", ".join(parts)
 
 

@@ -15,7 +15,9 @@ from keras_bert.data.shards.prepare import VOCABULARY_FILE, is_prepared, prepare
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.shards.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
+from keras_bert.tasks.pretraining.marks import word_marks_for
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
+from keras_bert.text.phrases import read_phrases
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -58,6 +60,9 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
             shards,
             config.data.validation_share,
             config.data.shard_megabytes,
+            word_marks=word_marks_for(config.masking, corpus().documents()),
+            phrases=read_phrases(config.data.phrases) if config.data.phrases else (),
+            phrase_tags=config.data.phrase_tags,
             inputs=corpus().fingerprint(),
             report=report,
             reading=corpus().settings(),

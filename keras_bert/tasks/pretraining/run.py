@@ -51,6 +51,8 @@ _COLUMNS = (
     Column("perplexity", "perplexity", "{:,.1f}".format),
     Column("masked LM", "mlm_accuracy", "{:.1%}".format),
     Column("next sent.", "nsp_accuracy", "{:.1%}".format),
+    Column("sent. order", "sop_accuracy", "{:.1%}".format),
+    Column("boundary", "sbo_accuracy", "{:.1%}".format),
 )
 
 
@@ -159,14 +161,15 @@ class Pretraining:
             self.sources = made or sources()
         self.tokenizer = self.sources.tokenizer
         vocabulary = self.tokenizer.vocabulary
-        training, predicts_next = config.training, config.objective.pair == "nsp"
+        training, terms = config.training, config.objective.terms
 
         def make_model(dtype: str) -> BertForPreTraining:
-            model = BertForPreTraining(dataclasses.replace(config.model, vocab_size=len(vocabulary)), dtype=dtype)
-            if not predicts_next:
-                # These weights get no gradient, but weight decay would still shrink them.
-                assert model.encoder.pooler is not None
-                model.encoder.pooler.trainable = model.nsp_head.trainable = False
+            architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
+            model = BertForPreTraining(architecture, "sop" in terms, "sbo" in terms, dtype=dtype)
+            # Weights without a gradient would still be shrunk by weight decay.
+            assert model.encoder.pooler is not None
+            model.nsp_head.trainable = "nsp" in terms
+            model.encoder.pooler.trainable = "nsp" in terms or "sop" in terms
             return model
 
         self.engine = make_engine(
@@ -177,7 +180,7 @@ class Pretraining:
             [phase.share for phase in config.phases],
             make_model,
             lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
-            PretrainingObjective(vocabulary.mask_id, next_sentence=predicts_next),
+            PretrainingObjective(vocabulary.mask_id, terms=terms),
             config.optimizer.clip_norm,
         )
         self.report(f"The model has {self.engine.model.count_params():,} parameters.")
@@ -185,7 +188,7 @@ class Pretraining:
         self.batches = PhasedBatches(
             self.sources.training, self.engine.budget, self.distribute, training.steps_per_loop
         )
-        measured = PretrainingObjective(vocabulary.mask_id, self.sources.unigram_nats, predicts_next)
+        measured = PretrainingObjective(vocabulary.mask_id, self.sources.unigram_nats, terms)
         self._evaluation_step = Step(self.strategy, self.engine.model, measured)
         self._validation: dict[int, tf.distribute.DistributedDataset] = {}
 

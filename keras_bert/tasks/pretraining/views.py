@@ -60,7 +60,12 @@ class PretrainingViews:
     def utilization(self, phase: int, figures: Mapping[str, float]) -> dict[str, float]:
         """`flops_utilization`: the FLOP/s of the training steps as a share of the peak."""
         phase_config = self._config.phases[phase]
-        flops = training_flops(self._model.config, phase_config.sequence_length, phase_config.max_predictions_per_seq)
+        flops = training_flops(
+            self._model.config,
+            phase_config.sequence_length,
+            phase_config.max_predictions_per_seq,
+            self._config.objective.span_boundary,
+        )
         return {"flops_utilization": flops * figures["examples_per_second"] / self._peak}
 
     def traced(

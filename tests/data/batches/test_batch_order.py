@@ -32,9 +32,9 @@ def test_epochs_have_other_pairs_order_and_remainders(make_source):
     assert len(set(first) & set(second)) < len(first) / 4
 
 
-@pytest.mark.parametrize("whole_word", [False, True])
-def test_a_start_anywhere_gives_the_batches_of_the_whole_epoch(make_source, whole_word):
-    source = make_source(whole_word=whole_word)
+@pytest.mark.parametrize("unit", ["token", "word", "ngram", "span"])
+def test_a_start_anywhere_gives_the_batches_of_the_whole_epoch(make_source, unit):
+    source = make_source(unit=unit)
     whole = take(source.epoch(1))
     for first in range(0, len(whole) + 1, 13):
         part = take(source.epoch(1, first_batch=first))
@@ -83,7 +83,7 @@ def test_masks_are_keyed_by_the_epoch_and_the_place_of_the_example(
 ):
     source = make_source(refresh=refresh)
 
-    def keep_keys(input_word_ids, lengths, example_ids, epoch, continuation):
+    def keep_keys(input_word_ids, lengths, example_ids, epoch, continuation, phrases):
         return {
             "input_word_ids": input_word_ids,
             "example_ids": example_ids,

@@ -5,7 +5,9 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.config.pretraining import MaskingConfig
-from keras_bert.data.batches.masking import DynamicMasking, _take_what_fits, example_keys, random_bits
+from keras_bert.data.batches.counter_hash import example_keys, random_bits
+from keras_bert.data.batches.mask_units import _take_what_fits
+from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.text.vocabulary import Vocabulary
 
 WORDS, PIECES = 60, 40
@@ -65,13 +67,13 @@ def _oracle(row, length, scores, predictions, whole_word, share=0.15):
     return tuple(sorted(chosen))
 
 
-@pytest.mark.parametrize("whole_word", [False, True])
+@pytest.mark.parametrize("unit", ["token", "word"])
 @pytest.mark.parametrize("pieces_share", [0.4, 0.9])
-def test_choice_is_the_originals_given_the_same_scores(whole_word, pieces_share):
+def test_choice_is_the_originals_given_the_same_scores(unit, pieces_share):
     ids, lengths = _batch(400, pieces_share=pieces_share)
-    batch = _mask(ids, lengths, whole_word=whole_word)
+    batch = _mask(ids, lengths, unit=unit)
     scores = random_bits(example_keys(1, 0, np.arange(400)), tf.range(40)[None, :]).numpy()
-    expected = [_oracle(*arguments, 6, whole_word) for arguments in zip(ids, lengths, scores)]
+    expected = [_oracle(*arguments, 6, unit == "word") for arguments in zip(ids, lengths, scores)]
     assert _chosen(batch) == expected
     assert {len(row) for row in expected} >= {1, 2, 3, 4, 5, 6}
 
@@ -92,28 +94,28 @@ def test_words_are_masked_whole_also_at_the_beginning_of_a_segment():
     words = ({1, 2}, {3, 4}, {6}, {7})
     ids, lengths = np.array([row] * 200, np.int32), np.full(200, 9, np.int32)
     seen = set()
-    for chosen in _chosen(_mask(ids, lengths, predictions=9, share=0.4, whole_word=True)):
+    for chosen in _chosen(_mask(ids, lengths, predictions=9, share=0.4, unit="word")):
         assert all(word <= set(chosen) or not word & set(chosen) for word in words)
         seen.update(chosen)
     assert seen == {1, 2, 3, 4, 6, 7}
 
 
-@pytest.mark.parametrize("whole_word", [False, True])
-def test_number_of_predictions_counts_cls_and_sep_and_rounds_as_python(whole_word):
+@pytest.mark.parametrize("unit", ["token", "word", "ngram", "span"])
+def test_number_of_predictions_counts_cls_and_sep_and_rounds_as_python(unit):
     lengths = np.arange(3, 41, dtype=np.int32)
     ids = np.full((38, 40), PAD, np.int32)
     for row, length in zip(ids, lengths):
         row[:length] = [CLS, *[7] * (length - 3), SEP, SEP]
     for share, predictions in ((0.15, 20), (0.15, 3), (0.25, 20)):
-        batch = _mask(ids, lengths, predictions=predictions, share=share, whole_word=whole_word)
+        batch = _mask(ids, lengths, predictions=predictions, share=share, unit=unit)
         wanted = [min(predictions, max(1, int(round(length * share))), length - 3) for length in lengths.tolist()]
         assert batch["masked_lm_weights"].sum(axis=1).tolist() == wanted
 
 
-@pytest.mark.parametrize("whole_word", [False, True])
-def test_output_format(whole_word):
+@pytest.mark.parametrize("unit", ["token", "word", "ngram", "span"])
+def test_output_format(unit):
     ids, lengths = _batch(300)
-    batch = _mask(ids, lengths, whole_word=whole_word)
+    batch = _mask(ids, lengths, unit=unit)
     types = {key: value.dtype.name for key, value in batch.items()}
     assert types == {
         "input_word_ids": "int32",
@@ -136,8 +138,8 @@ def test_output_format(whole_word):
 
 def test_a_row_with_nothing_to_predict_stays():
     ids = np.array([[CLS, SEP, SEP, PAD], [PAD] * 4], np.int32)
-    for whole_word in (False, True):
-        batch = _mask(ids, np.array([3, 0], np.int32), predictions=2, whole_word=whole_word)
+    for unit in ("token", "word", "ngram", "span"):
+        batch = _mask(ids, np.array([3, 0], np.int32), predictions=2, unit=unit)
         assert np.array_equal(batch["input_word_ids"], ids)
         assert not batch["masked_lm_weights"].any()
 
@@ -171,13 +173,13 @@ def test_every_position_is_as_likely():
     assert np.sum((counts - 750) ** 2 / 750) < 75, "chi-square, 39 degrees of freedom"
 
 
-@pytest.mark.parametrize("whole_word", [False, True])
-def test_a_mask_does_not_know_its_batch(whole_word):
+@pytest.mark.parametrize("unit", ["token", "word", "ngram", "span"])
+def test_a_mask_does_not_know_its_batch(unit):
     ids, lengths = _batch(64)
-    whole = _mask(ids, lengths, whole_word=whole_word)
+    whole = _mask(ids, lengths, unit=unit)
     order = np.random.default_rng(0).permutation(64)
-    shuffled = _mask(ids[order], lengths[order], order, whole_word=whole_word)
-    part = _mask(ids[10:13], lengths[10:13], np.arange(10, 13), whole_word=whole_word)
+    shuffled = _mask(ids[order], lengths[order], order, unit=unit)
+    part = _mask(ids[10:13], lengths[10:13], np.arange(10, 13), unit=unit)
     for key, value in whole.items():
         assert np.array_equal(shuffled[key], value[order])
         assert np.array_equal(part[key], value[10:13])
@@ -185,8 +187,8 @@ def test_a_mask_does_not_know_its_batch(whole_word):
 
 def test_a_parallel_map_and_a_late_start_give_the_same_masks():
     ids, lengths = _batch(64)
-    whole = _mask(ids, lengths, epoch=2, whole_word=True)["input_word_ids"]
-    masking = DynamicMasking(MaskingConfig(whole_word=True), 6, VOCABULARY, 1)
+    whole = _mask(ids, lengths, epoch=2, unit="word")["input_word_ids"]
+    masking = DynamicMasking(MaskingConfig(unit="word"), 6, VOCABULARY, 1)
     for calls, start in ((1, 0), (4, 0), (4, 5)):
         dataset = tf.data.Dataset.from_tensor_slices((ids, lengths, np.arange(64))).skip(start * 8).batch(8)
         dataset = dataset.map(lambda *rows: masking(*rows, 2), num_parallel_calls=calls)
@@ -242,3 +244,20 @@ def test_random_bits_are_splitmix64():
     """The first numbers of Java's SplittableRandom(seed 1234567), the published test vector of SplitMix64."""
     first = random_bits(tf.constant([1234567], tf.uint64), tf.range(3)[None, :]).numpy()[0].tolist()
     assert first == [6457827717110365317, 3203168211198807973, 9817491932198370423]
+
+
+def test_random_tokens_are_drawn_from_the_vocabulary_or_from_the_unigram():
+    """Chi-square of the replacements of 40,000 tokens, all of which are replaced."""
+    ids, lengths = np.full((1000, 42), 7, np.int32), np.full(1000, 42, np.int32)
+    counts = np.random.default_rng(0).integers(0, 50, len(VOCABULARY))
+    counts[[PAD, CLS, SEP, MASK]] = 0
+    config = MaskingConfig(share=1.0, mask_token_share=0.0, random_token_share=1.0, random_from="unigram")
+    masking = DynamicMasking(config, 42, VOCABULARY, 1, counts)
+    drawn = masking(tf.constant(ids), tf.constant(lengths), tf.range(1000, dtype=tf.int64))["input_word_ids"].numpy()
+    found = np.bincount(drawn.ravel(), minlength=len(VOCABULARY))
+    expected = counts / counts.sum() * found.sum()
+    assert not found[expected == 0].any()
+    there = expected > 0
+    assert np.sum((found - expected)[there] ** 2 / expected[there]) < 150, "chi-square, about 98 degrees of freedom"
+    with pytest.raises(ValueError, match="token_counts: needed for random_from: unigram"):
+        DynamicMasking(config, 42, VOCABULARY, 1)

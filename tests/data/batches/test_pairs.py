@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_bert.data.batches.pairs import _truncate, plan_pairs, repeat_to_count
+from keras_bert.data.batches.pairs import _truncate, plan_pairs, plan_swapped, repeat_to_count
 
 SHAPES = {  # documents, sentences a document, tokens a sentence
     "ordinary": (1000, (1, 30), (3, 50)),
@@ -174,3 +174,20 @@ def test_repeat_to_count_goes_round_evenly():
     assert len(set(fewer)) == 7
     assert set(np.unique(more, return_counts=True)[1]) == {2, 3}
     assert list(fewer) != sorted(fewer)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_half_of_the_pairs_are_swapped_and_otherwise_follow_each_other(shape):
+    """Swapped back, they are the pairs without random next sentences."""
+    shard = _shard(shape)
+    plan, in_order = plan_swapped(*shard, 61, (1,)), plan_pairs(*shard, 61, (1,), 0.0)
+    is_swapped = plan[:, 4] == 1
+    assert is_swapped.mean() == pytest.approx(0.5, abs=0.01)
+    back = np.where(is_swapped[:, None], plan[:, [2, 3, 0, 1]], plan[:, :4])
+    assert np.array_equal(back, in_order[:, :4])
+    assert np.all(back[:, 1] <= back[:, 2])
+    stretches = is_swapped[: len(plan) // 100 * 100].reshape(-1, 100).mean(axis=1)
+    assert np.abs(stretches - 0.5).max() <= 0.1
+    assert plan.dtype == np.int32 and not np.array_equal(
+        is_swapped[:1000], plan_swapped(*shard, 61, (2,))[:1000, 4] == 1
+    )

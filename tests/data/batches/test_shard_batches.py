@@ -18,6 +18,7 @@ from random_shards import (
 from keras_bert.config.pretraining import ObjectiveConfig
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
+from keras_bert.data.shards.tokenized_documents import TokenizedDocuments
 from keras_bert.errors import UserError
 
 
@@ -101,7 +102,7 @@ def test_whole_words_are_those_that_the_shards_mark(tmp_path, vocabulary):
         marks = np.arange(shards.read(name)[0].size, dtype=np.uint8) % 2
         marks.tofile(tmp_path / "shards" / f"{name}.continuations")
     objective = ObjectiveConfig(pair="none", packing="document")
-    source = open_source(shards, vocabulary, tmp_path / "plans", objective=objective, whole_word=True)
+    source = open_source(shards, vocabulary, tmp_path / "plans", objective=objective, unit="word")
     pairs = 0
     for batch in take(source.epoch(0)):
         for row, positions, ids, weights in zip(
@@ -157,3 +158,37 @@ def test_no_pairs_are_refused(tmp_path, vocabulary):
     shards = ShardSet.open(tmp_path / "shards")
     with pytest.raises(UserError, match="needs a document with at least two tokens"):
         open_source(shards, vocabulary, tmp_path / "plans")
+
+
+def test_swapped_pairs_have_labels_and_segments(make_source):
+    """Of one document, so that one is enough; A, which comes first in the row, is segment 0."""
+    source = make_source(objective=ObjectiveConfig(pair="sop"))
+    batches = take(source.epoch(0))
+    labels = np.concatenate([batch["sentence_order_labels"] for batch in batches])
+    assert labels.mean() == pytest.approx(0.5, abs=0.03) and source.next_share == pytest.approx(0.5, abs=0.03)
+    assert all("next_sentence_labels" not in batch for batch in batches)
+    assert all((batch["input_type_ids"].max(axis=1) == 1).all() for batch in batches)
+
+
+def test_phrases_are_those_that_the_shards_mark(tmp_path, vocabulary):
+    """Phrases of three tokens at every twentieth place take the whole budget, and only whole ones are masked."""
+    with ShardWriter(tmp_path / "shards", vocabulary, True, phrase_marks={"phrases": 1}) as writer:
+        for first in range(5, 2000, 100):
+            marks = np.zeros(100, np.uint8)
+            marks[::20], marks[1::20], marks[2::20] = 1, 2, 2
+            lengths = np.array([100], np.int32)
+            tokens = np.arange(first, first + 100)
+            writer.add_documents(TokenizedDocuments(tokens, lengths, np.array([1]), np.zeros(1), None, marks))
+    shards = ShardSet.open(tmp_path / "shards", vocabulary)
+    assert shards.meta["phrase_tokens"] == 20 * 15
+    objective = ObjectiveConfig(pair="none", packing="document")
+    source = open_source(shards, vocabulary, tmp_path / "plans", objective=objective, unit="phrase")
+    whole = 0
+    for batch in take(source.epoch(0)):
+        for ids, weights in zip(batch["masked_lm_ids"], batch["masked_lm_weights"]):
+            places = [(token - 5) % 20 for token in ids[weights > 0]]
+            whole += sorted(places)[:3] == [0, 1, 2]
+            assert {0, 1, 2} <= set(places) or not {0} & set(places), "a phrase that begins in the row is whole"
+    assert whole > 10
+    with pytest.raises(UserError, match="needs marks of phrases to mask phrases"):
+        open_source(write_shards(tmp_path / "other", vocabulary, 5), vocabulary, tmp_path / "plans", unit="phrase")

@@ -27,12 +27,12 @@ def shards(tmp_path_factory):
     return tokenizer.vocabulary, ShardSet.open(folder)
 
 
-@pytest.mark.parametrize("whole_word", [False, True])
+@pytest.mark.parametrize("unit", ["token", "word"])
 @pytest.mark.parametrize("pair", ["nsp", "none"])
-def test_shares_in_the_batches_of_an_epoch(shards, tmp_path, pair, whole_word):
+def test_shares_in_the_batches_of_an_epoch(shards, tmp_path, pair, unit):
     vocabulary, shards = shards
     phase = PhaseConfig(sequence_length=128, batch_size=64, max_predictions_per_seq=20)
-    objective, masking = ObjectiveConfig(pair=pair), MaskingConfig(whole_word=whole_word)
+    objective, masking = ObjectiveConfig(pair=pair), MaskingConfig(unit=unit)
     source = ShardBatches(shards, vocabulary, phase, objective, masking, 1, tmp_path / "plans")
     text = predicted = masked = kept = random_next = rows = 0
     for batch in source.epoch(0).as_numpy_iterator():

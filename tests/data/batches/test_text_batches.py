@@ -94,7 +94,7 @@ def test_every_token_of_both_sides_is_in_a_row_once(make_source, texts, tokenize
 
 
 def test_a_start_anywhere_gives_the_batches_of_the_whole_stream(make_source):
-    source = make_source(batch_size=64, whole_word=True)
+    source = make_source(batch_size=64, unit="word")
     whole = _take(source.epoch(0), 60)
     assert 60 * 64 > 1.2 * _rows_of_an_epoch(source), "the stream goes on in a second epoch"
     for first in (1, 58):

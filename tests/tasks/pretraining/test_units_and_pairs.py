@@ -1,0 +1,174 @@
+"""Runs with other units of masks and other objectives: what they log, store and refuse."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+from corpus import NOUNS, write_corpus
+from pretraining import MODEL, metrics, recipe
+
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.errors import UserError
+from keras_bert.inference.loading import load
+from keras_bert.tasks.pretraining.data import prepare_run_data
+from keras_bert.tasks.pretraining.marks import require_word_marks, word_marks_for
+from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.training.run_folder import RunFolder
+
+CHINESE = "我们在北京大学学习中文。他们在上海工作了很长时间。"
+SPANS = {"masking.unit": "span", "objective.pair": "none", "objective.span_boundary": True, "training.steps": 4}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
+
+
+def test_spans_and_their_boundaries(corpus, tmp_path):
+    """Both losses are logged apart and add up; the model folder holds the head and opens without it."""
+    run = RunFolder(str(tmp_path / "run"))
+    results = pretrain(recipe(corpus, **SPANS), run, lambda line: None)
+    lines = [line for line in metrics(run) if "loss" in line]
+    assert lines and not any("nsp" in name for line in lines for name in line)
+    for line in lines:
+        assert line["loss"] == pytest.approx(line["mlm_loss"] + line["sbo_loss"])
+        assert 0 <= line["sbo_accuracy"] <= 1
+    assert results["eval_loss"] == pytest.approx(results["eval_mlm_loss"] + results["eval_sbo_loss"])
+    loaded = load(run.path)
+    assert loaded.model.sbo_head is None
+    assert "masked LM and the span boundary objective" in (tmp_path / "run" / "model" / "README.md").read_text()
+    # The next run starts from the head too.
+    said, init = [], {"init": run.path, "vocabulary.file": str(tmp_path / "run" / "data" / "vocab.txt")}
+    pretrain(recipe(corpus, **SPANS, **init), RunFolder(str(tmp_path / "next")), said.append)
+    assert not any("newly initialized" in line or "not used" in line for line in said)
+
+
+def test_sentence_order(corpus, tmp_path):
+    run, said = RunFolder(str(tmp_path / "run")), []
+    settings = {"objective.pair": "sop", "masking.unit": "ngram", "masking.random_from": "unigram"}
+    results = pretrain(recipe(corpus, **settings, **{"training.steps": 4}), run, said.append)
+    lines = [line for line in metrics(run) if "loss" in line]
+    assert all(line["loss"] == pytest.approx(line["mlm_loss"] + line["sop_loss"]) for line in lines)
+    assert not any("nsp" in name for line in lines for name in line) and "eval_sop_accuracy" in results
+    assert any(line.startswith("Training examples:") and "50.0% in order" in line for line in said)
+
+
+def test_phrases_of_a_list_are_marked_and_masked(corpus, tmp_path):
+    phrases = tmp_path / "phrases.txt"
+    phrases.write_text("\n".join(f"the {noun}" for noun in NOUNS[:3]))
+    settings = {"masking.unit": "phrase", "data.phrases": str(phrases), "training.steps": 2}
+    run, said = RunFolder(str(tmp_path / "run")), []
+    pretrain(recipe(corpus, **settings), run, said.append)
+    train = ShardSet.open(f"{run.data}/shards/train")
+    assert train.meta["phrase_marks"]["phrases"] == 3
+    assert 0 < train.meta["phrase_tokens"] < train.meta["tokens"] / 2
+    assert any("in phrases: " in line for line in said)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"masking.unit": "phrase"}, "needs marks of phrases to mask phrases. Received: none. Run `prepare`"),
+        ({"masking.unit": "phrase", "data.phrases": "no.txt"}, "no.txt: cannot be read"),
+    ],
+)
+def test_phrases_that_nothing_marks_are_refused(corpus, tmp_path, settings, message):
+    with pytest.raises(UserError, match=message):
+        pretrain(recipe(corpus, **settings), RunFolder(str(tmp_path / "run")), lambda line: None)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"masking.unit": "sentence"}, "masking.unit: needs one of token, word, ngram, span, phrase"),
+        ({"masking.random_from": "text"}, "masking.random_from: needs vocabulary or unigram"),
+        ({"masking.whole_word": True}, "masking.whole_word: is now masking.unit: word"),
+        ({"objective.pair": "next"}, "objective.pair: needs one of nsp, sop, none"),
+        ({"objective.span_boundary": True}, "objective.span_boundary: needs single segments, so pair: none"),
+        ({"objective.span_boundary": True, "objective.pair": "none"}, "masking.unit: needs span for objective.span_b"),
+        ({"objective.pair": "sop", "data.source": "text"}, "objective.pair: needs none if data.source is text"),
+        (
+            {"objective.pair": "none", "data.source": "text", "masking.random_from": "unigram"},
+            "masking.random_from: needs another value if data.source is text",
+        ),
+        (
+            {"objective.pair": "none", "data.source": "text", "masking.unit": "phrase"},
+            "masking.unit: needs another value if data.source is text",
+        ),
+        (
+            {"objective.pair": "none", "data.source": "text", "data.phrases": "p"},
+            "data.phrases: needs no value if source is text",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(settings, message):
+    with pytest.raises(UserError, match=message):
+        recipe("text.txt", **settings)
+
+
+@pytest.mark.parametrize("whole_word, unit", [(False, "token"), (True, "word")])
+def test_a_run_of_before_units_resumes(corpus, tmp_path, whole_word, unit):
+    """Its config.yaml says whole_word, and validation masked as training did."""
+    now = recipe(corpus, **{"masking.unit": unit, "masking.validation_unit": unit})
+    run = RunFolder(str(tmp_path / "run"))
+    with run:
+        run.settle(now)
+    old = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    for section, keys in {
+        "masking": ("unit", "validation_unit", "random_from"),
+        "data": ("phrases", "phrase_tags"),
+    }.items():
+        for key in keys:
+            del old[section][key]
+    del old["objective"]["span_boundary"]
+    old["masking"]["whole_word"] = whole_word
+    (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(old))
+    (tmp_path / "run" / "results.json").write_text(json.dumps({"steps": 12}))
+    with RunFolder(run.path) as again:
+        again.settle(now)
+    other = recipe(corpus, **{"masking.unit": "span"})
+    with RunFolder(run.path) as again, pytest.raises(UserError, match="masking.unit: "):
+        again.settle(other)
+    with pytest.raises(UserError, match="masking.whole_word: is now masking.unit"):
+        PretrainConfig.from_mapping({"masking": {"whole_word": True, "unit": "word"}, "model": MODEL})
+
+
+def _chinese(tmp_path, **overrides):
+    path = tmp_path / "zh.txt"
+    # Every document another one, or they are duplicates.
+    path.write_text("\n\n".join(f"{CHINESE * 3}{number}年。" for number in range(200)), encoding="utf-8")
+    return recipe(str(path), **overrides)
+
+
+@pytest.mark.parametrize("setting", ["masking.unit", "masking.validation_unit"])
+def test_chinese_words_are_marked_by_the_run_itself(tmp_path, setting):
+    pytest.importorskip("jieba")
+    config = _chinese(tmp_path, **{setting: "word"})
+    tokenizer = prepare_run_data(config, str(tmp_path / "data"), lambda line: None)
+    train = ShardSet.open(str(tmp_path / "data" / "shards" / "train"))
+    assert train.meta["word_marks"] == "jieba"
+    require_word_marks(train, train.token_counts(), config.masking, tokenizer.vocabulary)
+
+
+def test_unmarked_chinese_words_are_refused_but_not_single_tokens_or_english(tmp_path, corpus):
+    config = _chinese(tmp_path)
+    tokenizer = prepare_run_data(config, str(tmp_path / "data"), lambda line: None)
+    train = ShardSet.open(str(tmp_path / "data" / "shards" / "train"))
+    assert not train.has_word_marks
+    counts = train.token_counts()
+    require_word_marks(train, counts, config.masking, tokenizer.vocabulary)
+    for unit in ("word", "ngram", "span", "phrase"):
+        masking = recipe(corpus, **{"masking.unit": unit}).masking
+        with pytest.raises(UserError, match=rf"Chinese words for masking.unit {unit}: .*whole-words jieba"):
+            require_word_marks(train, counts, masking, tokenizer.vocabulary)
+    assert word_marks_for(masking, ["Some English text. " * 50, "中文"]) is None
+    english = np.bincount(np.full(1000, tokenizer.vocabulary.ids["1"]), minlength=len(counts))
+    require_word_marks(train, english, masking, tokenizer.vocabulary)
+
+
+def test_chinese_words_of_raw_text_are_refused(tmp_path):
+    text = {"data.source": "text", "objective.pair": "none", "masking.unit": "word"}
+    with pytest.raises(UserError, match="Received: data.source text, which marks none. Set data.source=files."):
+        pretrain(_chinese(tmp_path, **text), RunFolder(str(tmp_path / "run")), lambda line: None)

@@ -1,0 +1,90 @@
+"""Marks of phrases: against a search in plain Python, and what the tokenizer makes of lists and of labelled words."""
+
+import numpy as np
+import pytest
+
+from keras_bert.data.corpus.annotated_text import AnnotatedText
+from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
+from keras_bert.errors import UserError
+from keras_bert.text.phrases import PhraseMatcher, read_phrases
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+
+def _searched(tokens, phrases, is_piece):
+    """The marks of one text, place by place: the longest phrase that begins there."""
+    marks, place = np.zeros(len(tokens), int), 0
+    is_inside = [*is_piece, False]
+    while place < len(tokens):
+        ends = [
+            place + len(phrase)
+            for phrase in phrases
+            if tokens[place : place + len(phrase)] == phrase and not is_inside[place + len(phrase)]
+        ]
+        if ends and not is_inside[place]:
+            marks[place : max(ends)], marks[place] = 2, 1
+            place = max(ends)
+        else:
+            place += 1
+    return marks.tolist()
+
+
+@pytest.mark.parametrize("letters", [2, 4])
+def test_marks_are_those_of_a_search_at_every_place(letters):
+    """Few letters make phrases that are parts of, overlap and continue one another."""
+    rng = np.random.default_rng(letters)
+    phrases = [rng.integers(letters, size=size).tolist() for size in (1, 2, 2, 3, 3, 4, 5, 7)]
+    phrases = phrases[1:] if letters == 2 else phrases
+    lengths = rng.integers(0, 30, 300)
+    tokens = rng.integers(letters, size=lengths.sum())
+    is_piece = rng.random(len(tokens)) < 0.2
+    marks = PhraseMatcher(phrases).marks(tokens, lengths, is_piece)
+    assert marks.dtype == np.uint8
+    ends = np.cumsum(lengths)
+    for end, length in zip(ends, lengths):
+        text = slice(end - length, end)
+        # A word that continues from the text before is not known of: texts begin with a word.
+        is_piece[text][:1] = False
+    marks = PhraseMatcher(phrases).marks(tokens, lengths, is_piece)
+    for end, length in zip(ends, lengths):
+        text = slice(end - length, end)
+        assert marks[text].tolist() == _searched(tokens[text].tolist(), phrases, is_piece[text].tolist())
+
+
+PIECES = "new york is in the united states ##s . 北 京 大 学 a".split()
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *PIECES])
+
+
+def test_a_list_of_phrases_is_found_however_it_is_written():
+    phrases = ("New York", "UNITED STATES", "北京大学", "xyzzy", "states")
+    tokenizer = DocumentTokenizer(VOCABULARY, True, phrases=phrases)
+    tokenized = tokenizer(["NEW Yörk is in the United States. 北京大学 is in a xyzzy new yorks."])
+    pieces = [VOCABULARY.tokens[index] for index in tokenized.tokens]
+    found = "".join(map(str, tokenized.phrases.tolist()))
+    assert pieces == "new york is in the united states . 北 京 大 学 is in a [UNK] new york ##s .".split()
+    assert found == "12000120122200000000", "yorks is not York, and nothing unknown is a phrase"
+
+
+def test_labelled_words_are_phrases_unless_the_list_has_them():
+    document = AnnotatedText.of(
+        ["New York is in the states.", "a states"],
+        [[(0, 3, "PROPN"), (4, 8, "PROPN"), (9, 11, "AUX"), (19, 25, "NOUN")], [(2, 8, "NOUN")]],
+    )
+    both = DocumentTokenizer(VOCABULARY, True, phrases=("in the states",), phrase_tags=("PROPN", "NOUN"))
+    tokenized = both([document, "in the states"])
+    assert tokenized.phrases.tolist() == [1, 1, 0, 1, 2, 2, 0, 0, 1, 1, 2, 2]
+    assert tokenized.document_lengths.tolist() == [2, 1]
+    assert DocumentTokenizer(VOCABULARY, True)([document]).phrases is None
+
+
+def test_a_file_of_phrases(tmp_path):
+    path = tmp_path / "phrases.txt"
+    path.write_bytes("\ufeffNew York\r\n\n 北京 \nNew York\n".encode())
+    assert read_phrases(path) == ["New York", "北京"]
+    path.write_bytes(b"\n \n")
+    with pytest.raises(UserError, match="phrases.txt: needs phrases, one per line. Received: none."):
+        read_phrases(path)
+    path.write_bytes(b"caf\xe9")
+    with pytest.raises(UserError, match="needs UTF-8. Received: an invalid byte at 3"):
+        read_phrases(path)
+    with pytest.raises(UserError, match="missing.txt: cannot be read"):
+        read_phrases(tmp_path / "missing.txt")
