@@ -27,9 +27,11 @@ def model():
 @pytest.fixture(scope="module")
 def batch():
     """Two rows: spans of 1, 3 and 2 tokens and two entries unused; and one of 24, more than there are embeddings."""
-    batch = pretraining_batch(without_dropout(), batch=2, seq=48, predictions=24)
+    rng = np.random.default_rng(0)
+    batch = pretraining_batch(without_dropout(), batch=2, seq=48)
     batch["input_mask"][:] = 1
-    batch["input_word_ids"] = np.random.default_rng(0).integers(5, 60, (2, 48)).astype("int32")
+    batch["masked_lm_ids"] = rng.integers(5, 60, (2, 24)).astype("int32")
+    batch["input_word_ids"] = rng.integers(5, 60, (2, 48)).astype("int32")
     first = [2, 5, 6, 7, 46, 47]
     positions = np.array([[*first, *[0] * 18], range(10, 34)], "int32")
     weights = (np.arange(24) < np.array([[5], [24]])).astype("float32")
