@@ -5,10 +5,10 @@
 
 The text is prepared once into shards. Then, at each length, these run in turns, and medians are printed: batches from
 shards (segment pairs and packed rows, masks in units of tokens, whole words, n-grams and spans), batches from raw text
-in one graph, and a PyTorch DataLoader over rows tokenised beforehand with `DataCollatorForLanguageModeling`, plain and with whole
-words. At length 128 the training step of BERT-mini takes its turn too, on batches that are there already. A pipeline is
-opened for its turn, before the clock, and closed after it, so that none works in another's turn. From shards one epoch
-is read over and over: to open one takes the same half a second for a small text as for a large one.
+in one graph, and a PyTorch DataLoader over rows tokenised beforehand with `DataCollatorForLanguageModeling`, plain and
+with whole words. At length 128 the training step of BERT-mini takes its turn too, on batches that are there already. A
+pipeline is opened for its turn, before the clock, and closed after it, so that none works in another's turn. From
+shards one epoch is read over and over: to open one takes the same half a second for a small text as for a large one.
 
 Rates are per CPU second of the process, so that other work on the machine weighs on all alike. With `--workers` the
 DataLoader has processes of its own, and rates are per second of the clock on the wall.

@@ -84,32 +84,38 @@ def choose_ngrams(
         draw_lengths: function of words int32 [batch, n] that returns the lengths of the n-grams they begin, in words.
         max_predictions: the largest budget.
     """
-    is_head = _heads(candidate, continuation)
-    heads = tf.cumsum(tf.cast(is_head, tf.int32), axis=1)
-    word_scores = tf.where(tf.range(candidate.shape[1]) < heads[:, -1:], scores, -1)
-    visited = tf.math.top_k(word_scores, max_predictions).indices
-    lengths = tf.where(visited < heads[:, -1:], draw_lengths(visited), 0)
+    batch, sequence_length = tf.shape(candidate)[0], candidate.shape[1]
+    heads = tf.cumsum(tf.cast(_heads(candidate, continuation), tf.int32), axis=1)
+    word_count = heads[:, -1:]
+    visited = tf.math.top_k(tf.where(tf.range(sequence_length) < word_count, scores, -1), max_predictions).indices
+    lengths = tf.where(visited < word_count, draw_lengths(visited), 0)
     edges = tf.stack([tf.searchsorted(heads, visited + 1 + n) for n in range(LONGEST_NGRAM + 1)], axis=2)
-    edges = tf.minimum(edges, candidate.shape[1] - 1)  # Past the last word; there a [SEP] comes at the latest.
+    edges = tf.minimum(edges, sequence_length - 1)  # Past the last word; there a [SEP] comes at the latest.
     edges = tf.minimum(edges, _segment_ends(candidate, edges[:, :, 0])[:, :, None])
-    edges = tf.transpose(edges, [1, 0, 2])  # [visited, batch, 4]
-    is_wanted = tf.transpose(tf.range(LONGEST_NGRAM) < lengths[:, :, None], [1, 0, 2])
+    # All rows one after the other, each with a place for what is not to be marked.
+    row_starts = tf.range(batch)[:, None] * (sequence_length + 1)
+    nowhere = row_starts + sequence_length
+    words = tf.minimum(visited[:, :, None] + tf.range(LONGEST_NGRAM), sequence_length) + row_starts[:, :, None]
+    is_wanted = tf.range(LONGEST_NGRAM) < lengths[:, :, None]
+    by_visit = [tf.transpose(values, [1, 0, 2]) for values in (edges - edges[:, :, :1], words, is_wanted)]
 
     def visit(index, taken, left):
-        first_tokens, start = edges[index, :, :-1], edges[index, :, 0]
-        sizes = edges[index, :, 1:] - start[:, None]
-        size = tf.reduce_max(tf.where(is_wanted[index] & (sizes <= left[:, None]), sizes, 0), axis=1)
-        # Only whole words are taken, so the first token of a word tells whether it is.
-        is_inside = first_tokens < (start + size)[:, None]
-        overlaps = tf.reduce_any(is_inside & tf.gather(taken, first_tokens, batch_dims=1), axis=1)
-        size = tf.where(overlaps, 0, size)
-        return index + 1, taken | _is_between(taken, start, start + size), left - size
+        ends, words, is_wanted = (values[index] for values in by_visit)
+        starts, ends = ends[:, :-1], ends[:, 1:]
+        size = tf.reduce_max(tf.where(is_wanted & (ends <= left[:, None]), ends, 0), axis=1, keepdims=True)
+        is_inside = starts < size
+        overlaps = tf.reduce_any(is_inside & tf.gather(taken, words), axis=1, keepdims=True)
+        words = tf.where(is_inside & ~overlaps, words, nowhere)
+        taken = tf.tensor_scatter_nd_update(taken, words[:, :, None], tf.ones_like(is_inside))
+        return index + 1, taken, left - tf.where(overlaps, 0, size)[:, 0]
 
     def is_unfinished(index, taken, left):
         return (index < max_predictions) & tf.reduce_any(left > 0)
 
     left = tf.minimum(budget, tf.reduce_sum(tf.cast(candidate, tf.int32), axis=1))
-    _, taken, left = tf.while_loop(is_unfinished, visit, (0, tf.zeros_like(candidate), left))
+    state = (0, tf.zeros([batch * (sequence_length + 1)], tf.bool), left)
+    _, taken_words, left = tf.while_loop(is_unfinished, visit, state)
+    taken = candidate & tf.gather(taken_words, tf.maximum(heads - 1, 0) + row_starts)
     return tf.cond(
         tf.reduce_any(left > 0),
         lambda: taken | choose_words(candidate & ~taken, continuation, left, scores),

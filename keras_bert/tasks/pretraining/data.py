@@ -53,6 +53,7 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
         report(f"Using the prepared shards in {prepared}.")
     elif not files.exists(shards) or UnfinishedWork.is_in(shards):
         report("Preparing the text.")
+        word_marks = word_marks_for(config.masking, corpus().documents())
         summary = prepare(
             corpus().documents(),
             vocabulary,
@@ -60,7 +61,7 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
             shards,
             config.data.validation_share,
             config.data.shard_megabytes,
-            word_marks=word_marks_for(config.masking, corpus().documents()),
+            word_marks=word_marks,
             phrases=read_phrases(config.data.phrases) if config.data.phrases else (),
             phrase_tags=config.data.phrase_tags,
             inputs=corpus().fingerprint(),
