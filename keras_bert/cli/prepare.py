@@ -8,6 +8,7 @@ import click
 from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.cli.options import corpus_config, corpus_options, folder_to_write, text_option
 from keras_bert.config.pretraining import DataConfig
+from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
 
 _DEFAULTS = DataConfig()
@@ -87,6 +88,11 @@ def prepare(
         from keras_bert.text.word_marks import require_jieba
 
         require_jieba()
+    if phrase_tags and (reading["filters"] or reading["bad_words"]):
+        raise UserError(
+            "--phrase-tags: needs text that is not filtered, because lines that are dropped would lose the tags of the "
+            "others. Received: --filters or --bad-words. Filter the text first, or leave out the tags."
+        )
     corpus = Corpus(inputs, corpus_config(**reading))
     vocabulary = Vocabulary.from_file(vocabulary_path(vocab))
     summary = prepare_documents(

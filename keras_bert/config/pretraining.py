@@ -66,6 +66,12 @@ class DataConfig(CorpusConfig):
             "source: files; other text is not filtered",
             f"source: {self.source}",
         )
+        require(
+            not self.phrase_tags or self.filters == FilterConfig(),
+            "phrase_tags",
+            "no data.filters: lines that are dropped would lose the tags of the others",
+            self.phrase_tags,
+        )
         for key in ("phrases", "phrase_tags"):
             given = getattr(self, key)
             require(self.source != "text" or not given, key, "no value if source is text, which is not prepared", given)

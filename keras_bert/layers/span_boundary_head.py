@@ -8,6 +8,7 @@ from keras import ops
 from keras_bert.layers.activations import activation
 from keras_bert.layers.initializers import truncated_normal
 from keras_bert.layers.masked_lm_head import gather_positions
+from keras_bert.layers.tensors import Tensor
 
 MOST_PLACES, PLACE_SIZE = 20, 200  # As in SpanBERT's code: max_pair_targets and the size of the position embeddings.
 
@@ -20,12 +21,12 @@ class SpanPlaces(NamedTuple):
         place: the place in the span, from 0.
     """
 
-    left: Any
-    right: Any
-    place: Any
+    left: Tensor
+    right: Tensor
+    place: Tensor
 
 
-def span_places(positions) -> SpanPlaces:
+def span_places(positions: Tensor) -> SpanPlaces:
     """The places of positions int32 [batch, predictions], ascending and then filled up with 0.
 
     A span is a run of neighbouring positions, so that the tokens next to it are never masked. Where two spans of
@@ -96,7 +97,7 @@ class SpanBoundaryHead(keras.layers.Layer):
         )
         self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros", autocast=False)
 
-    def call(self, sequence_output, word_embeddings, positions):
+    def call(self, sequence_output: Tensor, word_embeddings: Tensor, positions: Tensor) -> Tensor:
         left, right, place = span_places(positions)
         last = ops.shape(sequence_output)[1] - 1
         inside = ops.take(self.position_embeddings, ops.minimum(place, MOST_PLACES - 1), axis=0)

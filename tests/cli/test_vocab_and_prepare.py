@@ -122,6 +122,7 @@ def test_what_prepare_refuses(text):
         (["--output", "out", "--vocab", text], "text.txt: needs a"),
         (["--output", "out", "--input", "nothing*"], "No file matches"),
         (["--output", "out", "--validation-share", "1"], "is not in the range"),
+        (["--output", "out", "--phrase-tags", "VERB", "--filters", "c4"], "--phrase-tags: needs text that is not"),
     ):
         output = run("prepare", "--input", text, "--vocab", "v.txt", *arguments, status=2)
         assert told in output and "Traceback" not in output

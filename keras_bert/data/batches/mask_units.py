@@ -56,7 +56,7 @@ def choose_phrases(
     follows_phrase = tf.pad(phrases[:, :-1] > 0, [[0, 0], [1, 0]])
     is_head = _heads(candidate, (continuation & (phrases == 0) & ~follows_phrase) | (phrases == 2))
 
-    def phrases_first(unit):
+    def phrases_first(unit: tf.Tensor) -> tf.Tensor:
         is_phrase = _add_up(tf.cast(is_head & (phrases > 0), tf.int32), unit) > 0
         # Scores have 63 bits. Halved, they leave one to put all phrases before all words.
         return scores // 2 + tf.cast(is_phrase, tf.int64) * 2**62
@@ -99,7 +99,7 @@ def choose_ngrams(
     is_wanted = tf.range(LONGEST_NGRAM) < lengths[:, :, None]
     by_visit = [tf.transpose(values, [1, 0, 2]) for values in (edges - edges[:, :, :1], words, is_wanted)]
 
-    def visit(index, taken, left):
+    def visit(index: tf.Tensor, taken: tf.Tensor, left: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         ends, words, is_wanted = (values[index] for values in by_visit)
         starts, ends = ends[:, :-1], ends[:, 1:]
         size = tf.reduce_max(tf.where(is_wanted & (ends <= left[:, None]), ends, 0), axis=1, keepdims=True)
@@ -109,7 +109,7 @@ def choose_ngrams(
         taken = tf.tensor_scatter_nd_update(taken, words[:, :, None], tf.ones_like(is_inside))
         return index + 1, taken, left - tf.where(overlaps, 0, size)[:, 0]
 
-    def is_unfinished(index, taken, left):
+    def is_unfinished(index: tf.Tensor, taken: tf.Tensor, left: tf.Tensor) -> tf.Tensor:
         return (index < max_predictions) & tf.reduce_any(left > 0)
 
     left = tf.minimum(budget, tf.reduce_sum(tf.cast(candidate, tf.int32), axis=1))
@@ -152,17 +152,17 @@ def choose_spans(
     ends = tf.where(tf.gather(candidate, visited, batch_dims=1), ends, starts)
     starts, ends, visited = tf.transpose(starts), tf.transpose(ends), tf.transpose(visited)
 
-    def visit(index, span):
+    def visit(index: tf.Tensor, span: tf.Tensor) -> tf.Tensor:
         end = tf.where(tf.gather(span, visited[index], batch_dims=1) == max_predictions, ends[index], starts[index])
         return tf.where(_is_between(span, starts[index], end), tf.minimum(span, index), span)
 
-    def visit_some(index, span):
+    def visit_some(index: tf.Tensor, span: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # Whether all budgets are spent is asked every few spans only. Nothing changes if the last is visited again.
         for ahead in range(_SPANS_AT_ONCE):
             span = visit(tf.minimum(index + ahead, max_predictions - 1), span)
         return index + _SPANS_AT_ONCE, span
 
-    def is_unfinished(index, span):
+    def is_unfinished(index: tf.Tensor, span: tf.Tensor) -> tf.Tensor:
         chosen = tf.reduce_sum(tf.cast(span < max_predictions, tf.int32), axis=1)
         return (index < max_predictions) & tf.reduce_any(chosen < budget)
 
@@ -175,7 +175,9 @@ def choose_spans(
     return choose_tokens(candidate & (span < max_predictions), budget, last - in_turn, max_predictions)
 
 
-def _take_units(candidate: tf.Tensor, is_head: tf.Tensor, budget: tf.Tensor, rank: Callable) -> tf.Tensor:
+def _take_units(
+    candidate: tf.Tensor, is_head: tf.Tensor, budget: tf.Tensor, rank: Callable[[tf.Tensor], tf.Tensor]
+) -> tf.Tensor:
     """Whole units in descending order of their ranks, skipping those that do not fit in what is left.
 
     Args:
@@ -218,7 +220,7 @@ def _take_what_fits(sizes: tf.Tensor, budget: tf.Tensor) -> tf.Tensor:
     overflows, and so does every later one of its size, so the budget left shrinks below that size. Rounds are few.
     """
 
-    def take_prefix(taken, is_open, left):
+    def take_prefix(taken: tf.Tensor, is_open: tf.Tensor, left: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         is_open &= sizes <= left[:, None]
         fits = is_open & (tf.cumsum(tf.where(is_open, sizes, 0), axis=1) <= left[:, None])
         left -= tf.reduce_sum(tf.where(fits, sizes, 0), axis=1)
