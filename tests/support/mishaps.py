@@ -53,11 +53,11 @@ def mishaps(monkeypatch, at):
     seen, left = [], {step: list(changes) for step, changes in at.items()}
     train = Loop._train
 
-    def watched(loop, first_step, watch):
+    def watched(loop, *arguments):
         step = loop.step
         loop.step = _Watched(step, seen, left)
         try:
-            return train(loop, first_step, watch)
+            return train(loop, *arguments)
         finally:
             loop.step = step
 
