@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -189,6 +190,41 @@ def test_workers_with_a_folder_each_are_refused(tmp_path):
         assert process.returncode == 2 and "Error: run: needs the same folder in every process of the run." in told, (
             told
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_worker_that_is_left_alone_says_so_in_one_line_and_ends_within_a_minute(victim, tmp_path):
+    """Without a launcher, as on machines of their own; worker 0 is the one that TensorFlow's heartbeats go to."""
+    corpus = write_corpus(tmp_path / "text.txt", count=120)
+    (tmp_path / "recipe.yaml").write_text(
+        RECIPE.replace("steps: 10", "steps: 100000").replace("every: 5", "every: 50000")
+    )
+    command = [sys.executable, os.path.join(ROOT, "run.py"), "pretrain", "--config", "recipe.yaml", "--data", corpus]
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    workers = [
+        subprocess.Popen(
+            [*command, "--output", "run"],
+            env=worker_environment(addresses, index),
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for index in range(2)
+    ]
+    try:
+        lines = tmp_path / "run" / "metrics.jsonl"
+        while not lines.exists() or lines.stat().st_size < 2000:
+            assert not any(worker.poll() for worker in workers), [worker.communicate() for worker in workers]
+            time.sleep(0.1)
+        workers[victim].kill()
+        said = workers[1 - victim].communicate(timeout=60)[0]
+    finally:
+        for worker in workers:
+            worker.kill()
+    assert workers[1 - victim].returncode == 75, said
+    assert said.strip().splitlines()[-1].startswith("Another worker of this run is gone (") and "Traceback" not in said
 
 
 @pytest.mark.slow
