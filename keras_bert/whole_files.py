@@ -8,6 +8,7 @@ import contextlib
 import errno
 import json
 import os
+import uuid
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -15,14 +16,17 @@ from keras_bert import disks, files, stores
 
 
 @contextlib.contextmanager
-def atomic_write(path: files.StrPath, mode: str = "w") -> Iterator[IO[Any]]:
+def atomic_write(path: files.StrPath, mode: str = "w", work_folder: str | None = None) -> Iterator[IO[Any]]:
     """Opens a temporary file beside `path`, which replaces `path` when the block ends without an error.
 
     Readers of `path` see the old file or the new one: a disk renames atomically, an object store copies the finished
     file to `path` and then removes the temporary one. The folder is made if it does not exist.
+
+    Processes that may write the same content to the same path at a time need a `work_folder`, on the same disk or
+    store, for temporary files with names of their own.
     """
     path = os.fspath(path)
-    aside = f"{path}.partial"
+    aside = files.join(work_folder, f"{uuid.uuid4().hex}.partial") if work_folder else f"{path}.partial"
     newline = None if "b" in mode else "\n"
     try:
         with _opened_in_new_folder(aside, mode, newline) as stream:
@@ -30,16 +34,21 @@ def atomic_write(path: files.StrPath, mode: str = "w") -> Iterator[IO[Any]]:
             stream.flush()
             if not files.is_remote(path):
                 os.fsync(stream.fileno())
-        if files.is_remote(path):
-            stores.call("rename", aside, path, overwrite=True)
-        else:
-            disks.rename_file(aside, path)
+        rename_file(aside, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
             files.remove_file(aside)
         if isinstance(error, OSError) and error.filename == aside:
             error.filename = path  # The name that the user knows.
         raise
+
+
+def rename_file(source: str, target: str) -> None:
+    """Renames a file within a disk or a store, replacing `target` if it exists."""
+    if files.is_remote(target):
+        stores.call("rename", source, target, overwrite=True)
+    else:
+        disks.rename_file(source, target)
 
 
 def write_json(path: files.StrPath, values: Any) -> None:

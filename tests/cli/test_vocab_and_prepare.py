@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from corpus import write_corpus
 
 from keras_bert.cli import main
-from keras_bert.data.shards.prepare import is_prepared
+from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 

@@ -172,8 +172,14 @@ def no_documents(count: int, report: CorpusReport, config: CorpusConfig) -> User
     )
 
 
-def read_source(path: str, report: CorpusReport, config: CorpusConfig, filters: DocumentFilters) -> Iterator[str]:
-    """Iterates over the documents of one file or `tfds:` entry; see `read_documents`."""
+def read_source(
+    path: str, report: CorpusReport, config: CorpusConfig, filters: DocumentFilters, must_open: bool = False
+) -> Iterator[str]:
+    """Iterates over the documents of one file or `tfds:` entry; see `read_documents`.
+
+    With `must_open`, a file that the system or the store does not hand out raises `UserError` and is not skipped: on
+    many machines that may be over at the next attempt.
+    """
     before = report.documents + report.filtered.total()
     try:
         for document, reason in _candidates(path, config, report):
@@ -187,6 +193,8 @@ def read_source(path: str, report: CorpusReport, config: CorpusConfig, filters: 
                 report.documents += 1
                 yield filtered.text
     except Unreadable as problem:
+        if must_open and problem.is_refused:
+            raise UserError(f"{path}: {problem}. Make it readable, or leave it out.") from None
         report.skipped[path] = str(problem)
     else:
         if report.documents + report.filtered.total() == before:

@@ -5,9 +5,12 @@ Text streamed by `data.source: text` is split in the graph instead, by the first
 """
 
 import hashlib
+import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
+
+import numpy as np
 
 TRAIN, VALIDATION = SIDES = ("train", "validation")
 DUPLICATE = "duplicate"
@@ -17,6 +20,11 @@ _HASHES = 2**64
 def is_validation(text: str, share: float) -> bool:
     """Whether a document is held out: a pure function of its text, true for `share` of all texts."""
     return text_hash(text) < share * _HASHES
+
+
+def is_validation_hash(hashes: np.ndarray, share: float) -> np.ndarray:
+    """`is_validation` of texts by their hashes: uint64 [documents] to bool [documents]."""
+    return hashes < np.uint64(math.ceil(share * _HASHES))  # NumPy would compare with a float inexactly.
 
 
 def split_documents(

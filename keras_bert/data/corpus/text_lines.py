@@ -26,11 +26,17 @@ _LONGEST_LINE = 1 << 26  # In characters. Longer lines are cut, so that memory s
 
 
 class Unreadable(Exception):
-    """Why reading stopped; `line` is the number of the bad line, counted from 1, or None if that is unknown."""
+    """Why reading stopped.
 
-    def __init__(self, reason: str, line: int | None = None):
+    Attributes:
+        line: the number of the bad line, counted from 1, or None if that is unknown.
+        is_refused: whether the system or the store failed to hand out the file, rather than its content being bad.
+    """
+
+    def __init__(self, reason: str, line: int | None = None, is_refused: bool = False):
         super().__init__(reason)
         self.line = line
+        self.is_refused = is_refused
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
@@ -141,4 +147,5 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
                 yield chunk
     except _DAMAGED as error:
         reason = getattr(error, "strerror", None) or error
-        raise Unreadable(f"cannot be read ({reason})") from None
+        # A damaged gzip file is an OSError too, but without a number.
+        raise Unreadable(f"cannot be read ({reason})", is_refused=getattr(error, "errno", None) is not None) from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.errors import UserError
 from keras_bert.extras import import_extra
@@ -27,6 +28,7 @@ class TfdsText:
     Args:
         entry: `tfds:NAME[/CONFIG][:SPLIT]`; NAME may also be the folder that a data set was prepared in. The default
             split is `train`.
+        beam_runner, beam_options: prepare a data set that TFDS makes with Apache Beam.
 
     Attributes:
         name: the data set's full name with its version, and the split.
@@ -39,7 +41,7 @@ class TfdsText:
     name: str
     size: int
 
-    def __init__(self, entry: str):
+    def __init__(self, entry: str, beam_runner: Any = None, beam_options: Any = None):
         found = _ENTRY.match(entry)
         assert found is not None, entry
         name, split = found.groups()
@@ -49,7 +51,8 @@ class TfdsText:
                 self._builder = tfds.builder_from_directory(name)
             else:
                 self._builder = tfds.builder(name)
-                self._builder.download_and_prepare()
+                config = tfds.download.DownloadConfig(beam_runner=beam_runner, beam_options=beam_options)
+                self._builder.download_and_prepare(download_config=config)
             self.size = self._builder.info.splits[split].num_examples
         except Exception as error:  # TFDS raises almost anything: network errors, missing packages, errors of its own.
             reason = " ".join(str(error).split())[:200] or type(error).__name__
@@ -72,6 +75,19 @@ class TfdsText:
         if not names:
             raise UserError(f"{entry}: needs a text feature. Received: {received}. Give another data set.")
         return _TEXT_FEATURE if _TEXT_FEATURE in names else names[0]
+
+    def stored_files(self) -> list[str]:
+        """Entries of one stored file each, by folder, which together hold the same texts in the same order."""
+        splits = self._builder.info.splits
+        entries = []
+        for part in tfds.core.ReadInstruction.from_spec(self._split).to_absolute(splits):
+            edges = [0, *accumulate(splits[part.splitname].shard_lengths)]
+            begin, end = part.from_ or 0, edges[-1] if part.to is None else part.to
+            for first, last in pairwise(edges):
+                first, last = max(first, begin), min(last, end)
+                if first < last:
+                    entries.append(f"tfds:{self._builder.data_path}:{part.splitname}[{first}:{last}]")
+        return entries
 
     def dataset(self) -> tf.data.Dataset:
         """The texts in stored order: scalar strings."""

@@ -1,6 +1,8 @@
 """From the texts of documents to token ids, sentence by sentence, in this process or in several."""
 
+import hashlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from keras_bert.quiet import stderr_kept_back
 from keras_bert.text.phrases import BEGINS, PhraseMatcher, marks_of_ranges
 from keras_bert.text.sentences import split_sentences
 from keras_bert.text.vocabulary import Vocabulary
+
+BATCH_CHARACTERS = 250_000  # Of documents that are tokenized at a time.
 
 
 class DocumentTokenizer:
@@ -70,6 +74,13 @@ class DocumentTokenizer:
             continuations,
             self._phrase_marks(documents, sentences, tokens, lengths, starts),
         )
+
+    def phrase_record(self) -> dict[str, Any] | None:
+        """What `meta.json` says about the phrases; None if there are none."""
+        if not self.phrases and not self.phrase_tags:
+            return None
+        hashed = hashlib.sha256("".join(f"{phrase}\n" for phrase in self.phrases).encode()).hexdigest()
+        return {"phrases": len(self.phrases), "sha256": hashed, "tags": list(self.phrase_tags)}
 
     def _phrase_marks(
         self,

@@ -1,6 +1,5 @@
 """From documents to shards: drops duplicates, holds out a validation share, splits sentences and tokenizes."""
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,32 +9,20 @@ from itertools import chain, islice
 from typing import Any
 
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, split_documents
-from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
+from keras_bert.data.shards.document_tokenizer import BATCH_CHARACTERS, DocumentTokenizer
+from keras_bert.data.shards.prepared_folder import prepared_folder
 from keras_bert.data.shards.shard_files import ShardWriter
 from keras_bert.data.shards.tokenized_documents import TokenizedDocuments
 from keras_bert.data.shards.tokenizer_processes import all_cores, map_in_processes
 from keras_bert.data.shards.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
-from keras_bert.files import (
-    exists,
-    is_file,
-    is_folder,
-    is_remote,
-    join,
-    list_folder,
-    make_folder,
-    remove_file,
-    remove_folder,
-)
-from keras_bert.locks import NAME, require_own, take_folder
+from keras_bert.files import join, make_folder
 from keras_bert.terminal_bar import terminal_bar
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.whole_files import move_folder
 
-VOCABULARY_FILE = "vocab.txt"
-_BATCH_CHARACTERS = 250_000
 _BATCHES_WORTH_PROCESSES = 32  # Starting a process costs as much as tokenizing some 8 MB.
-_NO_TOKEN = "no token in it"
+NO_TOKEN = "no token in it"
+NO_DOCUMENTS = "The corpus: needs documents with text. Received: none. Check the input files."
 
 
 @dataclass
@@ -129,88 +116,26 @@ def prepare(
         UserError: the folder is not empty; no document has a token; the unfinished work is damaged or was started with
             other arguments; another process is preparing the same folder; or a worker died.
     """
-    folder = os.fspath(folder).rstrip("/")
-    settings = {
-        "vocabulary": vocabulary.fingerprint,
-        "lower_case": bool(lower_case),
+    tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks, tuple(phrases), tuple(phrase_tags))
+    settings = prepare_settings(tokenizer, validation_share, shard_megabytes)
+    settings |= {"inputs": inputs, "reading": dict(reading or {}) or None, "runner": None}
+    with prepared_folder(folder, vocabulary, settings, report) as (work, check):
+        if work.shards() and report:
+            report(f"Resuming in {work.folder}: {work.shards():,} shards are finished.")
+        preparation = _Preparation(work, tokenizer, shard_megabytes, check)
+        return preparation.run(documents, validation_share, workers, record)
+
+
+def prepare_settings(tokenizer: DocumentTokenizer, validation_share: float, shard_megabytes: float) -> dict[str, Any]:
+    """What the bytes of the shards depend on, besides the text: JSON values."""
+    return {
+        "vocabulary": tokenizer.vocabulary.fingerprint,
+        "lower_case": tokenizer.lower_case,
         "validation_share": validation_share,
         "shard_megabytes": shard_megabytes,
-        "word_marks": word_marks,
-        "phrase_marks": _phrase_marks(phrases, phrase_tags),
-        "inputs": inputs,
-        "reading": dict(reading or {}) or None,
+        "word_marks": tokenizer.word_marks,
+        "phrase_marks": tokenizer.phrase_record(),
     }
-    tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks, tuple(phrases), tuple(phrase_tags))
-    report = report or (lambda line: None)
-    # Beside the folder, which only gets its name at the end. In a store it has it from the start, and may be a bucket.
-    lock = take_folder(folder, join(folder, NAME) if is_remote(folder) else f"{folder}{NAME}", report)
-    try:
-        return _prepare(
-            documents, tokenizer, folder, settings, workers, report, record, lambda: require_own(lock, folder)
-        )
-    finally:
-        lock.release()
-
-
-def _prepare(
-    documents: Iterable[str],
-    tokenizer: DocumentTokenizer,
-    folder: str,
-    settings: dict[str, Any],
-    workers: int,
-    report: Callable[[str], object],
-    record: Callable[[], Mapping[str, Any]] | None,
-    check: Callable[[], None],
-) -> PrepareReport:
-    # A process killed between renaming and the end of the work leaves the record in the finished folder.
-    in_place = is_remote(folder) or UnfinishedWork.is_in(folder)
-    partial = folder if in_place else f"{folder}.partial"
-    if not (in_place and UnfinishedWork.is_in(folder)):
-        _check_is_empty(folder)
-    work = UnfinishedWork(partial, settings)
-    if work.shards():
-        report(f"Resuming in {partial}: {work.shards():,} shards are finished.")
-    else:
-        _clear(partial)
-        if in_place:
-            work.save()  # Otherwise a folder with an unfinished first shard would look like someone else's.
-    try:
-        preparation = _Preparation(work, tokenizer, partial, settings["shard_megabytes"], check)
-        prepared = preparation.run(documents, settings["validation_share"], workers, record)
-        tokenizer.vocabulary.to_file(join(partial, VOCABULARY_FILE))
-    except BaseException:
-        if not work.shards():
-            _clear(partial)
-        raise
-    if not in_place:
-        move_folder(partial, folder, last=VOCABULARY_FILE)
-    UnfinishedWork.remove(folder)
-    return prepared
-
-
-def _clear(folder: str) -> None:
-    """Removes everything in a folder except its lock, and then the folder itself if it is empty."""
-    for name in list_folder(folder):
-        if name != NAME:
-            path = join(folder, name)
-            remove_folder(path) if is_folder(path) else remove_file(path)
-    if not list_folder(folder):
-        remove_folder(folder)
-
-
-def is_prepared(path: str) -> bool:
-    """Whether `prepare` wrote this folder completely."""
-    return all(exists(join(path, side, "meta.json")) for side in SIDES) and exists(join(path, VOCABULARY_FILE))
-
-
-def _check_is_empty(folder: str) -> None:
-    if is_file(folder):
-        raise UserError(f"{folder}: needs a folder. Received: a file. Give another path.")
-    names = [name for name in list_folder(folder) if name != NAME]
-    if names:
-        raise UserError(
-            f"{folder}: needs a new or empty folder. Received: one that contains {names[0]}. Remove it or give another."
-        )
 
 
 class _Preparation:
@@ -220,13 +145,12 @@ class _Preparation:
         self,
         work: UnfinishedWork,
         tokenizer: DocumentTokenizer,
-        folder: str,
         shard_megabytes: float,
         check: Callable[[], None],
     ):
         self._work = work
         self._tokenizer = tokenizer
-        self._folder = folder
+        self._folder = work.folder
         self._shard_megabytes = shard_megabytes
         self._check = check
         # Counts what is written or still held by the writers; `work` counts finished shards only.
@@ -257,10 +181,10 @@ class _Preparation:
             if "phrase_tokens" in writer.meta:
                 report.phrase_tokens[side] = writer.meta["phrase_tokens"]
         if not report.documents.total():
-            raise UserError("The corpus: needs documents with text. Received: none. Check the input files.")
+            raise UserError(NO_DOCUMENTS)
         report.empty_sentences = sum(counts["empty_sentences"] for counts in self._counts.values())
         if empty := sum(counts["empty_documents"] for counts in self._counts.values()):
-            report.dropped[_NO_TOKEN] = empty
+            report.dropped[NO_TOKEN] = empty
         return report
 
     def _writer(self, side: str) -> ShardWriter:
@@ -271,12 +195,12 @@ class _Preparation:
             self._tokenizer.lower_case,
             self._shard_megabytes,
             self._tokenizer.word_marks,
-            _phrase_marks(self._tokenizer.phrases, self._tokenizer.phrase_tags),
+            self._tokenizer.phrase_record(),
             progress.get("meta"),
         )
 
     def _batches(self, documents: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, list[str]]]:
-        """(side, documents of that side) with about `_BATCH_CHARACTERS` each, without the finished documents."""
+        """(side, documents of that side) with about `BATCH_CHARACTERS` each, without the finished documents."""
         finished = {side: counts["documents"] for side, counts in self._counts.items()}
         batches: dict[str, list[str]] = {side: [] for side in SIDES}
         characters: Counter[str] = Counter()
@@ -287,7 +211,7 @@ class _Preparation:
                 continue
             batches[side].append(document)
             characters[side] += len(document)
-            if characters[side] >= _BATCH_CHARACTERS:
+            if characters[side] >= BATCH_CHARACTERS:
                 yield side, batches[side]
                 batches[side], characters[side] = [], 0
         yield from ((side, batch) for side, batch in batches.items() if batch)
@@ -301,14 +225,6 @@ class _Preparation:
             self._check()
             self._work.save()
         _add(counts, tokenized.part(finished, len(tokenized)))
-
-
-def _phrase_marks(phrases: Sequence[str], tags: Sequence[str]) -> dict[str, Any] | None:
-    """What `meta.json` says about the phrases; None if there are none."""
-    if not phrases and not tags:
-        return None
-    hashed = hashlib.sha256("".join(f"{phrase}\n" for phrase in phrases).encode()).hexdigest()
-    return {"phrases": len(phrases), "sha256": hashed, "tags": list(tags)}
 
 
 def _side_counts(progress: dict[str, Any]) -> dict[str, int]:

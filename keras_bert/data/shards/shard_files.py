@@ -1,6 +1,5 @@
 """Writes and reads shards: tokenized documents in the files that `shard_format` describes."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from types import TracebackType
@@ -9,20 +8,23 @@ from typing import Any
 import numpy as np
 
 from keras_bert.data.shards.shard_format import (
-    CONTINUATIONS,
-    COUNTS,
-    FORMAT,
     KINDS,
-    LARGEST_SHARD_MEGABYTES,
     OFFSET_DTYPE,
-    PHRASES,
     check_vocabulary,
     kinds,
     read_meta,
     read_verified,
+    shard_name,
     token_dtype,
 )
-from keras_bert.data.shards.tokenized_documents import TokenizedDocuments, offsets
+from keras_bert.data.shards.shard_writing import (
+    ShardCuts,
+    add_shard,
+    new_meta,
+    shard_bytes,
+    write_shard,
+)
+from keras_bert.data.shards.tokenized_documents import TokenizedDocuments
 from keras_bert.errors import UserError
 from keras_bert.files import exists, join, make_folder
 from keras_bert.text.vocabulary import Vocabulary
@@ -67,34 +69,15 @@ class ShardWriter:
         phrase_marks: dict[str, Any] | None = None,
         finished: dict[str, Any] | None = None,
     ):
-        if not 0 < shard_megabytes <= LARGEST_SHARD_MEGABYTES:
-            raise UserError(
-                f"shard_megabytes: needs a size above 0 and at most {LARGEST_SHARD_MEGABYTES}. "
-                f"Received: {shard_megabytes!r}."
-            )
+        self._cuts = ShardCuts(shard_megabytes)
         if exists(join(folder, "meta.json")):
             raise UserError(f"{folder}: already has shards. Remove the folder or give another.")
         make_folder(folder)
         self.folder = folder
         self._dtype = token_dtype(len(vocabulary))
-        self._unknown_id = vocabulary.ids["[UNK]"]
-        self._shard_bytes = shard_megabytes * 1e6
-        self.meta = finished or {
-            "format": FORMAT,
-            "vocabulary": vocabulary.fingerprint,
-            "vocab_size": len(vocabulary),
-            "lower_case": bool(lower_case),
-            "token_dtype": self._dtype.name,
-            "documents": 0,
-            "sentences": 0,
-            "tokens": 0,
-            "unknown_tokens": 0,
-            "shards": [],
-            **({"word_marks": word_marks} if word_marks else {}),
-            **({"phrase_marks": phrase_marks, "phrase_tokens": 0} if phrase_marks else {}),
-        }
+        self._unknown_id = vocabulary.unk_id
+        self.meta = finished or new_meta(vocabulary, lower_case, word_marks, phrase_marks)
         self._parts: list[TokenizedDocuments] = []
-        self._bytes = 0
 
     def add(self, document: Sequence[Sequence[int]]) -> None:
         """Adds one document: its sentences, each a non-empty sequence of token ids."""
@@ -119,20 +102,14 @@ class ShardWriter:
             raise ValueError("document: needs continuations if word_marks was given, and none otherwise.")
         if (documents.phrases is not None) != ("phrase_marks" in self.meta):
             raise ValueError("document: needs phrases if phrase_marks was given, and none otherwise.")
-        sizes = documents.token_counts() * self._dtype.itemsize
-        ends = np.cumsum(sizes + OFFSET_DTYPE.itemsize * (documents.document_lengths + 1) * (sizes > 0))
-        first = start = 0
-        while True:
-            # Sizes are exact, so that a shard ends after the same document however the documents are batched.
-            last = int(np.searchsorted(ends, self._shard_bytes - self._bytes + start)) + 1
-            if last > len(documents):
-                break
+        first = 0
+        sizes = shard_bytes(documents.token_counts(), documents.document_lengths, self._dtype.itemsize)
+        for last in self._cuts.after(sizes):
             self._parts.append(documents.part(first, last))
             self._finish_shard()
-            first, start = last, int(ends[last - 1])
+            first = last
         if first < len(documents):
             self._parts.append(documents.part(first, len(documents)))
-            self._bytes += int(ends[-1]) - start
         return first
 
     def __enter__(self) -> "ShardWriter":
@@ -147,41 +124,10 @@ class ShardWriter:
                 stream.write(json.dumps(self.meta, indent=2) + "\n")
 
     def _finish_shard(self) -> None:
-        document_lengths = np.concatenate([part.document_lengths for part in self._parts] or [np.zeros(0, np.int32)])
-        document_lengths = document_lengths[document_lengths > 0]
-        if document_lengths.size:
-            self._write_shard(
-                {
-                    "tokens": np.concatenate([part.tokens for part in self._parts]).astype(self._dtype, copy=False),
-                    "sentences": offsets(np.concatenate([part.sentence_lengths for part in self._parts])),
-                    "documents": offsets(document_lengths),
-                }
-            )
-        self._parts, self._bytes = [], 0
-
-    def _write_shard(self, arrays: dict[str, np.ndarray]) -> None:
-        shard: dict[str, Any] = {
-            "name": f"{len(self.meta['shards']):05d}",
-            "documents": arrays["documents"].size - 1,
-            "sentences": arrays["sentences"].size - 1,
-            "tokens": arrays["tokens"].size,
-            "sha256": {},
-        }
-        self.meta["unknown_tokens"] += int(np.count_nonzero(arrays["tokens"] == self._unknown_id))
-        if "word_marks" in self.meta:
-            arrays[CONTINUATIONS] = np.concatenate([part.continuations for part in self._parts])
-        if "phrase_marks" in self.meta:
-            arrays[PHRASES] = np.concatenate([part.phrases for part in self._parts])
-            self.meta["phrase_tokens"] += int(np.count_nonzero(arrays[PHRASES]))
-        for kind in kinds(self.meta):
-            array = arrays[kind]
-            data = (array.astype(OFFSET_DTYPE) if kind in ("sentences", "documents") else array).tobytes()
-            shard["sha256"][kind] = hashlib.sha256(data).hexdigest()
-            with atomic_write(join(self.folder, f"{shard['name']}.{kind}"), "wb") as stream:
-                stream.write(data)
-        self.meta["shards"].append(shard)
-        for count in COUNTS:
-            self.meta[count] += shard[count]
+        if sum(part.document_lengths.sum() for part in self._parts):
+            name = shard_name(len(self.meta["shards"]))
+            add_shard(self.meta, *write_shard(self.folder, name, self._parts, self.meta, self._unknown_id))
+        self._parts = []
 
 
 class ShardSet:

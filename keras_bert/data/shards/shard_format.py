@@ -36,6 +36,11 @@ def token_dtype(vocab_size: int) -> np.dtype:
     return np.dtype("<u2") if vocab_size <= 2**16 else np.dtype("<u4")
 
 
+def shard_name(number: int) -> str:
+    """What the files of a shard are called, up to the period."""
+    return f"{number:05d}"
+
+
 def kinds(meta: Mapping[str, Any]) -> tuple[str, ...]:
     """The kinds of files of each shard in a folder with this `meta.json`."""
     marks = {"word_marks": CONTINUATIONS, "phrase_marks": PHRASES}
@@ -74,7 +79,7 @@ def read_meta(path: str) -> dict[str, Any]:
         complete = (
             all(meta[count] == sum(shard[count] for shard in meta["shards"]) for count in COUNTS)
             and all(set(shard["sha256"]) == set(kinds(meta)) for shard in meta["shards"])
-            and [shard["name"] for shard in meta["shards"]] == [f"{n:05d}" for n in range(len(meta["shards"]))]
+            and [shard["name"] for shard in meta["shards"]] == list(map(shard_name, range(len(meta["shards"]))))
             and meta["token_dtype"] == token_dtype(meta["vocab_size"]).name
             and {"vocabulary", "lower_case", "unknown_tokens"} <= set(meta)
         )

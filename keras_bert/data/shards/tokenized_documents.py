@@ -1,5 +1,6 @@
 """Documents as flat arrays of token ids, as they are tokenized and stored in shards."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,20 @@ class TokenizedDocuments:
     def token_counts(self) -> np.ndarray:
         """Tokens of each document: int64 `[documents]`."""
         return np.diff(offsets(self.sentence_lengths)[offsets(self.document_lengths)])
+
+    @classmethod
+    def joined(cls, parts: Sequence["TokenizedDocuments"]) -> "TokenizedDocuments":
+        """All documents of at least one part."""
+        continuations = [part.continuations for part in parts if part.continuations is not None]
+        phrases = [part.phrases for part in parts if part.phrases is not None]
+        return cls(
+            np.concatenate([part.tokens for part in parts]),
+            np.concatenate([part.sentence_lengths for part in parts]),
+            np.concatenate([part.document_lengths for part in parts]),
+            np.concatenate([part.empty_sentences for part in parts]),
+            np.concatenate(continuations) if continuations else None,
+            np.concatenate(phrases) if phrases else None,
+        )
 
     def part(self, first: int, last: int) -> "TokenizedDocuments":
         """The documents from `first` up to but not including `last`."""

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -65,6 +66,22 @@ def map_in_processes(
             yield tag, future.result()
 
 
+def start_tensorflow() -> None:
+    """Imports TensorFlow into a worker process, which leaves other cores to other workers and takes no GPU.
+
+    Nothing happens in a process that has imported it already.
+    """
+    if "tensorflow" in sys.modules:
+        return
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    with stderr_kept_back():
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+        tf.config.list_logical_devices()
+
+
 def _exchange(free: queue.SimpleQueue, batch: object) -> Any:
     connection = free.get()
     try:
@@ -85,13 +102,7 @@ def _exchange(free: queue.SimpleQueue, batch: object) -> Any:
 def _serve(connection: Connection, function: Callable) -> None:
     """The main function of a worker process: answers batches until the other end closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent stops the workers.
-    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    with stderr_kept_back():
-        import tensorflow as tf
-
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-        tf.config.list_logical_devices()
+    start_tensorflow()
     while True:
         try:
             batch = connection.recv()

@@ -10,9 +10,11 @@ from typing import Any
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.errors import UserError
-from keras_bert.files import exists, join, open_file, remove_file
+from keras_bert.files import exists, join, list_folder, open_file, remove_file
 from keras_bert.whole_files import atomic_write
 
+PARTS = "parts"  # The folder of the files that a pipeline leaves for its later stages.
+PART_END = ".npz"
 _FILE = "state.json"
 _FORMAT = 1
 
@@ -25,6 +27,7 @@ class UnfinishedWork:
         settings: JSON values that the bytes of the result depend on.
 
     Attributes:
+        folder: the folder of the work.
         settings: these and the format of the record.
         sides: `{side: progress}`. A progress has the shard writer's `meta`, how many of the side's `documents` these
             shards contain, and the `empty_sentences` and `empty_documents` among them. It is empty without shards.
@@ -33,11 +36,12 @@ class UnfinishedWork:
         UserError: the record was made with other settings, or a finished shard is missing or altered.
     """
 
+    folder: str
     settings: dict[str, Any]
     sides: dict[str, dict[str, Any]]
 
     def __init__(self, folder: str, settings: Mapping[str, Any]):
-        self._folder = folder
+        self.folder = folder
         self.settings = {"format": _FORMAT, **settings}
         self.sides = {side: {} for side in SIDES}
         if self.is_in(folder):
@@ -45,7 +49,7 @@ class UnfinishedWork:
 
     def save(self) -> None:
         """Writes the record."""
-        with atomic_write(join(self._folder, _FILE)) as stream:
+        with atomic_write(join(self.folder, _FILE)) as stream:
             stream.write(json.dumps({"settings": self.settings, "sides": self.sides}))
 
     @staticmethod
@@ -62,14 +66,18 @@ class UnfinishedWork:
         """How many shards are finished."""
         return sum(len(progress["meta"]["shards"]) for progress in self.sides.values() if progress)
 
+    def parts(self) -> int:
+        """How many parts are finished, for work that a pipeline does part by part."""
+        return sum(name.endswith(PART_END) for name in list_folder(join(self.folder, PARTS)))
+
     def _read(self, path: str) -> None:
-        remedy = f"Remove {self._folder} and start over"
+        remedy = f"Remove {self.folder} and start over"
         try:
             with open_file(path) as stream:
                 state = json.loads(stream.read())
             made_with, sides = state["settings"], state["sides"]
-            if not any(sides.values()):
-                return  # Without finished shards, other settings do no harm.
+            if not any(sides.values()) and not self.parts():
+                return  # Without finished work, other settings do no harm.
             self.sides = sides
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(f"{path}: is not the record of an unfinished prepare. {remedy}.") from None
@@ -77,11 +85,11 @@ class UnfinishedWork:
         for key in wanted:
             if made_with.get(key) != wanted[key]:
                 raise UserError(
-                    f"{self._folder}: has shards of an unfinished prepare with another {key}. "
+                    f"{self.folder}: has shards of an unfinished prepare with another {key}. "
                     f"Received: {difference(made_with.get(key), wanted[key])}. {remedy}, or give what it started with."
                 )
         for side, progress in self.sides.items():
-            folder = join(self._folder, side)
+            folder = join(self.folder, side)
             remove_file(join(folder, "meta.json"))
             if progress:
                 try:

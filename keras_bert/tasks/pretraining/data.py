@@ -11,7 +11,8 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.corpus.documents import Corpus, reading_settings
 from keras_bert.data.corpus.held_out import TRAIN, training_documents
 from keras_bert.data.corpus.python_documentation import python_documentation
-from keras_bert.data.shards.prepare import VOCABULARY_FILE, is_prepared, prepare
+from keras_bert.data.shards.prepare import prepare
+from keras_bert.data.shards.prepared_folder import VOCABULARY_FILE, is_prepared
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.shards.unfinished import UnfinishedWork
 from keras_bert.errors import UserError

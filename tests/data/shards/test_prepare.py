@@ -3,8 +3,8 @@ import random
 import pytest
 
 from keras_bert.data.corpus.held_out import is_validation, split_documents, training_documents
-from keras_bert.data.shards.prepare import is_prepared
 from keras_bert.data.shards.prepare import prepare as prepare_folder
+from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
@@ -48,7 +48,7 @@ def test_every_document_stands_on_exactly_one_side(tmp_path):
 
 def test_order_within_a_side_is_the_order_of_the_documents(tmp_path, monkeypatch):
     """Batching must not scramble documents or their sentences."""
-    monkeypatch.setattr("keras_bert.data.shards.prepare._BATCH_CHARACTERS", 500)
+    monkeypatch.setattr("keras_bert.data.shards.prepare.BATCH_CHARACTERS", 500)
     documents = make_documents(300)
     prepare(iter(documents), tmp_path / "out", 0.5)
     sides = {False: [], True: []}

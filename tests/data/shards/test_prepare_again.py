@@ -6,7 +6,7 @@ import pytest
 from test_prepare import make_documents, prepare
 
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
-from keras_bert.data.shards.prepare import is_prepared
+from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.errors import UserError
 from keras_bert.files import files_below, list_folder, open_file
 
@@ -18,7 +18,7 @@ DOCUMENTS = [text for n, text in enumerate(make_documents(100)) for text in [tex
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
     """Tokenised as they come, so that shards are finished before the text ends."""
-    monkeypatch.setattr("keras_bert.data.shards.prepare._BATCH_CHARACTERS", 500)
+    monkeypatch.setattr("keras_bert.data.shards.prepare.BATCH_CHARACTERS", 500)
     monkeypatch.setattr("keras_bert.data.shards.prepare._BATCHES_WORTH_PROCESSES", 1)
 
 
@@ -101,7 +101,7 @@ def test_killed_between_the_last_files_and_the_new_name(tmp_path, straight, monk
         raise SystemExit
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr("keras_bert.data.shards.prepare.move_folder", killed)
+        patch.setattr("keras_bert.data.shards.prepared_folder.move_folder", killed)
         prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
     assert (tmp_path / "out.partial/train/meta.json").exists()
     prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
@@ -132,7 +132,7 @@ def test_killed_in_a_store_before_the_first_shard_is_whole(straight, monkeypatch
     """Nothing is tidied up then, and the next start must not take the folder for someone else's."""
     folder = "ram://prepare-again-killed"
     with monkeypatch.context() as patch:
-        patch.setattr("keras_bert.data.shards.prepare._clear", lambda path: None)
+        patch.setattr("keras_bert.data.shards.prepared_folder._clear", lambda path: None)
         stop_after(folder, 5)
     with open_file(f"{folder}/train/00000.tokens", "wb") as stream:
         stream.write(b"half a file")

@@ -15,7 +15,7 @@ from corpus import write_corpus
 from test_prepare import VOCABULARY, make_documents, prepare
 
 from keras_bert.cli import main
-from keras_bert.data.shards.prepare import is_prepared
+from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.tokenizer_processes import map_in_processes
 from keras_bert.errors import UserError
 
@@ -27,7 +27,7 @@ def contents(folder):
 
 
 def in_processes(folder, workers, monkeypatch):
-    monkeypatch.setattr("keras_bert.data.shards.prepare._BATCH_CHARACTERS", 500)
+    monkeypatch.setattr("keras_bert.data.shards.prepare.BATCH_CHARACTERS", 500)
     monkeypatch.setattr("keras_bert.data.shards.prepare._BATCHES_WORTH_PROCESSES", 2)
     report = prepare(make_documents(150), folder, 0.3, shard_megabytes=0.002, workers=workers)
     return contents(folder), report
