@@ -1,6 +1,6 @@
 """Adds the words of a new domain to a vocabulary without changing other ids."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from keras_bert.errors import UserError
 from keras_bert.text.tokenizer import WordPieceTokenizer
@@ -31,13 +31,15 @@ def extend_vocabulary(
     Raises:
         UserError: the vocabulary has no slots, or the texts have no new word that occurs twice.
     """
-    slots = [row for row, token in enumerate(vocabulary.tokens) if is_unused(token)]
-    if not slots:
-        raise UserError(
-            f"{source}: needs [unusedN] rows for the new words. Received: {len(vocabulary)} pieces, none unused. "
-            "Give Google's own vocab.txt, or learn one with --unused N."
-        )
-    counts = count_words(texts, lower_case)
+    free_rows(vocabulary, source)  # Told before the texts are read.
+    return extend_from_counts(vocabulary, count_words(texts, lower_case), source)
+
+
+def extend_from_counts(
+    vocabulary: Vocabulary, counts: Mapping[str, int], source: str = "vocabulary"
+) -> tuple[Vocabulary, list[tuple[str, int]]]:
+    """`extend_vocabulary` by texts with these counts of words, as from `count_words`."""
+    slots = free_rows(vocabulary, source)
     new = [
         (word, count)
         for word, count in counts.items()
@@ -53,6 +55,17 @@ def extend_vocabulary(
     for row, (word, _) in zip(slots, added):
         tokens[row] = word
     return Vocabulary(tokens, source), added
+
+
+def free_rows(vocabulary: Vocabulary, source: str) -> list[int]:
+    """The rows of the `[unusedN]` slots. Raises `UserError` if there are none."""
+    slots = [row for row, token in enumerate(vocabulary.tokens) if is_unused(token)]
+    if not slots:
+        raise UserError(
+            f"{source}: needs [unusedN] rows for the new words. Received: {len(vocabulary)} pieces, none unused. "
+            "Give Google's own vocab.txt, or learn one with --unused N."
+        )
+    return slots
 
 
 def cut_before(vocabulary: Vocabulary, tokenizer: WordPieceTokenizer) -> dict[int, list[int]]:

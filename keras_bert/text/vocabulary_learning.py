@@ -16,6 +16,8 @@ from keras_bert.text.word_counts import count_words
 # The most frequent characters that cover this share of the text become pieces; a word with any other is [UNK].
 # Without a limit the rare characters of a large corpus fill thousands of rows.
 CHARACTER_COVERAGE = 0.9999
+# The trainer reads every word as often as it was counted; a thousand times more text teaches no other pieces.
+MOST_WORDS = 1_000_000_000
 SMALLEST_COUNT = 2  # A piece that occurs once says nothing about the language.
 
 
@@ -25,7 +27,8 @@ def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, u
     It has fewer pieces if the texts have no more that occur twice: compare its `len` with `size`.
 
     Args:
-        texts: streamed once; memory grows with the number of different words.
+        texts: streamed once; memory grows with the number of different words. Counts of more than `MOST_WORDS` words
+            are scaled down.
         size: the number of pieces, including special tokens, slots and single characters.
         lower_case: as for the tokenizer that will use the vocabulary.
         unused: the number of slots, `[unused0]` and so on, between the special tokens and the pieces, which
@@ -34,7 +37,13 @@ def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, u
     Raises:
         UserError: the texts have no words, or `size` is too small for their characters.
     """
-    counts = _training_counts(count_words(texts, lower_case))
+    return learn_from_counts(count_words(texts, lower_case), size, unused)
+
+
+def learn_from_counts(counts: Mapping[str, int], size: int, unused: int = 0) -> Vocabulary:
+    """`learn_vocabulary` of texts with these counts of words, as from `count_words`."""
+    divisor = count_divisor(sum(counts.values()))
+    counts = _training_counts({word: count // divisor for word, count in counts.items() if count >= divisor})
     if not counts:
         raise UserError("texts: needs words to learn a vocabulary from. Received: none. Give files with text in them.")
     characters = _frequent_characters(counts)
@@ -58,7 +67,12 @@ def learn_vocabulary(texts: Iterable[str], size: int, lower_case: bool = True, u
     return Vocabulary(sorted(ids, key=ids.__getitem__), source="learned vocabulary")
 
 
-def _training_counts(counts: Counter[str]) -> Counter[str]:
+def count_divisor(total: int) -> int:
+    """What counts of words are divided by, if there are `total` words: words that are rarer teach nothing."""
+    return -(-total // MOST_WORDS) or 1
+
+
+def _training_counts(counts: Mapping[str, int]) -> Counter[str]:
     """The counts of the words that can be split into pieces, truncated to the length of a piece."""
     kept: Counter[str] = Counter()
     for word, count in counts.items():
