@@ -45,10 +45,10 @@ $(VENV)/.installed: $(REQUIREMENTS) | $(VENV)/bin/python
 	$(VENV)/bin/python $(PIP_INSTALL) -r requirements.txt
 	touch $@
 
-$(VENV)/.installed-for-tests: $(REQUIREMENTS) requirements/dev.txt | $(VENV)/bin/python
+$(VENV)/.installed-for-tests: $(REQUIREMENTS) requirements/beam.txt requirements/dev.txt | $(VENV)/bin/python
 	$(VENV)/bin/python $(PIP_INSTALL) -r requirements/dev.txt
 	touch $@
 
-$(PARITY_VENV)/.installed-for-parity: $(REQUIREMENTS) requirements/dev.txt requirements/parity.txt | $(PARITY_VENV)/bin/python
+$(PARITY_VENV)/.installed-for-parity: $(REQUIREMENTS) requirements/beam.txt requirements/dev.txt requirements/parity.txt | $(PARITY_VENV)/bin/python
 	$(PARITY_VENV)/bin/python $(PIP_INSTALL) -r requirements/parity.txt
 	touch $@

@@ -1,6 +1,7 @@
 """Speed and memory of `prepare` at two sizes of text: memory must not grow with the text.
 
     python tools/measure_prepare.py --vocab vocab.txt wiki_00 wiki_01.gz
+    python tools/measure_prepare.py --vocab vocab.txt --megabytes 200 --parts 8 --runner direct --repeats 3 wiki_0*
 
 The text is that of the files, over and over until it is large enough, every tenth word exchanged for another one of
 the same document, so that no document stands there twice. Memory is that of all processes together, shared pages
@@ -8,15 +9,18 @@ counted in each, at its peak. The time is the command's own, from start to end; 
 processes together, tell what it takes where other work runs on the machine too.
 """
 
+import gzip
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
 import click
+import numpy as np
 import psutil
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -84,25 +88,55 @@ def measure(arguments):
         return seconds, processor_seconds() - used, peak
 
 
+def divided(path, count, folder):
+    """Copies a text into `count` gzip files between documents, and returns the folder; a single file stays as it is."""
+    if count == 1:
+        return path
+    os.makedirs(folder)
+    with open(path, "rb") as stream:
+        blocks = stream.read().split(b"\n\n")
+    for number in range(count):
+        part = b"\n\n".join(blocks[len(blocks) * number // count : len(blocks) * (number + 1) // count])
+        with gzip.open(os.path.join(folder, f"{number:03d}.gz"), "wb", 6) as stream:
+            stream.write(part)
+    return folder
+
+
 @click.command()
 @click.argument("files", nargs=-1, required=True)
 @click.option("--vocab", required=True, help="The vocab.txt.")
 @click.option("--workers", default=0, show_default=True, help="As for prepare.")
 @click.option("--megabytes", multiple=True, default=[10, 200], show_default=True, help="Sizes of text. Repeatable.")
-def main(files, vocab, workers, megabytes):
+@click.option("--parts", default=1, show_default=True, help="Divide the text into this many gzip files.")
+@click.option("--runner", help="Compare with prepare --runner, each in turn.")
+@click.option("--repeats", default=1, show_default=True, help="How often each is measured.")
+def main(files, vocab, workers, megabytes, parts, runner, repeats):
     documents = list(Corpus(files).documents())
+    ways = {"plain": []} | ({f"--runner {runner}": ["--runner", runner]} if runner else {})
     with tempfile.TemporaryDirectory() as folder:
         for size in megabytes:
             text = os.path.join(folder, f"{size}.txt")
             written = write_text(text, documents, size)
-            shards = os.path.join(folder, f"shards-{size}")
-            seconds, processor, peak = measure(
-                ["--input", text, "--vocab", vocab, "--output", shards, "--workers", str(workers)]
-            )
-            click.echo(
-                f"{written / 1e6:6.0f} MB: {seconds:6.1f} s, {written / 1e6 / seconds:5.1f} MB/s; {processor:6.1f} s "
-                f"of the processor, {written / 1e6 / processor:5.1f} MB each; at most {peak / 1e6:,.0f} MB of memory"
-            )
+            text = divided(text, parts, os.path.join(folder, f"{size}"))
+            figures = {way: [] for way in ways}
+            for way, options in list(ways.items()) * repeats:
+                shards = os.path.join(folder, "shards")
+                seconds, processor, peak = measure(
+                    ["--input", text, "--vocab", vocab, "--output", shards, "--workers", str(workers), *options]
+                )
+                shutil.rmtree(shards)
+                figures[way].append((seconds, processor))
+                click.echo(
+                    f"{written / 1e6:6.0f} MB, {way}: {seconds:6.1f} s, {written / 1e6 / seconds:5.1f} MB/s; "
+                    f"{processor:6.1f} s of the processor, {written / 1e6 / processor:5.1f} MB each; "
+                    f"at most {peak / 1e6:,.0f} MB of memory"
+                )
+            if runner:
+                plain, beam = (np.median(figures[way], axis=0) for way in ways)
+                click.echo(
+                    f"{written / 1e6:6.0f} MB, speed of --runner {runner} against plain, medians: "
+                    f"{plain[0] / beam[0]:.2f} by the clock, {plain[1] / beam[1]:.2f} by the processor"
+                )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import click
 
 from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.cli.options import corpus_config, corpus_options, folder_to_write, text_option
+from keras_bert.cli.runner_options import beam_runner, runner_options
 from keras_bert.config.pretraining import DataConfig
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
@@ -58,6 +59,7 @@ _DEFAULTS = DataConfig()
     metavar="TAGS",
     help="In CoNLL-U files, mark the words with these UPOS tags as phrases, such as PROPN,NOUN.",
 )
+@runner_options
 def prepare(
     inputs: tuple[str, ...],
     vocab: str,
@@ -69,16 +71,21 @@ def prepare(
     whole_words: str | None,
     phrases: str | None,
     phrase_tags: str | None,
+    runner: str | None,
+    beam_options: tuple[str, ...],
     **reading: Any,
 ) -> None:
     """Tokenize text once, into shards that any number of runs can train on.
 
-    The same command resumes after an interruption.
+    The same command resumes after an interruption. --runner writes the same shards.
 
     \b
-    Example:
+    Examples:
       python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
+      python run.py prepare --input 'gs://b/c4/*' --vocab vocab.txt --output gs://b/c4-shards \\
+          --runner dataflow -- --project=p --region=us-central1 --temp_location=gs://b/tmp
     """
+    on_beam = beam_runner(runner, beam_options, workers)
     from keras_bert.data.corpus.documents import Corpus
     from keras_bert.data.shards.prepare import prepare as prepare_documents
     from keras_bert.text.phrases import read_phrases
@@ -95,22 +102,36 @@ def prepare(
         )
     corpus = Corpus(inputs, corpus_config(**reading))
     vocabulary = Vocabulary.from_file(vocabulary_path(vocab))
-    summary = prepare_documents(
-        corpus.documents(),
-        vocabulary,
-        not cased,
-        output,
-        validation_share,
-        shard_megabytes,
-        workers,
-        whole_words,
-        read_phrases(phrases) if phrases else (),
-        phrase_tags.split(",") if phrase_tags else (),
-        corpus.fingerprint(),
-        click.echo,
-        corpus.settings(),
-        corpus.record,
-    )
+    marks = (whole_words, read_phrases(phrases) if phrases else (), phrase_tags.split(",") if phrase_tags else ())
+    if on_beam:
+        from keras_bert.data.pipeline.prepare import prepare as prepare_on_beam
+
+        summary = prepare_on_beam(
+            corpus,
+            vocabulary,
+            not cased,
+            output,
+            validation_share,
+            on_beam,
+            shard_megabytes,
+            *marks,
+            report=click.echo,
+        )
+    else:
+        summary = prepare_documents(
+            corpus.documents(),
+            vocabulary,
+            not cased,
+            output,
+            validation_share,
+            shard_megabytes,
+            workers,
+            *marks,
+            inputs=corpus.fingerprint(),
+            report=click.echo,
+            reading=corpus.settings(),
+            record=corpus.record,
+        )
     click.echo(f"{corpus.report}\n{summary}".strip())
     click.echo(
         f"Written: {output}. Next: {PROGRAM} pretrain --config wiki_mini --data {shlex.quote(output)} "

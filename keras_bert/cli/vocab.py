@@ -1,16 +1,25 @@
 """`run.py vocab`."""
 
+from __future__ import annotations
+
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.cli.options import corpus_arguments, corpus_config, corpus_options, text_option
+from keras_bert.cli.runner_options import beam_runner, runner_options
 from keras_bert.errors import UserError
 from keras_bert.files import exists
 from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from keras_bert.data.corpus.documents import Corpus
+    from keras_bert.data.pipeline.runners import Runner
 
 
 @click.command()
@@ -30,6 +39,7 @@ from keras_bert.quiet import import_tensorflow
 )
 @click.option("--cased", is_flag=True, help="Keep case and accents.")
 @click.option("--output", required=True, metavar="FILE", help="Vocabulary file to write.")
+@runner_options
 @click.pass_context
 def vocab(
     context: click.Context,
@@ -39,6 +49,8 @@ def vocab(
     unused: int,
     cased: bool,
     output: str,
+    runner: str | None,
+    beam_options: tuple[str, ...],
     **reading: Any,
 ) -> None:
     """Learn a WordPiece vocabulary from text, or extend one with the words of a new domain.
@@ -47,11 +59,13 @@ def vocab(
     Examples:
       python run.py vocab --input 'wiki/*' --size 16384 --output vocab.txt
       python run.py vocab --input 'law/*.txt' --extend bert/vocab.txt --output law.txt
+      python run.py vocab --input 'wet/*.gz' --size 30522 --output vocab.txt --runner direct
     """
     if (size is None) == (extend is None):
         raise click.UsageError("Give either --size, to learn a vocabulary, or --extend, to extend one.")
     if extend is not None and unused:
         raise click.UsageError("--unused goes with --size: --extend fills the existing [unused] rows.")
+    on_beam = beam_runner(runner, beam_options)
     if exists(output):
         raise UserError(f"{output}: exists already. Remove it, or give another --output.")
     from keras_bert.data.corpus.documents import Corpus
@@ -60,18 +74,20 @@ def vocab(
     corpus = Corpus(inputs, corpus_config(**reading))
     base = None if extend is None else Vocabulary.from_file(vocabulary_path(extend))
     import_tensorflow(context.find_root().params["debug"])
-    if extend is not None:
-        assert base is not None
-        from keras_bert.text.vocabulary_extension import extend_vocabulary
+    if base is not None and extend is not None:
+        from keras_bert.text.vocabulary_extension import extend_from_counts, free_rows
 
-        vocabulary, added = extend_vocabulary(base, corpus.documents(), not cased, extend)
+        free_rows(base, extend)  # Told before the texts are read.
+    counts = _word_counts(corpus, not cased, output, on_beam)
+    if base is not None and extend is not None:
+        vocabulary, added = extend_from_counts(base, counts, extend)
         first = ", ".join(f"{word} ({count:,})" for word, count in added[:5])
         summary = f"{len(added):,} new words in [unused] rows, the most frequent {first}; all other ids are unchanged."
     else:
-        from keras_bert.text.vocabulary_learning import SMALLEST_COUNT, learn_vocabulary
+        from keras_bert.text.vocabulary_learning import SMALLEST_COUNT, learn_from_counts
 
         assert size is not None
-        vocabulary = learn_vocabulary(corpus.documents(), size, not cased, unused)
+        vocabulary = learn_from_counts(counts, size, unused)
         summary = f"{len(vocabulary):,} pieces"
         if unused:
             summary += f", rows {len(SPECIAL_TOKENS)} to {len(SPECIAL_TOKENS) + unused - 1} unused"
@@ -85,3 +101,14 @@ def vocab(
     given = "".join(f" --input {shlex.quote(path)}" for path in inputs) + corpus_arguments(**reading)
     given += " --cased" if cased else ""
     click.echo(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {shlex.quote(output)} --output prepared")
+
+
+def _word_counts(corpus: Corpus, lower_case: bool, output: str, runner: Runner | None) -> Counter[str]:
+    """Returns how often each word occurs."""
+    if runner:
+        from keras_bert.data.pipeline.count_words import count_words as count_on_beam
+
+        return count_on_beam(corpus, lower_case, f"{output}.counts", runner, click.echo)
+    from keras_bert.text.word_counts import count_words
+
+    return count_words(corpus.documents(), lower_case)

@@ -1,0 +1,180 @@
+"""Counts the words of a corpus on Apache Beam, so that a vocabulary can be learned from text of any size.
+
+Workers count the words of files by themselves; then each brings together all counts of some of the words. The machine
+that learns the vocabulary gets the words that are frequent enough to matter (`count_divisor`).
+"""
+
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from keras_bert.config.corpus import CorpusConfig
+from keras_bert.data.corpus.corpus_report import CorpusReport
+from keras_bert.data.corpus.documents import Corpus, no_documents
+from keras_bert.data.pipeline.parts import PartFiles
+from keras_bert.data.pipeline.pieces import Piece, divide, prepare_tfds, read_blocks
+from keras_bert.data.pipeline.reading_record import one_per_file, reading_record, report_of
+from keras_bert.data.pipeline.runners import Runner, in_worker
+from keras_bert.data.shards.tokenizer_processes import start_tensorflow
+from keras_bert.extras import import_extra
+from keras_bert.files import ask, remove_folder
+from keras_bert.locks import take_folder
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+else:
+    beam = import_extra("apache_beam", "--runner")
+
+_BUCKETS = 64
+_READ = "read"
+
+
+def count_words(
+    corpus: Corpus, lower_case: bool, folder: str, runner: Runner, report: Callable[[str], object] | None = None
+) -> Counter[str]:
+    """Counts the words of a corpus as `text.word_counts.count_words` does.
+
+    If there are more words than a vocabulary is learned from, those are left out that are too rare to count.
+
+    Args:
+        corpus: the text; its `report` is filled in. Workers read its files by the same paths.
+        lower_case: as for the tokenizer.
+        folder: a folder for the work, which workers write by the same path. After a failure it is left, and counts of
+            files that were finished are kept; otherwise it is removed.
+        runner: runs the pipeline.
+        report: receives lines of text on what is being done.
+
+    Raises:
+        UserError: no file held a document; a worker could not read or write a file, which the message names; or another
+            process is using the folder.
+    """
+    report = report or (lambda line: None)
+    prepare_tfds(corpus, runner)
+    lock = take_folder(folder, f"{folder}.lock", report)
+    try:
+        work = _CountWork(corpus.config, folder, lower_case)
+        pieces, made_with = divide(corpus), [lower_case, corpus.settings()]
+        if work.files.keep_for([[made_with, piece.path, piece.size] for piece in pieces if piece.reader == 0]):
+            report(f"Resuming in {folder}: counts of finished files are kept.")
+        with runner.pipeline() as pipeline:
+            _build(pipeline, work, pieces)
+        corpus.report = report_of(work.files.record(_READ))
+        counts: Counter[str] = Counter()
+        for bucket in ask(work.files.record, [_bucket_name(number) for number in range(_BUCKETS)]):
+            counts.update(bucket or {})
+        remove_folder(folder)
+    finally:
+        lock.release()
+    if not corpus.report.documents:
+        raise no_documents(len(corpus.paths), corpus.report, corpus.config)
+    return counts
+
+
+@dataclass(frozen=True)
+class _CountWork:
+    """The work of one count, sent to every worker. What is finished is in a file, and not done again."""
+
+    reading: CorpusConfig
+    folder: str
+    lower_case: bool
+
+    @property
+    def files(self) -> PartFiles:
+        return PartFiles(self.folder)
+
+    def count(self, piece: Piece) -> tuple[dict[str, Any], int]:
+        """Writes the counts of a piece. Returns the record of its file, and how many words the piece has."""
+        from keras_bert.text import word_counts  # Imports TensorFlow.
+
+        done = self.files.record(piece.name)
+        if done is None:
+            report, blocks, counts = CorpusReport(), 0, Counter[str]()
+            for number, documents in read_blocks(piece, report, self.reading):
+                blocks = number + 1
+                if number in piece.numbers(blocks):
+                    counts += word_counts.count_words(documents, self.lower_case)
+            done = {"read": reading_record(blocks, report), "total": counts.total(), "words": counts}
+            self.files.write_record(piece.name, done)
+        return done["read"], done["total"]
+
+    def buckets(self, piece: Piece) -> Iterable[tuple[int, dict[str, int]]]:
+        """The counts of a piece, divided so that a word has the same bucket everywhere."""
+        buckets: list[dict[str, int]] = [{} for _ in range(_BUCKETS)]
+        for word, count in self.files.record(piece.name)["words"].items():
+            buckets[zlib.crc32(word.encode("utf-8")) % _BUCKETS][word] = count
+        return enumerate(buckets)
+
+    def join(self, number: int, parts: Iterable[dict[str, int]], total: int) -> None:
+        """Writes the counts of a bucket, of words that matter among `total`."""
+        from keras_bert.text.vocabulary_learning import count_divisor
+
+        counts: Counter[str] = Counter()
+        for part in parts:
+            counts.update(part)
+        least = count_divisor(total)
+        frequent = {word: count for word, count in counts.items() if count >= least}
+        self.files.write_record(_bucket_name(number), frequent)
+
+
+def _bucket_name(number: int) -> str:
+    return f"words-{number:03d}"
+
+
+def _build(pipeline: Any, work: _CountWork, pieces: list[Piece]) -> None:
+    read = (
+        pipeline
+        | "Pieces" >> beam.Create([tuple(piece) for piece in pieces])
+        | "Spread pieces" >> beam.Reshuffle()
+        | "Count" >> beam.ParDo(_Count(work))
+    )
+    total = read | "Words" >> beam.ParDo(_Total()) | "All words" >> beam.CombineGlobally(sum)
+    _ = (
+        read
+        | "Divide" >> beam.ParDo(_Divide(work))
+        | "By word" >> beam.GroupByKey()
+        | "Join" >> beam.ParDo(_Join(work), beam.pvalue.AsSingleton(total))
+    )
+    _ = read | "All pieces" >> beam.combiners.ToList() | "Report" >> beam.ParDo(_Report(work))
+
+
+# Elements are annotated as Any, because Beam would choose their encoding by other annotations.
+class _Working(beam.DoFn):
+    def __init__(self, work: _CountWork):
+        self.work = work
+
+
+class _Count(_Working):
+    def setup(self) -> None:
+        start_tensorflow()
+
+    @in_worker
+    def process(self, piece: Any) -> Iterator[Any]:
+        yield piece, *self.work.count(Piece(*piece))
+
+
+class _Total(beam.DoFn):
+    def process(self, element: Any) -> Iterator[Any]:
+        yield element[2]
+
+
+class _Divide(_Working):
+    @in_worker
+    def process(self, element: Any) -> Iterator[Any]:
+        yield from self.work.buckets(Piece(*element[0]))
+
+
+class _Join(_Working):
+    @in_worker
+    def process(self, element: Any, total: Any) -> Iterator[Any]:
+        number, parts = element
+        self.work.join(number, parts, total)
+        yield from ()
+
+
+class _Report(_Working):
+    @in_worker
+    def process(self, read: Any) -> Iterator[Any]:
+        self.work.files.write_record(_READ, one_per_file((piece, record) for piece, record, _ in read))
+        yield from ()

@@ -1,0 +1,106 @@
+"""A corpus divided into pieces that workers read without each other."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from keras_bert import files
+from keras_bert.config.corpus import CorpusConfig
+from keras_bert.data.corpus.corpus_report import CorpusReport
+from keras_bert.data.corpus.documents import Corpus, is_tfds, read_source
+from keras_bert.data.corpus.filters import DocumentFilters
+from keras_bert.data.pipeline.runners import Runner
+from keras_bert.errors import UserError
+
+# Enough for the work on a block to outweigh reading and writing it, and little enough to be held in memory.
+BLOCK_CHARACTERS = 1 << 24
+# Several workers share a larger file. Each reads all of it, which costs far less than tokenizing it.
+_BYTES_PER_READER = 64_000_000
+_MOST_READERS = 4
+
+
+class Piece(NamedTuple):
+    """Every `readers`-th block of documents of one file, or of one stored file of a TFDS data set.
+
+    Attributes:
+        source: its place among the files of the corpus.
+        path: the file, or a `tfds:` entry.
+        size: of the file in bytes, 0 if it cannot be determined.
+        reader: the first block.
+        readers: how many pieces the file has.
+    """
+
+    source: int
+    path: str
+    size: int
+    reader: int
+    readers: int
+
+    @property
+    def name(self) -> str:
+        """A name for files that belong to this piece; sorted, they are in the order of the corpus."""
+        return f"{self.source:06d}-{self.reader}"
+
+    def numbers(self, blocks: int) -> range:
+        """The numbers of this piece's blocks, if the file has `blocks` in all."""
+        return range(self.reader, blocks, self.readers)
+
+
+def divide(corpus: Corpus) -> list[Piece]:
+    """The pieces of a corpus in its order. TFDS data sets must have been prepared.
+
+    Raises:
+        UserError: the corpus has a filter that compares files with each other.
+    """
+    if corpus.config.filters.repeated_spans:
+        raise UserError(
+            "filters.repeated_spans: compares all files with each other, which --runner cannot do. Give a file of "
+            "filters without it, `extends: c4` and `repeated_spans: 0`, or leave out --runner."
+        )
+    pieces = []
+    paths = [path for entry in corpus.paths for path in _sources(entry)]
+    sizes = files.ask(lambda path: 0 if is_tfds(path) else files.size(path) or 0, paths)
+    for source, (path, size) in enumerate(zip(paths, sizes)):
+        readers = min(max(math.ceil(size / _BYTES_PER_READER), 1), _MOST_READERS)
+        pieces += [Piece(source, path, size, reader, readers) for reader in range(readers)]
+    return pieces
+
+
+def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
+    """Has TFDS prepare the data sets of a corpus, with the runner for those that it makes with Apache Beam.
+
+    Raises:
+        UserError: TFDS cannot prepare one.
+    """
+    for entry in filter(is_tfds, corpus.paths):
+        from keras_bert.data.corpus.tfds_text import TfdsText  # Imports TensorFlow.
+
+        with runner.its_workers():
+            TfdsText(entry, beam_runner=runner.beam_runner(), beam_options=runner.options())
+
+
+def _sources(entry: str) -> list[str]:
+    if not is_tfds(entry):
+        return [entry]
+    from keras_bert.data.corpus.tfds_text import TfdsText  # Imports TensorFlow.
+
+    return TfdsText(entry).stored_files()
+
+
+def read_blocks(piece: Piece, report: CorpusReport, config: CorpusConfig) -> Iterator[tuple[int, list[str]]]:
+    """Iterates over all blocks of a piece's file, also those of other readers, as `(number, documents)`.
+
+    Raises:
+        UserError: the system or the store does not hand out the file. What is wrong in a file is in the report, as when
+            a corpus is read in one process.
+    """
+    filters = DocumentFilters(config.filters)
+    number, block, characters = 0, [], 0
+    for document in read_source(piece.path, report, config, filters, must_open=True):
+        block.append(document)
+        characters += len(document)
+        if characters >= BLOCK_CHARACTERS:
+            yield number, block
+            number, block, characters = number + 1, [], 0
+    if block:
+        yield number, block

@@ -1,0 +1,208 @@
+"""Runs Apache Beam pipelines: which runner, with which options, and how failures are told."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import io
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from keras_bert.data.shards.tokenizer_processes import all_cores
+from keras_bert.errors import UserError
+from keras_bert.extras import import_extra
+from keras_bert.quiet import stderr_kept_back
+
+if TYPE_CHECKING:
+    from apache_beam import Pipeline
+    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.runners.runner import PipelineRunner
+
+RUNNERS = {
+    # Not Beam's own choice, DirectRunner, which first tries to download a program from GitHub.
+    "direct": "FnApiRunner",
+    "dataflow": "DataflowRunner",
+    "spark": "SparkRunner",
+    "flink": "FlinkRunner",
+}
+# Their job servers have options that Beam's Python side does not know.
+_WITH_OPTIONS_OF_THEIR_OWN = ("spark", "flink")
+_USER_ERROR = re.compile(r"\bUserError: (.*)")
+_STAGE = re.compile(r" \[while running .*")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A runner with its options.
+
+    Args:
+        name: one of `RUNNERS`.
+        flags: Beam's pipeline options, as in `--project=NAME`.
+        workers: processes of the direct runner; 0 for one per core.
+
+    Raises:
+        UserError: Beam is not installed, or does not know an option.
+    """
+
+    name: str
+    flags: Sequence[str] = ()
+    workers: int = 0
+
+    def __post_init__(self) -> None:
+        with _silenced():  # It warns of parts that are not installed.
+            import_extra("apache_beam", f"--runner {self.name}")
+        if self.workers and self.name != "direct":
+            raise UserError(
+                f"--workers {self.workers}: counts the processes of --runner direct. Received: --runner {self.name}. "
+                "Give the runner's own option after --, such as --max_num_workers for dataflow."
+            )
+        self._check_flags()
+
+    def options(self) -> PipelineOptions:
+        """Beam's pipeline options."""
+        from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
+
+        options = PipelineOptions(list(self.flags), runner=RUNNERS[self.name])
+        if self.name == "direct":
+            direct = options.view_as(DirectOptions)
+            workers = self.workers or all_cores()
+            if workers > 1 and not any("direct_" in flag for flag in self.flags):
+                direct.direct_num_workers, direct.direct_running_mode = workers, "multi_processing"
+        return options
+
+    def beam_runner(self) -> PipelineRunner:
+        """Beam's runner. Raises `UserError` if a part of Beam is missing for it."""
+        from apache_beam.runners import create_runner
+
+        try:
+            return create_runner(RUNNERS[self.name])
+        except ImportError as error:
+            raise UserError(
+                f"--runner {self.name}: needs another part of Apache Beam ({error}). "
+                "Install it with: pip install 'apache-beam[gcp]'"
+            ) from None
+
+    @contextmanager
+    def pipeline(self) -> Iterator[Pipeline]:
+        """Yields a pipeline to be built in the block, and runs it to its end.
+
+        Raises:
+            UserError: a worker raised one, or met a failure of a disk or a store.
+        """
+        import apache_beam as beam
+
+        options = self.options()
+        pipeline = beam.Pipeline(self.beam_runner(), options)
+        yield pipeline
+        with self.its_workers(), _own_words_for_errors():
+            if self.name == "direct":
+                _run_quietly(pipeline)
+            else:
+                logging.basicConfig(level=logging.INFO)  # The link to the job, and its progress.
+                pipeline.run().wait_until_finish()
+
+    @contextmanager
+    def its_workers(self) -> Iterator[None]:
+        """Worker processes started in the block find this package, whatever the working folder, and take no GPU."""
+        here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+        changed = {
+            "PYTHONPATH": os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")])),
+            "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
+            "CUDA_VISIBLE_DEVICES": "-1",
+        }
+        before = {name: os.environ.get(name) for name in changed}
+        os.environ.update(changed)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+    def _check_flags(self) -> None:
+        from apache_beam.options.pipeline_options import PipelineOptions
+
+        for before, flag in zip(["", *self.flags], self.flags):
+            is_value = before.startswith("--") and "=" not in before
+            if not flag.startswith("--") and not is_value:
+                raise UserError(f"{flag}: is no option of Apache Beam. Give options as --NAME=VALUE.")
+            if flag.partition("=")[0] == "--runner":
+                raise UserError(f"{flag}: stands among Beam's options. Give --runner before the --.")
+        said = io.StringIO()
+        try:
+            with redirect_stderr(said), _silenced():
+                options = PipelineOptions(list(self.flags))
+                known = options.get_all_options()
+                given = options.get_all_options(retain_unknown_options=True)
+        except SystemExit:
+            reason = said.getvalue().strip().rpartition("error: ")[2]
+            raise UserError(f"An option of Apache Beam: {reason}. Give another value.") from None
+        unknown = sorted(set(given) - set(known))
+        if unknown and self.name not in _WITH_OPTIONS_OF_THEIR_OWN:
+            nearest = difflib.get_close_matches(unknown[0], known, 1)
+            hint = f"Did you mean --{nearest[0]}?" if nearest else "See the pipeline options of your runner."
+            raise UserError(f"--{unknown[0]}: is no option of Apache Beam. {hint}")
+
+
+def in_worker(process: Function) -> Function:
+    """Decorates a generator that workers call: a failure of a disk or a store becomes a `UserError` with the path."""
+
+    @functools.wraps(process)
+    def told(*arguments: Any) -> Iterator[Any]:
+        try:
+            yield from process(*arguments)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise UserError(f"{error.filename}: {error.strerror or error}.") from error
+
+    return told  # type: ignore[return-value]
+
+
+def _run_quietly(pipeline: Pipeline) -> None:
+    """Runs a pipeline in this process and processes of its own, without what all of them log.
+
+    They log what they do, and a failure in every layer, each time with a traceback, before it is raised.
+    """
+    failure = None
+    with stderr_kept_back(), _silenced():
+        try:
+            pipeline.run().wait_until_finish()
+        except BaseException as error:
+            failure = error
+    if failure is not None:
+        raise failure
+
+
+@contextmanager
+def _own_words_for_errors() -> Iterator[None]:
+    """Turns Beam's exceptions into the `UserError` that a worker raised, if that is what is behind them.
+
+    Runners pass on exceptions of other processes as text, with tracebacks around it.
+    """
+    try:
+        yield
+    except Exception as error:
+        found = _USER_ERROR.findall(f"{type(error).__name__}: {error}")
+        if not found:
+            raise
+        raise UserError(_STAGE.sub("", found[-1])) from None
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Withholds what Beam logs."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,251 @@
+"""`prepare` and `vocab` on Apache Beam's local runner, against the commands without one."""
+
+import gzip
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+from corpus import documents
+
+from keras_bert import extras
+from keras_bert.cli import main
+from keras_bert.errors import UserError
+from keras_bert.text.vocabulary import Vocabulary
+
+pytest.importorskip("apache_beam", reason="needs Apache Beam: pip install -r requirements/beam.txt")
+
+from keras_bert.data.pipeline.runners import Runner  # noqa: E402
+
+RUNNER = ["--runner", "direct", "--workers", "1"]
+ONE = ["--", "--direct_num_workers=1"]  # `vocab` has no --workers.
+SHARDS = ["--shard-megabytes", "0.002", "--validation-share", "0.2"]
+READING = ["--broken-lines", "skip"]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Plain text, gzip and JSON lines, with duplicates among them and an empty file."""
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "a.txt").write_text("\n\n".join(documents(80)))
+    with gzip.open(folder / "b.gz", "wt") as stream:
+        stream.write("\n\n".join(documents(80, seed=1)))
+    rows = [*documents(30, seed=0), *documents(30, seed=2)]
+    (folder / "c.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in rows) + "{broken\n")
+    (folder / "d.txt").touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def vocabulary(text, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("vocab") / "vocab.txt")
+    learn(text, path, "90")
+    return path
+
+
+def run(*arguments, status=0):
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == status, result.output
+    return result.output
+
+
+def learn(text, path, size, *options):
+    return run("vocab", *READING, "--input", str(text), "--size", size, "--output", str(path), *options)
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def prepare(text, vocabulary, folder, *options, status=0):
+    arguments = ["--input", str(text), "--vocab", vocabulary, "--output", str(folder), *SHARDS, *READING, *options]
+    return run("prepare", *arguments, status=status)
+
+
+@pytest.fixture(scope="module")
+def plain(text, vocabulary, tmp_path_factory):
+    """What plain `prepare` writes and says."""
+    folder = tmp_path_factory.mktemp("plain") / "out"
+    output = prepare(text, vocabulary, folder)
+    return contents(folder), output.replace(str(folder), "OUT")
+
+
+def test_prepare_writes_and_says_the_same(text, vocabulary, plain, tmp_path):
+    output = prepare(text, vocabulary, tmp_path / "out", *RUNNER)
+    assert contents(tmp_path / "out") == plain[0] and len(plain[0]) > 15
+    assert output.replace(str(tmp_path / "out"), "OUT") == plain[1]
+    assert "30 documents (duplicate)" in output and "d.txt (empty)" in output and "not JSON" in output
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_prepare_writes_the_same_into_a_store(text, vocabulary, plain, tmp_path):
+    prepare(f"file://{text}", vocabulary, f"file://{tmp_path}/out", *RUNNER)
+    assert contents(tmp_path / "out") == plain[0]
+
+
+@pytest.mark.slow
+def test_prepare_in_two_processes_from_another_folder(text, vocabulary, plain, tmp_path, monkeypatch):
+    """Workers are processes of their own, and must find the package."""
+    monkeypatch.chdir(tmp_path)
+    prepare(text, vocabulary, tmp_path / "out", "--runner", "direct", "--workers", "2")
+    assert contents(tmp_path / "out") == plain[0]
+
+
+@pytest.fixture
+def unreadable(text, tmp_path):
+    """The text with a file in the middle that exists and cannot be read, not even by root."""
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    for path in text.iterdir():
+        os.link(path, folder / path.name)
+    (folder / "bb.txt").symlink_to("/proc/self/mem")
+    return folder
+
+
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
+def test_a_file_that_cannot_be_read_is_named_and_finished_work_kept(
+    unreadable, vocabulary, plain, tmp_path, monkeypatch, workers
+):
+    runner = ["--runner", "direct", "--workers", workers]
+    output = prepare(unreadable, vocabulary, tmp_path / "out", *runner, status=2)
+    assert (
+        output
+        == f"Error: {unreadable}/bb.txt: cannot be read (Input/output error). Make it readable, or leave it out.\n"
+    )
+    (unreadable / "bb.txt").unlink()
+    finished = {path.name for path in (tmp_path / "out.partial/parts").glob("*.npz")}
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_bert.data.pipeline.prepare.beam.Create", None)
+        with pytest.raises(AssertionError, match="not callable"):
+            prepare(unreadable, vocabulary, tmp_path / "out", *runner)
+    kept = {path.name for path in (tmp_path / "out.partial/parts").glob("*.npz")}
+    assert kept == {name.replace("000003", "000002") for name in finished}  # Which they are is up to Beam.
+    prepare(unreadable, vocabulary, tmp_path / "out", *runner)
+    assert contents(tmp_path / "out") == plain[0]
+
+
+def test_a_start_after_a_failure_makes_only_the_rest(text, vocabulary, plain, tmp_path, monkeypatch):
+    from keras_bert.data.pipeline.prepare_work import PrepareWork
+    from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
+
+    def full(self, records):
+        raise OSError(28, "No space left on device", "/disk/file")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PrepareWork, "finish", full)
+        output = prepare(text, vocabulary, tmp_path / "out", *RUNNER, status=2)
+    assert output == "Error: /disk/file: No space left on device.\n"
+    assert not (tmp_path / "out").exists()
+    other = prepare(text, vocabulary, tmp_path / "out", status=2)
+    assert "unfinished prepare with another runner. Received: 'Beam', now None" in other
+    monkeypatch.setattr(DocumentTokenizer, "__call__", None)
+    assert "finished parts and shards are kept" in prepare(text, vocabulary, tmp_path / "out", *RUNNER)
+    assert contents(tmp_path / "out") == plain[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_text_is_filtered_as_without_a_runner(text, vocabulary, tmp_path):
+    """What the filters drop is in `meta.json`, too."""
+    (tmp_path / "words.txt").write_text("horse\n")
+    (tmp_path / "web.yaml").write_text("terminal_punctuation: true\nmin_sentences: 5\n")
+    filters = ["--filters", str(tmp_path / "web.yaml"), "--bad-words", str(tmp_path / "words.txt")]
+    plain = prepare(text, vocabulary, tmp_path / "out", *filters).replace("plain", "out")
+    (tmp_path / "out").rename(tmp_path / "plain")
+    assert prepare(text, vocabulary, tmp_path / "out", *filters, *RUNNER) == plain and "(bad_words)" in plain
+    assert contents(tmp_path / "out") == contents(tmp_path / "plain")
+    assert b'"bad_words"' in contents(tmp_path / "out")["train/meta.json"]
+
+
+def test_a_broken_line_is_named(text, vocabulary, tmp_path):
+    output = prepare(text, vocabulary, tmp_path / "out", "--broken-lines", "refuse", *RUNNER, status=2)
+    assert "c.jsonl line 61" in output and output.count("\n") == 1
+
+
+def test_text_without_a_document_leaves_nothing(text, vocabulary, tmp_path):
+    output = prepare(text / "d.txt", vocabulary, tmp_path / "out", *RUNNER, status=2)
+    assert "d.txt: empty" in output and "without a usable document" in output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_vocabulary_is_the_same(text, vocabulary, tmp_path):
+    output = run(
+        "vocab", *READING, "--input", str(text), "--size", "90", "--output", str(tmp_path / "v.txt"), *RUNNER[:2], *ONE
+    )
+    assert (tmp_path / "v.txt").read_text() == open(vocabulary).read()
+    assert "d.txt (empty)" in output and [path.name for path in tmp_path.iterdir()] == ["v.txt"]
+
+
+def test_the_vocabulary_of_more_words_than_the_trainer_reads(text, tmp_path, monkeypatch):
+    """Rare words are left out by the pipeline in one case and by the trainer in the other."""
+    monkeypatch.setattr("keras_bert.text.vocabulary_learning.MOST_WORDS", 3000)
+    learn(text, tmp_path / "plain.txt", "60")
+    run(
+        "vocab",
+        *READING,
+        "--input",
+        str(text),
+        "--size",
+        "60",
+        "--output",
+        str(tmp_path / "beam.txt"),
+        *RUNNER[:2],
+        *ONE,
+    )
+    assert Vocabulary.from_file(tmp_path / "beam.txt").tokens == Vocabulary.from_file(tmp_path / "plain.txt").tokens
+
+
+def test_counts_of_finished_files_are_kept(text, vocabulary, tmp_path, monkeypatch):
+    from keras_bert.text import word_counts
+
+    arguments = [*READING, "--input", str(text), "--size", "90", "--output", str(tmp_path / "v.txt"), *RUNNER[:2], *ONE]
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_bert.data.pipeline.count_words._CountWork.join", None)
+        with pytest.raises(AssertionError, match="not callable"):
+            run("vocab", *arguments)
+    monkeypatch.setattr(word_counts, "count_words", None)
+    assert "counts of finished files are kept" in run("vocab", *arguments)
+    assert (tmp_path / "v.txt").read_text() == open(vocabulary).read()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["--runner", "direct", "--", "--temp_locatoin=x"],
+            "--temp_locatoin: is no option of Apache Beam. Did you mean",
+        ),
+        (["--runner", "direct", "--", "project=x"], "project=x: is no option of Apache Beam. Give options as --NAME"),
+        (["--runner", "direct", "--", "--runner=Flink"], "--runner=Flink: stands among Beam's options"),
+        (["--runner", "direct", "--", "--direct_num_workers=two"], "direct_num_workers: invalid int value: 'two'"),
+        (["--runner", "dataflow", "--workers", "2"], "--workers 2: counts the processes of --runner direct"),
+        (["--runner", "direct", "--filters", "c4"], "repeated_spans: compares all files with each other"),
+        (["--runner", "cloud"], "'cloud' is not one of 'direct', 'dataflow', 'spark', 'flink'"),
+        (["stray"], "unexpected argument (stray)"),
+    ],
+)
+def test_what_is_refused(text, vocabulary, tmp_path, arguments, told):
+    output = prepare(text, vocabulary, tmp_path / "out", *arguments, status=2)
+    assert told in output and "Traceback" not in output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_of_beam_are_passed_on():
+    options = Runner("direct", ["--temp_location=/t", "--direct_num_workers", "3"]).options().get_all_options()
+    assert (options["temp_location"], options["direct_num_workers"]) == ("/t", 3)
+    assert options["direct_running_mode"] == "in_memory"
+    options = Runner("direct", [], 2).options().get_all_options()
+    assert (options["direct_num_workers"], options["direct_running_mode"]) == (2, "multi_processing")
+    Runner("flink", ["--flink_master=host:8081", "--parallelism=8"])  # The latter is the job server's.
+
+
+def test_a_bug_in_a_worker_is_no_user_error():
+    import apache_beam as beam
+
+    with pytest.raises(ZeroDivisionError), Runner("direct", [], 1).pipeline() as pipeline:
+        _ = pipeline | beam.Create([0]) | beam.Map(lambda number: 1 // number)
+
+
+def test_without_beam_the_extra_is_named(text, monkeypatch, tmp_path):
+    monkeypatch.setattr(extras, "is_installed", lambda package: False)
+    with pytest.raises(UserError, match=r"--runner spark: needs the package apache_beam.*'bert-in-keras\[beam\]'"):
+        Runner("spark")
