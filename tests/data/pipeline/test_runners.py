@@ -40,6 +40,8 @@ def text(tmp_path_factory):
 def vocabulary(text, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("vocab") / "vocab.txt")
     learn(text, path, "90")
+    with open(f"{path}.phrases", "w") as stream:  # To mark in all prepared text.
+        stream.writelines(f"{' '.join(document.split()[:2])}\n" for document in documents(5))
     return path
 
 
@@ -58,8 +60,9 @@ def contents(folder):
 
 
 def prepare(text, vocabulary, folder, *options, status=0):
-    arguments = ["--input", str(text), "--vocab", vocabulary, "--output", str(folder), *SHARDS, *READING, *options]
-    return run("prepare", *arguments, status=status)
+    marks = ["--phrases", f"{vocabulary}.phrases"]
+    paths = ["--input", str(text), "--vocab", vocabulary, "--output", str(folder)]
+    return run("prepare", *paths, *marks, *SHARDS, *READING, *options, status=status)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +77,7 @@ def test_prepare_writes_and_says_the_same(text, vocabulary, plain, tmp_path):
     output = prepare(text, vocabulary, tmp_path / "out", *RUNNER)
     assert contents(tmp_path / "out") == plain[0] and len(plain[0]) > 15
     assert output.replace(str(tmp_path / "out"), "OUT") == plain[1]
+    assert "in phrases: " in output and any(name.endswith(".phrases") for name in plain[0])
     assert "30 documents (duplicate)" in output and "d.txt (empty)" in output and "not JSON" in output
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
