@@ -77,7 +77,7 @@ def prepare(
     tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks, tuple(phrases), tuple(phrase_tags))
     prepare_tfds(corpus, runner)
     settings = prepare_settings(tokenizer, validation_share, shard_megabytes)
-    settings |= {"reading": corpus.settings() or None, "runner": "Beam"}
+    settings = {"runner": "Beam", **settings, "reading": corpus.settings() or None}
     with prepared_folder(folder, vocabulary, settings, report) as (work, check):
         pieces, parts = divide(corpus), PartFiles(work.folder)
         sources = [[piece.path, piece.size] for piece in pieces if piece.reader == 0]

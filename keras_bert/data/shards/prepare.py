@@ -118,7 +118,7 @@ def prepare(
     """
     tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks, tuple(phrases), tuple(phrase_tags))
     settings = prepare_settings(tokenizer, validation_share, shard_megabytes)
-    settings |= {"inputs": inputs, "reading": dict(reading or {}) or None, "runner": None}
+    settings = {"runner": None, **settings, "inputs": inputs, "reading": dict(reading or {}) or None}
     with prepared_folder(folder, vocabulary, settings, report) as (work, check):
         if work.shards() and report:
             report(f"Resuming in {work.folder}: {work.shards():,} shards are finished.")
