@@ -89,7 +89,7 @@ class Corpus:
                     bar.update()
             spans.close()
             self._spans = spans
-        return remove_repeated_spans(self._read(report), self._spans, filters, report)
+        return remove_repeated_spans(self._read(report), self._spans.starts(), filters, report)
 
 
 def is_tfds(entry: str) -> bool:

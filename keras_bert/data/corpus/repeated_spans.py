@@ -135,13 +135,13 @@ class RepeatedSpans:
 
 
 def remove_repeated_spans(
-    documents: Iterable[str], spans: RepeatedSpans, filters: FilterConfig, report: CorpusReport
+    documents: Iterable[str], all_starts: Iterator[list[int]], filters: FilterConfig, report: CorpusReport
 ) -> Iterator[str]:
-    """Yields the documents without the spans that `spans` found, and without documents that become too short.
+    """Yields the documents without their repeated spans, and without documents that become too short.
 
     Args:
-        documents: those that `spans` compared, in the same order.
-        spans: closed.
+        documents: those that were compared, in the same order.
+        all_starts: `RepeatedSpans.starts` of them.
         filters: its `repeated_spans` is the length of a span; its `min_sentences` applies to what is left.
         report: counts what is removed; a document that is dropped no longer counts as read.
 
@@ -149,7 +149,7 @@ def remove_repeated_spans(
         UserError: the documents are not those that were compared.
     """
     changed = UserError("The corpus: changed while it was read. Start again when no one writes to its files.")
-    length, all_starts = filters.repeated_spans, spans.starts()
+    length = filters.repeated_spans
     for document in documents:
         starts = next(all_starts, None)
         if starts is None:

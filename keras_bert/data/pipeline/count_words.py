@@ -14,9 +14,11 @@ from keras_bert.config.corpus import CorpusConfig
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, no_documents
 from keras_bert.data.pipeline.parts import PartFiles
-from keras_bert.data.pipeline.pieces import Piece, divide, prepare_tfds, read_blocks
+from keras_bert.data.pipeline.pieces import Piece, divide, identities, prepare_tfds
 from keras_bert.data.pipeline.reading_record import one_per_file, reading_record, report_of
+from keras_bert.data.pipeline.repeated_spans import find_repeated_spans
 from keras_bert.data.pipeline.runners import Runner, in_worker
+from keras_bert.data.pipeline.span_work import read_clean_blocks
 from keras_bert.data.shards.tokenizer_processes import start_tensorflow
 from keras_bert.extras import import_extra
 from keras_bert.files import ask, remove_folder
@@ -55,9 +57,10 @@ def count_words(
     lock = take_folder(folder, f"{folder}.lock", report)
     try:
         work = _CountWork(corpus.config, folder, lower_case)
-        pieces, made_with = divide(corpus), [lower_case, corpus.settings()]
-        if work.files.keep_for([[made_with, piece.path, piece.size] for piece in pieces if piece.reader == 0]):
+        pieces = divide(corpus)
+        if work.files.keep_for(identities(pieces, corpus, lower_case)):
             report(f"Resuming in {folder}: counts of finished files are kept.")
+        find_repeated_spans(runner, pieces, corpus.config, work.files)
         with runner.pipeline() as pipeline:
             _build(pipeline, work, pieces)
         corpus.report = report_of(work.files.record(_READ))
@@ -91,7 +94,7 @@ class _CountWork:
         done = self.files.record(piece.name)
         if done is None:
             report, blocks, counts = CorpusReport(), 0, Counter[str]()
-            for number, documents in read_blocks(piece, report, self.reading):
+            for number, documents in read_clean_blocks(piece, report, self.reading, self.files):
                 blocks = number + 1
                 if number in piece.numbers(blocks):
                     counts += word_counts.count_words(documents, self.lower_case)

@@ -7,7 +7,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ _MARKS = ("continuations", "phrases")  # Only in parts of marked text.
 # Parts, and the records of pieces, start with the number of their source; see `Piece.name`.
 _OF_ONE_SOURCE = re.compile(r"(\d{6})(-\d+\.(?:npz|json))")
 _SOURCES = "sources"
+DROPPED = "dropped"
 _DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError)
 
 
@@ -63,14 +64,14 @@ class PartFiles:
         except _DAMAGED as error:
             raise UserError(f"{path}: is damaged ({error}). Remove it and run the same command again.") from None
 
-    def write_dropped(self, source: int, block: int, places: np.ndarray) -> None:
-        """Records which documents of a part are duplicates of earlier ones: int64 [duplicates]."""
-        with atomic_write(self._dropped_path(source, block), "wb", self.folder) as stream:
-            np.save(stream, places)
+    def write_places(self, what: str, source: int, block: int, places: Iterable[np.ndarray]) -> None:
+        """Writes places in a block, int64 [places], in any order and any number of arrays, under a name for them."""
+        with atomic_write(self._places_path(what, source, block), "wb", self.folder) as stream:
+            np.save(stream, np.sort(np.concatenate(list(places))))
 
-    def dropped(self, source: int, block: int) -> np.ndarray:
-        """What `write_dropped` recorded; empty if there are no duplicates."""
-        path = self._dropped_path(source, block)
+    def places(self, what: str, source: int, block: int) -> np.ndarray:
+        """What `write_places` wrote, in ascending order; empty if it wrote nothing."""
+        path = self._places_path(what, source, block)
         if not exists(path):
             return np.zeros(0, np.int64)
         try:
@@ -78,6 +79,10 @@ class PartFiles:
                 return np.load(stream, allow_pickle=False)
         except _DAMAGED as error:
             raise UserError(f"{path}: is damaged ({error}). Remove it and run the same command again.") from None
+
+    def dropped(self, source: int, block: int) -> np.ndarray:
+        """The places of a part's documents that are duplicates of earlier ones: int64 [duplicates]."""
+        return self.places(DROPPED, source, block)
 
     def write_record(self, name: str, values: Any) -> None:
         """Writes JSON values under a name, once the work that they describe is done."""
@@ -137,8 +142,8 @@ class PartFiles:
     def _path(self, source: int, block: int) -> str:
         return join(self.folder, f"{source:06d}-{block:05d}{PART_END}")
 
-    def _dropped_path(self, source: int, block: int) -> str:
-        return join(self.folder, f"{source:06d}-{block:05d}.dropped.npy")
+    def _places_path(self, what: str, source: int, block: int) -> str:
+        return join(self.folder, f"{source:06d}-{block:05d}.{what}.npy")
 
     def _record_path(self, name: str) -> str:
         return join(self.folder, f"{name}.json")

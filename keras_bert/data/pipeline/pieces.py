@@ -1,22 +1,25 @@
 """A corpus divided into pieces that workers read without each other."""
 
+import json
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_bert import files
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, is_tfds, read_source
 from keras_bert.data.corpus.filters import DocumentFilters
+from keras_bert.data.corpus.held_out import text_hash
 from keras_bert.data.pipeline.runners import Runner
-from keras_bert.errors import UserError
 
 # Enough for the work on a block to outweigh reading and writing it, and little enough to be held in memory.
 BLOCK_CHARACTERS = 1 << 24
 # Several workers share a larger file. Each reads all of it, which costs far less than tokenizing it.
 _BYTES_PER_READER = 64_000_000
 _MOST_READERS = 4
+_HASHED_BYTES_PER_BUCKET = 1_000_000_000  # Of text. A worker sorts the hashes of a bucket in memory.
+_FEWEST_BUCKETS, _MOST_BUCKETS = 4, 1024
 
 
 class Piece(NamedTuple):
@@ -47,16 +50,7 @@ class Piece(NamedTuple):
 
 
 def divide(corpus: Corpus) -> list[Piece]:
-    """The pieces of a corpus in its order. TFDS data sets must have been prepared.
-
-    Raises:
-        UserError: the corpus has a filter that compares files with each other.
-    """
-    if corpus.config.filters.repeated_spans:
-        raise UserError(
-            "filters.repeated_spans: compares all files with each other, which --runner cannot do. Give a file of "
-            "filters without it, `extends: c4` and `repeated_spans: 0`, or leave out --runner."
-        )
+    """The pieces of a corpus in its order. TFDS data sets must have been prepared."""
     pieces = []
     paths = [path for entry in corpus.paths for path in _sources(entry)]
     sizes = files.ask(lambda path: 0 if is_tfds(path) else files.size(path) or 0, paths)
@@ -64,6 +58,21 @@ def divide(corpus: Corpus) -> list[Piece]:
         readers = min(max(math.ceil(size / _BYTES_PER_READER), 1), _MOST_READERS)
         pieces += [Piece(source, path, size, reader, readers) for reader in range(readers)]
     return pieces
+
+
+def identities(pieces: list[Piece], corpus: Corpus, *settings: Any) -> list[list[Any]]:
+    """JSON values that what is made of each file depends on: the file, settings and, for some filters, all files."""
+    files_of = [[piece.path, piece.size] for piece in pieces if piece.reader == 0]
+    shared: list[Any] = [*settings, corpus.settings()]
+    if corpus.config.filters.repeated_spans:
+        shared.append(text_hash(json.dumps(files_of)))
+    return [[*file, *shared] for file in files_of]
+
+
+def bucket_count(pieces: list[Piece]) -> int:
+    """In how many buckets the hashes of documents or sentences are compared."""
+    size = sum(piece.size for piece in pieces if piece.reader == 0)
+    return min(max(size // _HASHED_BYTES_PER_BUCKET, _FEWEST_BUCKETS), _MOST_BUCKETS)
 
 
 def prepare_tfds(corpus: Corpus, runner: Runner) -> None:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, no_documents
 from keras_bert.data.corpus.held_out import DUPLICATE, SIDES
-from keras_bert.data.pipeline.duplicates import find_duplicates, in_buckets
+from keras_bert.data.pipeline.beam_steps import FindDuplicates
+from keras_bert.data.pipeline.duplicates import in_buckets
 from keras_bert.data.pipeline.parts import PartFiles
-from keras_bert.data.pipeline.pieces import Piece, divide, prepare_tfds
+from keras_bert.data.pipeline.pieces import Piece, bucket_count, divide, identities, prepare_tfds
 from keras_bert.data.pipeline.prepare_work import METAS, SUMMARY, PrepareWork
 from keras_bert.data.pipeline.reading_record import one_per_file, report_of
+from keras_bert.data.pipeline.repeated_spans import find_repeated_spans
 from keras_bert.data.pipeline.runners import Runner, in_worker
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.data.shards.prepare import NO_DOCUMENTS, NO_TOKEN, PrepareReport, prepare_settings
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
     import apache_beam as beam
 else:
     beam = import_extra("apache_beam", "--runner")
-
-_HASHED_BYTES_PER_BUCKET = 1_000_000_000  # Bytes of text; a worker sorts the hashes of a bucket in memory.
-_BUCKETS = range(4, 1024)
 
 
 def prepare(
@@ -80,7 +79,7 @@ def prepare(
     settings = {"runner": "Beam", **settings, "reading": corpus.settings() or None}
     with prepared_folder(folder, vocabulary, settings, report) as (work, check):
         pieces, parts = divide(corpus), PartFiles(work.folder)
-        sources = [[piece.path, piece.size] for piece in pieces if piece.reader == 0]
+        sources = identities(pieces, corpus)
         for side in SIDES:
             if not parts.is_for(sources):
                 remove_folder(join(work.folder, side))
@@ -90,10 +89,9 @@ def prepare(
         if parts.keep_for(sources):
             report(f"Resuming in {work.folder}: finished parts and shards are kept.")
         preparation = PrepareWork(tokenizer, corpus.config, work.folder, validation_share, shard_megabytes)
+        find_repeated_spans(runner, pieces, corpus.config, parts)
         with runner.pipeline() as pipeline:
-            buckets = sum(piece.size for piece in pieces if piece.reader == 0) // _HASHED_BYTES_PER_BUCKET
-            buckets = min(max(buckets, _BUCKETS.start), _BUCKETS.stop)
-            _build(pipeline, preparation, pieces, buckets)
+            _build(pipeline, preparation, pieces)
         check()
         corpus.report, summary = _reports(parts)
         if not summary.documents.total():
@@ -108,7 +106,7 @@ def prepare(
         return summary
 
 
-def _build(pipeline: Any, work: PrepareWork, pieces: list[Piece], buckets: int) -> None:
+def _build(pipeline: Any, work: PrepareWork, pieces: list[Piece]) -> None:
     records = (
         pipeline
         | "Pieces" >> beam.Create([tuple(piece) for piece in pieces])
@@ -117,9 +115,9 @@ def _build(pipeline: Any, work: PrepareWork, pieces: list[Piece], buckets: int) 
     )
     duplicates = (
         records
-        | "Hashes" >> beam.ParDo(_ReadHashes(work, buckets))
+        | "Hashes" >> beam.ParDo(_ReadHashes(work, bucket_count(pieces)))
         | "By hash" >> beam.GroupByKey()
-        | "Find duplicates" >> beam.ParDo(_FindDuplicates())
+        | "Find duplicates" >> beam.ParDo(FindDuplicates())
         | "By part" >> beam.GroupByKey()
         | "Record duplicates" >> beam.ParDo(_RecordDuplicates(work))
     )
@@ -159,11 +157,6 @@ class _ReadHashes(_Working):
         piece, record = element
         for hashes in self.work.hashes(Piece(*piece), record["blocks"]):
             yield from in_buckets(hashes, self.buckets)
-
-
-class _FindDuplicates(beam.DoFn):
-    def process(self, element: Any) -> Iterator[Any]:
-        yield from find_duplicates(element[1])
 
 
 class _RecordDuplicates(_Working):

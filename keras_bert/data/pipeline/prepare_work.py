@@ -13,10 +13,11 @@ from keras_bert.config.corpus import CorpusConfig
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.held_out import SIDES, text_hash
 from keras_bert.data.pipeline.duplicates import Hashes
-from keras_bert.data.pipeline.parts import PartFiles
-from keras_bert.data.pipeline.pieces import Piece, read_blocks
+from keras_bert.data.pipeline.parts import DROPPED, PartFiles
+from keras_bert.data.pipeline.pieces import Piece
 from keras_bert.data.pipeline.reading_record import reading_record
 from keras_bert.data.pipeline.shard_plan import PartName, Shard, ShardPlan, documents_of
+from keras_bert.data.pipeline.span_work import read_clean_blocks
 from keras_bert.data.shards.document_tokenizer import BATCH_CHARACTERS, DocumentTokenizer
 from keras_bert.data.shards.shard_format import shard_name, token_dtype
 from keras_bert.data.shards.shard_writing import add_shard, new_meta, write_shard
@@ -55,7 +56,7 @@ class PrepareWork:
         record = parts.record(piece.name)
         if record is None:
             report, blocks = CorpusReport(), 0
-            for number, documents in read_blocks(piece, report, self.reading):
+            for number, documents in read_clean_blocks(piece, report, self.reading, parts):
                 blocks = number + 1
                 if number in piece.numbers(blocks) and not parts.has_part(piece.source, number):
                     hashes = np.array([text_hash(document) for document in documents], np.uint64)
@@ -73,7 +74,7 @@ class PrepareWork:
 
     def record_duplicates(self, name: PartName, places: Iterable[np.ndarray]) -> None:
         """Writes down which documents of a part are duplicates."""
-        self.parts.write_dropped(*name, np.sort(np.concatenate(list(places))))
+        self.parts.write_places(DROPPED, *name, places)
 
     def plan(self, records: Sequence[dict[str, Any]]) -> Iterator[Shard]:
         """Yields what each shard is made of, and writes a summary of the reading, given the files' records in order."""
@@ -121,7 +122,7 @@ class PrepareWork:
             if characters >= BATCH_CHARACTERS:
                 tokenized.append(self.tokenizer(batch))
                 batch, characters = [], 0
-        if batch:
+        if batch or not tokenized:  # Filters may have left no document of a block.
             tokenized.append(self.tokenizer(batch))
         return TokenizedDocuments.joined(tokenized)
 

@@ -9,7 +9,7 @@ from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import split_documents
 from keras_bert.data.pipeline import pieces
 from keras_bert.data.pipeline.duplicates import find_duplicates, in_buckets
-from keras_bert.data.pipeline.pieces import divide
+from keras_bert.data.pipeline.pieces import divide, identities
 from keras_bert.data.pipeline.prepare_work import PrepareWork
 from keras_bert.data.pipeline.reading_record import one_per_file
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
@@ -45,7 +45,7 @@ def run_without_a_runner(corpus, folder, share, megabytes):
         make_folder(join(folder, name))
     shuffled = random.Random(1)
     todo = divide(corpus)
-    work.parts.keep_for([[piece.path, piece.size] for piece in todo if piece.reader == 0])
+    work.parts.keep_for(identities(todo, corpus))
     shuffled.shuffle(todo)
     read = [(piece, work.tokenize(piece)) for piece in todo]
     buckets, again = {}, {}
