@@ -83,7 +83,7 @@ def chain(root, stops):
     if stops:
         assert "after step 1," in invoke(*pretrain, "--max-minutes", "1e-9")
     said = invoke(*pretrain)
-    assert ("Going on from step 1." in said) == stops and f"Written: {run}." in said
+    assert ("Resuming from step 1." in said) == stops and f"Written: {run}." in said
     filled = invoke("fill", "--model", run, "The [MASK] sees birds.")
     assert f"{run}/model/model.safetensors: " in invoke("inspect", run)
     invoke("embed", "--model", run, "--input", text, "--output", vectors)
@@ -210,7 +210,7 @@ def test_a_run_goes_on_under_a_url(plain_and_stored, tmp_path):
         "--steps",
         "5",
     )
-    assert "Going on from step 4." in said
+    assert "Resuming from step 4." in said
     assert json.loads((tmp_path / "run/metrics.jsonl").read_text().splitlines()[-1])["step"] == 5
     assert max(os.listdir(tmp_path / "run/checkpoints")) == "step-000000005"
     invoke(

@@ -139,7 +139,7 @@ class Run:
             if kind in new:
                 return kind, step
         last = os.path.join(self.folder, "checkpoints", f"step-{self.steps:09d}")
-        if f"Going on from step {self.steps}." in output or (step == self.steps and os.path.exists(last)):
+        if f"Resuming from step {self.steps}." in output or (step == self.steps and os.path.exists(last)):
             return END, step
         if steps:
             return (VALIDATE if step % EVALUATE_EVERY == 0 and not was_validated else TRAIN), step

@@ -74,7 +74,7 @@ class Engine:
         # Before `begin`: a process that found a checkpoint would not take part in its collectives.
         require_same(self.strategy, run.path, step=done)
         if done:
-            report(f"Going on from step {done}.")
+            report(f"Resuming from step {done}.")
         else:
             begin()
             start_average(self.model, self.optimizer)

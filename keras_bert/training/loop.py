@@ -173,7 +173,7 @@ class Loop:
             )
         self.context.clock.saved()
         report(
-            f"{mishap} Going on from the checkpoint of step {step}, without the batches in between "
+            f"{mishap} Resuming from the checkpoint of step {step}, without the batches in between "
             f"(rollback {watch.times + 1} of {most})."
         )
         return step

@@ -22,7 +22,7 @@ class LossBand:
 
     Args:
         width: half the width of the band in spreads; 0 for no band.
-        state: the `state` of an earlier band, to go on from.
+        state: the `state` of an earlier band, to continue it.
     """
 
     def __init__(self, width: float, state: Mapping[str, Any] | None = None):
@@ -46,5 +46,5 @@ class LossBand:
             self._losses = [*self._losses, loss][-RECENT:]
 
     def state(self) -> dict[str, Any]:
-        """JSON values from which another band goes on."""
+        """JSON values from which another band continues."""
         return {"phase": self._phase, "losses": self._losses}

@@ -1,4 +1,4 @@
-"""Finds losses and gradients that training should not go on from."""
+"""Detects losses and gradients that training must not continue from."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Rollback = Mapping[str, Any]
 
 
 class Mishap(Exception):
-    """A loss or a gradient that training cannot go on from.
+    """A loss or a gradient that training cannot continue from.
 
     Args:
         step: where it was found, counted from 1.

@@ -78,7 +78,7 @@ def test_two_workers_equal_one_process_on_the_same_global_batch(optimizer, tmp_p
     stopped = ("launch", "--workers", "2", "--", *arguments, "--output", "stopped")
     # With a limit of time that is over at once, each start does one step; the third goes to the end.
     ends = [run(*stopped, *limit, cwd=tmp_path) for limit in (["--max-minutes", "0.0001"],) * 2 + ([],)]
-    assert [end.returncode for end in ends] == [0, 0, 0] and "Going on from step 2." in ends[-1].stdout
+    assert [end.returncode for end in ends] == [0, 0, 0] and "Resuming from step 2." in ends[-1].stdout
     for what, number, different in compare_runs.compare("two", "stopped"):
         assert number > 0 and not different, what
 

@@ -129,7 +129,7 @@ def test_a_run_that_goes_on_gives_the_same_numbers(bert, words, tmp_path):
         shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
     said = []
     FinetuningRuns(config, said.append).one(broken)
-    assert "Going on from step 5." in said and not any("are computed once" in line for line in said)
+    assert "Resuming from step 5." in said and not any("are computed once" in line for line in said)
     assert losses(broken) == losses(whole) and len(losses(whole)) == 15
     one, other = (keras_bert.load(path).model for path in (whole, broken))
     for weight, again in zip(one.weights, other.weights, strict=True):

@@ -45,7 +45,7 @@ def test_a_run_that_goes_on_does_not_need_the_vectors(corpus, tmp_path, monkeypa
     os.remove(os.path.join(stopped.data, FILE))
     said = []
     pretrain(config, stopped, said.append)
-    assert "Going on from step 9." in said and COUNTING not in said
+    assert "Resuming from step 9." in said and COUNTING not in said
     assert metrics(stopped) == metrics(straight)
 
 

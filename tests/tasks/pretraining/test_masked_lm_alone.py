@@ -63,7 +63,7 @@ def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corp
         pretrain(config, stopped, lambda line: None)
     said = []
     results = pretrain(config, stopped, said.append)
-    assert "Going on from step 2." in said
+    assert "Resuming from step 2." in said
     assert metrics(stopped) == metrics(straight)
     assert {**results, "seconds": 0} == {**expected, "seconds": 0}
 

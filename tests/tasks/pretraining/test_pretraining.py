@@ -73,7 +73,7 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
     assert not os.path.exists(run.results_file)
     said = []
     results = pretrain(recipe(corpus), run, said.append)
-    assert "Going on from step 9." in said
+    assert "Resuming from step 9." in said
     assert metrics(run) == metrics(straight[0])
     assert {**results, "seconds": 0} == {**straight[1], "seconds": 0}
     weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
@@ -178,7 +178,7 @@ def test_a_finished_run_says_so_and_more_steps_go_on(corpus, finished):
     pretrain(recipe(corpus), finished, said.append)
     assert len(said) == 2 and "is finished: 12 steps" in said[1]
     assert pretrain(recipe(corpus, **{"training.steps": 14}), finished, said.append)["steps"] == 14
-    assert "Going on from step 12." in said
+    assert "Resuming from step 12." in said
 
 
 def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):

@@ -1,4 +1,4 @@
-"""Going on from a folder of another's: `pretrain --init` where heads are missing, and where the format is Google's."""
+"""Starting from a model folder of another program: `--init` where heads are missing, and Google's format."""
 
 import os
 import pathlib
@@ -115,4 +115,4 @@ def test_a_run_from_the_hub_writes_down_the_commit_and_refuses_another(parts, tm
         again = pretrain(corpus, "hf:me/bert", run, "--steps", "2", config=str(recipe))
         assert again.exit_code == 2 and first in again.output and second in again.output
         gone_on = pretrain(corpus, f"hf:me/bert@{first}", run, "--steps", "2", config=str(recipe))
-        assert gone_on.exit_code == 0 and "Going on from step 1." in gone_on.output, gone_on.output
+        assert gone_on.exit_code == 0 and "Resuming from step 1." in gone_on.output, gone_on.output
