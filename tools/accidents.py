@@ -7,8 +7,14 @@ HOUR = 3600.0
 
 
 def cause(folder, tried, generator):
-    """Lets the accidents `tried` happen to a stopped run; returns {accident: what it was} of those that could."""
+    """Lets the accidents `tried` happen to a stopped run; returns {accident: what it was} of those that could.
+
+    A run that has results.json, which is written last, is finished: it never opens its files again, so nothing could
+    mend them.
+    """
     found = {}
+    if os.path.exists(os.path.join(folder, "results.json")):
+        return found
     if "checkpoint" in tried:
         found["a checkpoint half-written"] = spoil_checkpoint(folder, generator)
     if "log" in tried:
