@@ -1,4 +1,4 @@
-"""How this program was called, for messages that suggest a command."""
+"""How this program was called, for messages that suggest a command and for starting it again."""
 
 import os
 import shlex
@@ -14,3 +14,11 @@ PROGRAM = _CALLED or "python run.py"
 def command_line() -> str | None:
     """The command line as typed; None if another program called this one."""
     return f"{_CALLED} {shlex.join(sys.argv[1:])}" if _CALLED else None
+
+
+def own_program() -> list[str]:
+    """The beginning of a command line that starts this program in a process of its own."""
+    if _CALLED:
+        return [sys.executable, os.path.abspath(sys.argv[0])]
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return [sys.executable, "-c", f"import sys; sys.path.insert(0, {home!r}); from keras_bert.cli import main; main()"]

@@ -8,7 +8,7 @@ ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 FLOORS = [
     {"errors", "lazy", "public_names", "allocator", "program"},
     {"extras", "quiet", "terminal_bar"},
-    {"stores", "disks"},
+    {"stores", "disks", "drawing"},
     {"files"},
     {"whole_files"},
     {"leases"},
@@ -24,6 +24,7 @@ FLOORS = [
     {"training"},
     {"export"},
     {"tasks"},
+    {"studies"},
     {"cli"},
 ]
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

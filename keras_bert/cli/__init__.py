@@ -23,6 +23,7 @@ from keras_bert.cli.launch import launch
 from keras_bert.cli.predict import predict
 from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
+from keras_bert.cli.study import study
 from keras_bert.cli.vocab import vocab
 from keras_bert.errors import RunStopped, UserError, WorkerLost
 from keras_bert.program import PROGRAM
@@ -111,7 +112,22 @@ def main(debug: bool) -> None:
 
 
 main.help = (main.help or "").replace("python run.py", PROGRAM)
-_COMMANDS = [pretrain, finetune, evaluate, predict, export, vocab, prepare, fill, embed, inspect, convert, launch]
+_COMMANDS = [
+    pretrain,
+    finetune,
+    evaluate,
+    predict,
+    export,
+    vocab,
+    prepare,
+    fill,
+    embed,
+    inspect,
+    convert,
+    launch,
+    study,
+]
 for command in _COMMANDS:
-    command.help = (command.help or "").replace("python run.py", PROGRAM)
     main.add_command(command)
+for command in [*_COMMANDS, *study.commands.values()]:
+    command.help = (command.help or "").replace("python run.py", PROGRAM)

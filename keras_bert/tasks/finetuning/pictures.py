@@ -1,6 +1,5 @@
 """Pictures of a run, as PNG files and on TensorBoard's page of images."""
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,14 +8,13 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert import files, whole_files
-from keras_bert.extras import import_extra
+from keras_bert.drawing import new_figure, plain, png
 from keras_bert.stores import as_os_errors
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 
 # With more labels, the numbers in the cells are not legible.
 _MOST_NUMBERS = 20
-_MOST_CHARACTERS = 30  # In a name.
 
 
 def loss_picture(runs: Mapping[str, Iterable[Mapping[str, Any]]], title: str = "", smoothed: int = 1) -> bytes:
@@ -27,40 +25,40 @@ def loss_picture(runs: Mapping[str, Iterable[Mapping[str, Any]]], title: str = "
         title: the title.
         smoothed: how many logged figures to average for each point.
     """
-    figure = _figure(7, 4)
+    figure = new_figure(7, 4)
     axes = figure.subplots()
     for name, lines in runs.items():
         training = np.array([(line["step"], line["loss"]) for line in lines if "loss" in line], float).reshape(-1, 2)
         validation = [(line["step"], line["eval_loss"]) for line in lines if "eval_loss" in line]
         values = _running_mean(training[:, 1], smoothed)
-        (drawn,) = axes.plot(training[:, 0], values, label=f"{_plain(name)}: training")
+        (drawn,) = axes.plot(training[:, 0], values, label=f"{plain(name)}: training")
         if validation:
-            axes.plot(*zip(*validation), "o--", color=drawn.get_color(), label=f"{_plain(name)}: validation")
-    axes.set(xlabel="step", ylabel="loss", title=_plain(title), ylim=(0, None))
+            axes.plot(*zip(*validation), "o--", color=drawn.get_color(), label=f"{plain(name)}: validation")
+    axes.set(xlabel="step", ylabel="loss", title=plain(title), ylim=(0, None))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     axes.legend()
-    return _png(figure)
+    return png(figure)
 
 
 def confusion_picture(matrix: ArrayLike, labels: Sequence[str], title: str = "") -> bytes:
     """PNG of a confusion matrix [labels, labels]: how often each label (row) was predicted as each (column)."""
     matrix = np.asarray(matrix)
     size = min(3 + 0.6 * len(labels), 14)
-    figure = _figure(size + 1, size)
+    figure = new_figure(size + 1, size)
     axes = figure.subplots()
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     drawn = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     figure.colorbar(drawn, label="share of the label's examples", shrink=0.8)
-    axes.set(xlabel="predicted", ylabel="label", title=_plain(title))
-    names = list(map(_plain, labels))
+    axes.set(xlabel="predicted", ylabel="label", title=plain(title))
+    names = list(map(plain, labels))
     axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(names)), names)
     if len(labels) <= _MOST_NUMBERS:
         for (row, column), count in np.ndenumerate(matrix):
             color = "white" if shares[row, column] > 0.5 else "black"
             axes.text(column, row, f"{count:,}", ha="center", va="center", color=color)
-    return _png(figure)
+    return png(figure)
 
 
 def scores_picture(scores: Mapping[str, Mapping[str, Sequence[float | None]]], title: str = "") -> bytes:
@@ -71,7 +69,7 @@ def scores_picture(scores: Mapping[str, Mapping[str, Sequence[float | None]]], t
         title: the title.
     """
     models = list(next(iter(scores.values())))
-    figure = _figure(max(6, 2 + 1.2 * len(scores) + 0.2 * len(scores) * len(models)), 4)
+    figure = new_figure(max(6, 2 + 1.2 * len(scores) + 0.2 * len(scores) * len(models)), 4)
     axes = figure.subplots()
     width = 0.8 / len(models)
     for number, model in enumerate(models):
@@ -79,15 +77,15 @@ def scores_picture(scores: Mapping[str, Mapping[str, Sequence[float | None]]], t
         places = np.arange(len(scores)) + (number - (len(models) - 1) / 2) * width
         medians = np.array([np.median(found) for found in values])
         ranges = [medians - [min(found) for found in values], [max(found) for found in values] - medians]
-        drawn = axes.bar(places, medians, 0.92 * width, yerr=ranges, capsize=2, label=_plain(model))
+        drawn = axes.bar(places, medians, 0.92 * width, yerr=ranges, capsize=2, label=plain(model))
         axes.bar_label(drawn, [f"{median:.0f}" for median in medians], padding=2, fontsize="small")
-    axes.set(ylabel="per cent", title=_plain(title), ylim=(0, 105))
-    axes.set_xticks(range(len(scores)), [_plain(task) for task in scores])
+    axes.set(ylabel="per cent", title=plain(title), ylim=(0, 105))
+    axes.set_xticks(range(len(scores)), [plain(task) for task in scores])
     axes.grid(axis="y", alpha=0.3)
     axes.set_axisbelow(True)
     axes.margins(x=0.8 / (2 * len(scores) + 1))
     figure.legend(loc="outside right upper", frameon=False)
-    return _png(figure)
+    return png(figure)
 
 
 def write_run_pictures(
@@ -115,23 +113,15 @@ def write_pictures(run: RunFolder, pictures: Mapping[str, bytes], step: int) -> 
         pictures: `{name: PNG}`.
         step: the steps done, for TensorBoard.
     """
-    for name, png in pictures.items():
+    for name, picture in pictures.items():
         with whole_files.atomic_write(files.join(run.path, f"{name}.png"), "wb") as stream:
-            stream.write(png)
+            stream.write(picture)
     with as_os_errors(run.tensorboard):
         writer = tf.summary.create_file_writer(files.join(run.tensorboard, "validation"))
         with writer.as_default(step=step):
-            for name, png in pictures.items():
-                tf.summary.image(name, tf.image.decode_png(png, channels=3)[None])
+            for name, picture in pictures.items():
+                tf.summary.image(name, tf.image.decode_png(picture, channels=3)[None])
         writer.close()
-
-
-def _plain(text: str) -> str:
-    """The text shortened to fit, and escaped so that matplotlib draws it literally."""
-    if text.startswith("_"):
-        text = f" {text}"  # Legends leave out names that start with an underscore.
-    text = text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
-    return text.replace("$", r"\$")
 
 
 def _running_mean(values: np.ndarray, count: int) -> np.ndarray:
@@ -139,15 +129,3 @@ def _running_mean(values: np.ndarray, count: int) -> np.ndarray:
     begins = np.maximum(np.arange(len(values)) - count + 1, 0)
     ends = np.arange(1, len(values) + 1)
     return (sums[ends] - sums[begins]) / (ends - begins)
-
-
-def _figure(width: float, height: float) -> Any:  # A matplotlib Figure.
-    # pyplot would choose a window system, and its figures would have to be closed.
-    figure = import_extra("matplotlib.figure", "Drawing pictures")
-    return figure.Figure(figsize=(width, height), layout="constrained")
-
-
-def _png(figure: Any) -> bytes:
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=110)
-    return stream.getvalue()

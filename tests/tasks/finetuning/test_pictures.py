@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from keras_bert.tasks.finetuning.pictures import _plain, confusion_picture, loss_picture, scores_picture
+from keras_bert.drawing import plain
+from keras_bert.tasks.finetuning.pictures import confusion_picture, loss_picture, scores_picture
 
 pytest.importorskip("matplotlib")
 
@@ -22,7 +23,7 @@ def test_no_name_is_left_out_of_a_legend():
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()
-    axes.plot([1, 2], label=_plain("_hidden"))
+    axes.plot([1, 2], label=plain("_hidden"))
     assert [text.get_text().strip() for text in axes.legend().get_texts()] == ["_hidden"]
 
 

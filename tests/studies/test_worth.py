@@ -1,6 +1,7 @@
 """The table of what models are worth."""
 
-from tools.worth import better, main_scores, table
+from keras_bert.studies.downstream import better, main_scores
+from keras_bert.studies.worth import table
 
 
 def results(values, per_cent=False, majority=0.5):

@@ -6,7 +6,7 @@ import pytest
 
 from keras_bert import settings
 from keras_bert.config.pretraining import PretrainConfig
-from tools.pilots import crossing, described, read, table
+from keras_bert.studies.pilots import crossing, described, read, table
 
 PHASES = [
     {"share": 0.5, "sequence_length": 16, "batch_size": 4, "max_predictions_per_seq": 3},
@@ -41,7 +41,7 @@ def test_a_curve_counts_tokens_by_phase_and_time_of_training_alone(tmp_path):
 def test_a_goal_that_one_seed_misses_has_no_median(tmp_path):
     for seed, last in ((1, 1.2), (2, 0.9)):
         write_run(tmp_path / "base" / f"seed-{seed}", [0.0, 0.4, 0.8, last])
-    header, rule, row = table(str(tmp_path), ["base"], (1, 2))
+    header, rule, row = table({"base": [read(str(tmp_path / "base" / f"seed-{seed}")) for seed in (1, 2)]})
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert header.count("|") == rule.count("|") == row.count("|")
     assert cells[:5] == ["base", "0.00 (0.00–0.00)", "7 (7–7)", "–", "–"]

@@ -1,0 +1,139 @@
+"""`run.py study`: a command for each study."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keras_bert import settings
+from keras_bert.cli.options import folder_to_write
+from keras_bert.config.recipes import find_config
+from keras_bert.config.studies import PilotsPlan, selected, task_plans
+from keras_bert.errors import UserError
+from keras_bert.extras import require
+from keras_bert.program import command_line
+from keras_bert.quiet import import_tensorflow
+
+if TYPE_CHECKING:
+    from keras_bert.studies.study import Findings, StudyFolder
+
+
+@click.group()
+def study() -> None:
+    """Make a table, a picture and a page from many runs or from inside a model.
+
+    The same command resumes: a part that is finished is not made again. The page is OUTPUT/NAME.md; docs/studies.md
+    shows each study.
+    """
+
+
+_output_option = click.option(
+    "--output",
+    required=True,
+    metavar="FOLDER",
+    callback=folder_to_write,
+    help="Where the runs, the page and the pictures go.",
+)
+_seeds_option = click.option("--seeds", default=3, show_default=True, type=click.IntRange(min=1), help="How many.")
+
+
+def _only_option(what: str) -> Callable[..., Any]:
+    return click.option("--only", multiple=True, metavar="NAME", help=f"Of the plan's {what}; repeatable.")
+
+
+def _plan_option(name: str) -> Callable[..., Any]:
+    return click.option(
+        "--plan", default=name, show_default=True, metavar="NAME|FILE", help="In configs/studies, or a file."
+    )
+
+
+def _carried_out(context: click.Context, output: str, make: "Callable[[StudyFolder], Findings]") -> None:
+    """Makes a study and writes its page."""
+    from keras_bert.studies.study import StudyFolder
+
+    name = context.info_name or ""
+    with StudyFolder(output, click.echo) as folder:
+        findings = make(folder)
+        page = folder.write(name, findings, command_line())
+    for line in findings.lines:
+        click.echo(line)
+    click.echo(f"Written: {page}. Next: tensorboard --logdir {shlex.quote(output)}, page IMAGES")
+
+
+def _begin(context: click.Context) -> None:
+    """Before the first computation of a study."""
+    require("matplotlib", "Drawing pictures")
+    import_tensorflow(context.find_root().params["debug"])
+
+
+def _named(pairs: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE` arguments as `{name: value}`."""
+    found = dict(text.partition("=")[::2] for text in pairs)
+    if not all(found) or not all(found.values()):
+        raise UserError(f"Each model needs the form NAME=MODEL. Received: {' '.join(pairs)}.")
+    if len(found) < len(pairs):
+        raise UserError(f"Each model needs a name of its own. Received: {' '.join(pairs)}.")
+    return found
+
+
+@study.command()
+@click.argument("models", nargs=-1, required=True, metavar="NAME=MODEL…")
+@_plan_option("worth")
+@click.option("--data", required=True, metavar="FOLDER", help="Which the plan's folders are in.")
+@_output_option
+@_seeds_option
+@_only_option("tasks")
+@click.option("--title", default="", help="Of the picture.")
+@click.pass_context
+def worth(
+    context: click.Context,
+    models: tuple[str, ...],
+    plan: str,
+    data: str,
+    output: str,
+    seeds: int,
+    only: tuple[str, ...],
+    title: str,
+) -> None:
+    """Fine-tune models the same way on several tasks and compare what they are worth.
+
+    A MODEL is any that `finetune --init` takes; `scratch:MODEL` is its architecture and vocabulary with random weights.
+    Models, tasks and seeds may be added later.
+
+    \b
+    Example:
+      python run.py study worth --data data --output runs/worth scratch=scratch:runs/five_minutes ours=runs/five_minutes
+    """
+    inits = _named(models)
+    path = find_config("studies", plan)
+    tasks = selected(task_plans(settings.read_yaml(path)), only, "task", path)
+    _begin(context)
+    from keras_bert.studies.worth import worth as make
+
+    _carried_out(context, output, lambda folder: make(folder, inits, tasks, data, seeds, title))
+
+
+@study.command()
+@_plan_option("pilots")
+@click.option("--data", required=True, help="A folder that `prepare` wrote, or whatever `pretrain --data` takes.")
+@_output_option
+@_seeds_option
+@_only_option("pilots")
+@click.pass_context
+def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int, only: tuple[str, ...]) -> None:
+    """Train a recipe with one change at a time and compare what it costs to learn so much.
+
+    Pilots and seeds may be added later.
+
+    \b
+    Example:
+      python run.py study pilots --data prepared --output runs/pilots
+    """
+    path = find_config("studies", plan)
+    planned = settings.from_mapping(PilotsPlan, settings.read_yaml(path))
+    names = selected(planned.pilots, only, "pilot", path)
+    _begin(context)
+    from keras_bert.studies.pilots import pilots as make
+
+    _carried_out(context, output, lambda folder: make(folder, planned, names, data, seeds))

@@ -1,0 +1,73 @@
+"""The plans of studies: what they train and with which settings; files in configs/studies."""
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypeVar
+
+from keras_bert import settings
+from keras_bert.errors import UserError
+
+_Plan = TypeVar("_Plan")
+
+
+@dataclasses.dataclass
+class TaskPlan:
+    """How a study fine-tunes on one task.
+
+    Attributes:
+        folder: of the task's files, below the study's `--data`.
+        rates: learning rates, of which the one with the best median over the seeds counts.
+        set: other settings of the task's recipe, `{"training.epochs": 3}`.
+        task: the recipe; None if the plan calls the task so.
+    """
+
+    folder: str
+    rates: list[float]
+    set: dict = dataclasses.field(default_factory=dict)
+    task: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.rates:
+            raise ValueError("rates: needs at least one learning rate. Received: none.")
+
+
+@dataclasses.dataclass
+class PilotsPlan:
+    """A pretraining recipe, and changes to it of which each is tried by itself.
+
+    Attributes:
+        recipe: a name in configs/pretrain, or a file.
+        pilots: `{name: {setting: value}}`.
+        set: settings that all pilots have.
+    """
+
+    recipe: str
+    pilots: dict
+    set: dict = dataclasses.field(default_factory=dict)
+
+
+def task_plans(values: Mapping[str, Any], where: str = "") -> dict[str, TaskPlan]:
+    """`{task: its plan}`, from a file's values. Raises `UserError` for what is unknown or missing in it."""
+    prefix = f"{where}." if where else ""
+    return {task: settings.from_mapping(TaskPlan, plan, f"{prefix}{task}") for task, plan in values.items()}
+
+
+def selected(plans: Mapping[str, _Plan], names: Collection[str], what: str, source: str) -> dict[str, _Plan]:
+    """The plans with these names; all of them if there are no names.
+
+    Args:
+        plans: `{name: plan}`.
+        names: the chosen names.
+        what: what the names are of, as in "task", for the message.
+        source: the file of the plans.
+
+    Raises:
+        UserError: a name is unknown.
+    """
+    if unknown := [name for name in names if name not in plans]:
+        raise UserError(f"{_listed(unknown)}: no such {what} in {source}. It has {_listed(plans)}.")
+    return {name: plans[name] for name in names or plans}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(str, names))

@@ -1,0 +1,30 @@
+"""What every picture needs of matplotlib, without a window system."""
+
+import io
+from typing import Any
+
+from keras_bert.extras import import_extra
+
+_MOST_CHARACTERS = 30  # In a name.
+
+
+def new_figure(width: float, height: float) -> Any:
+    """A matplotlib Figure of so many inches. Raises `UserError` if matplotlib is not installed."""
+    # pyplot would choose a window system, and its figures would have to be closed.
+    figure = import_extra("matplotlib.figure", "Drawing pictures")
+    return figure.Figure(figsize=(width, height), layout="constrained")
+
+
+def png(figure: Any) -> bytes:
+    """A Figure as PNG."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=110)
+    return stream.getvalue()
+
+
+def plain(text: str) -> str:
+    """The text shortened to fit, and escaped so that matplotlib draws it literally."""
+    if text.startswith("_"):
+        text = f" {text}"  # Legends leave out names that start with an underscore.
+    text = text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+    return text.replace("$", r"\$")

@@ -1,0 +1,91 @@
+"""Fine-tuning a model on the tasks of a plan, and the scores that came of it."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from keras_bert import files
+from keras_bert.config.studies import TaskPlan
+from keras_bert.studies.runs import run_command
+from keras_bert.studies.tables import median_and_range
+from keras_bert.training.run_folder import RunFolder
+
+SCRATCH = "scratch:"  # Before a MODEL: its architecture and vocabulary with random weights.
+
+Results = dict[str, Any]  # The content of a results.json of `finetune --seeds`.
+
+
+def finetunings(
+    task: str, plan: TaskPlan, data: str, init: str, seeds: Sequence[int], folder: str
+) -> dict[float, Callable[[], Results]]:
+    """`{rate: function}`, one for each rate of a task's plan, that fine-tunes a model unless that is done.
+
+    Args:
+        task: the name of the plan.
+        plan: the task's plan.
+        data: the folder that the plan's folder is in.
+        init: the model, or `scratch:MODEL`.
+        seeds: the seeds of each rate.
+        folder: where the runs of each rate get their folders.
+    """
+    return {
+        rate: functools.partial(
+            finetune, plan, plan.task or task, data, init, rate, seeds, files.join(folder, f"rate-{rate:g}")
+        )
+        for rate in plan.rates
+    }
+
+
+def finetune(
+    plan: TaskPlan, task: str, data: str, init: str, rate: float, seeds: Sequence[int], folder: str
+) -> Results:
+    """The results over all seeds of one model on one task at one rate; trains where they are not there yet."""
+    results = RunFolder(folder).results()
+    if results is not None and results["seeds"] == list(seeds):
+        return results
+    changes = {**plan.set, "optimizer.learning_rate": rate, "training.keep_checkpoints": 1}
+    options: dict[str, str | None] = {
+        "--task": task,
+        "--init": init.removeprefix(SCRATCH),
+        "--data-dir": files.join(data, plan.folder),
+        "--seeds": ",".join(map(str, seeds)),
+    }
+    if init.startswith(SCRATCH):
+        options["--from-scratch"] = None
+    return run_command(folder, changes, "finetune", options)
+
+
+def better(found: Mapping[float, Results]) -> tuple[float, Results]:
+    """(rate, results) of the rate with the best median, of `{rate: results}`."""
+    return max(found.items(), key=lambda item: item[1]["splits"][main_split(item[1])][metric(item[1])])
+
+
+def main_scores(results: Results) -> list[float]:
+    """The main metric on the main split, of every seed, in per cent."""
+    values = results["over_seeds"][main_split(results)][metric(results)]["values"]
+    return [_scale(results) * value for value in values]
+
+
+def score_cell(results: Results) -> str:
+    """The main metric over the seeds, in per cent, for a table."""
+    return median_and_range(main_scores(results), "{:.1f}".format)
+
+
+def majority(results: Results) -> float | None:
+    """What the most frequent answer scores there, in per cent; None where that is no number."""
+    value = results["baseline"][main_split(results)].get(metric(results))
+    return _scale(results) * value if isinstance(value, (int, float)) else None
+
+
+def main_split(results: Results) -> str:
+    """The first of the task's dev splits."""
+    return next(iter(results["splits"]))
+
+
+def metric(results: Results) -> str:
+    """The task's main metric."""
+    return results["main_metric"]
+
+
+def _scale(results: Results) -> float:
+    return 1.0 if results["per_cent"] else 100.0

@@ -1,0 +1,47 @@
+"""Pictures that several studies draw."""
+
+from collections.abc import Mapping, Sequence
+
+from keras_bert.drawing import new_figure, plain, png
+
+Curves = Mapping[str, Sequence[tuple[float, float]]]  # {name: [(x, y)]}
+
+_TELLABLE = 10  # Colours of matplotlib's cycle; further curves get another stroke.
+_STROKES = ("-", "--", ":", "-.")
+
+
+def curves_picture(
+    panels: Mapping[str, Curves],
+    across: str,
+    up: str,
+    title: str = "",
+    is_logarithmic: bool = False,
+    limits: tuple[float | None, float | None] = (None, None),
+) -> bytes:
+    """PNG of curves, one panel beside the other.
+
+    Args:
+        panels: `{title: curves}`. A name has the same colour in all panels.
+        across: what the x axis shows.
+        up: what the y axes show.
+        title: the title.
+        is_logarithmic: whether the x axis is.
+        limits: the least and greatest y, None for those of the curves.
+    """
+    names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
+    figure = new_figure(2 + 5 * len(panels), 4.5)
+    for number, (axes, (heading, curves)) in enumerate(
+        zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items())
+    ):
+        for name, points in curves.items():
+            index = names.index(name)
+            style = {"color": f"C{index % _TELLABLE}", "linestyle": _STROKES[index // _TELLABLE % len(_STROKES)]}
+            axes.plot(*zip(*points), marker="." if len(points) < 50 else None, label=plain(name), **style)
+        axes.set(xlabel=across, ylabel="" if number else up, title=plain(heading), ylim=limits)
+        if is_logarithmic:
+            axes.set_xscale("log")
+        axes.grid(alpha=0.3)
+    handles = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels())}
+    figure.legend(handles.values(), handles, loc="outside right upper", frameon=False, fontsize="small")
+    figure.suptitle(plain(title))
+    return png(figure)

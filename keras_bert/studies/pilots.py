@@ -1,0 +1,123 @@
+"""What single changes of a pretraining recipe save: tokens and CPU seconds until the masked LM has learned so much."""
+
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from keras_bert import files
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.studies import PilotsPlan
+from keras_bert.config.training import phase_ends
+from keras_bert.studies.pictures import curves_picture
+from keras_bert.studies.runs import run_command
+from keras_bert.studies.study import Findings, StudyFolder
+from keras_bert.studies.tables import median_and_range, rows_of_markdown
+from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.run_folder import RunFolder
+
+GOALS = (0.5, 1.0, 2.0)  # Nats below the unigram.
+
+Point = tuple[float, float, float]  # (tokens, CPU seconds, nats below the unigram)
+Run = tuple[list[Point], Mapping[str, Any]]  # The points of all validations, the last one's figures.
+
+
+def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str, seeds: int) -> Findings:
+    """Trains a recipe as it is planned and with one change at a time, every one with each seed.
+
+    The findings say how much text and CPU time it took to come 0.5, 1 and 2 nats below the training text's unigram at
+    [MASK]ed positions of the held-out documents, medians and ranges over the seeds. The times are CPU seconds of
+    training alone, without start-up, validation and checkpoints: other work on the machine does not count, but it
+    slows this down.
+
+    Args:
+        study: the study's folder; the runs of a pilot are in PILOT/seed-SEED.
+        plan: the plan.
+        names: the pilots to train.
+        data: a folder that `prepare` wrote, or whatever `pretrain --data` takes.
+        seeds: how many seeds, from 1.
+    """
+    names, numbers = list(names), range(1, seeds + 1)
+    made = study.made(
+        {
+            f"{name}, seed {seed}": functools.partial(
+                pretrained, study.join(name, f"seed-{seed}"), plan.recipe, {**plan.set, **plan.pilots[name]}, data, seed
+            )
+            for seed, name in itertools.product(numbers, names)
+        },
+        "Pretrained",
+    )
+    found = {name: [read(made[f"{name}, seed {seed}"]) for seed in numbers] for name in names}
+    title = "What changes of the recipe save"
+    curves = {
+        f"{name}, seed {seed}" if seeds > 1 else name: [(tokens / 1e6, below) for tokens, _, below in curve]
+        for name, runs in found.items()
+        for seed, (curve, _) in zip(numbers, runs)
+    }
+    picture = curves_picture({"": curves}, "million tokens", "nats below the unigram at [MASK]", title)
+    return Findings(title, list(table(found)), {"pilots": picture})
+
+
+def pretrained(folder: str, recipe: str, changes: Mapping[str, Any], data: str, seed: int) -> str:
+    """Pretrains by a recipe with changes unless that is done; returns the run's folder."""
+    if RunFolder(folder).results() is None:
+        run_command(folder, changes, "pretrain", {"--config": recipe, "--data": data, "--seed": str(seed)})
+    return folder
+
+
+def read(folder: str) -> Run:
+    """What a finished run learned, and at what cost."""
+    config = PretrainConfig.from_file(files.join(folder, "config.yaml"))
+    ends = phase_ends(config.training.steps, [phase.share for phase in config.phases])
+    curve: list[Point] = []
+    seconds, figures = 0.0, {}
+    for line in read_metrics(files.join(folder, "metrics.jsonl")):
+        seconds += line.get("cpu_seconds", 0.0)
+        if "eval_mask_token_loss" in line:
+            tokens = sum(
+                (min(line["step"], end) - begin) * phase.batch_size * phase.sequence_length
+                for begin, end, phase in zip([0, *ends], ends, config.phases)
+                if line["step"] > begin
+            )
+            curve.append((tokens, seconds, line["eval_mask_token_unigram_loss"] - line["eval_mask_token_loss"]))
+            figures = line
+    return curve, figures
+
+
+def crossing(curve: Sequence[Point], goal: float) -> tuple[float, float] | None:
+    """(tokens, CPU seconds) at which a curve first comes so far below, between two validations linearly; or None."""
+    before: Point = (0.0, 0.0, 0.0)
+    for point in curve:
+        if point[2] >= goal:
+            part = (goal - before[2]) / (point[2] - before[2])
+            tokens, seconds = (start + part * (end - start) for start, end in zip(before[:2], point[:2]))
+            return tokens, seconds
+        before = point
+    return None
+
+
+def described(values: Sequence[float | None], shown: Any) -> str:
+    """What several seeds gave; a dash where not all of them came so far."""
+    there = [value for value in values if value is not None]
+    return median_and_range(there, shown) if len(there) == len(values) else "–"
+
+
+def table(found: Mapping[str, Sequence[Run]]) -> Iterator[str]:
+    """Lines of Markdown. `found` is `{pilot: its runs, one for each seed}`."""
+    header = ["pilot"]
+    for goal in GOALS:
+        header += [f"{goal:g} nats: million tokens", "CPU s"]
+    rows = (_row(name, runs) for name, runs in found.items())
+    return rows_of_markdown([*header, "CPU s in all", "nats below at the end", "perplexity"], rows)
+
+
+def _row(name: str, runs: Sequence[Run]) -> list[str]:
+    cells = [name.replace("_", " ")]
+    for goal in GOALS:
+        tokens, seconds = zip(*(crossing(curve, goal) or (None, None) for curve, _ in runs))
+        cells.append(described(tokens, lambda value: f"{value / 1e6:.2f}"))
+        cells.append(described(seconds, "{:.0f}".format))
+    cells.append(described([curve[-1][1] for curve, _ in runs], "{:.0f}".format))
+    cells.append(described([curve[-1][2] for curve, _ in runs], "{:.3f}".format))
+    cells.append(described([figures["eval_perplexity"] for _, figures in runs], "{:.1f}".format))
+    return cells

@@ -1,0 +1,127 @@
+"""What every study shares: parts that are made once, and a page with tables and pictures."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from keras_bert import files, settings, whole_files
+from keras_bert.errors import UserError
+from keras_bert.terminal_bar import terminal_bar
+from keras_bert.training.run_folder import RunFolder
+
+_Result = TypeVar("_Result")
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What a study found.
+
+    Attributes:
+        title: the heading of its page.
+        lines: Markdown, such as tables.
+        pictures: `{name: PNG}`, which the page shows below the lines.
+        pages: `{name: HTML}`, self-contained, to which it links.
+    """
+
+    title: str
+    lines: Sequence[str]
+    pictures: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
+    pages: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+class StudyFolder:
+    """The folder of one study: its runs, the results of its parts in `parts/`, and what it found.
+
+    A context manager that holds the folder's lock.
+
+    Args:
+        path: the folder.
+        report: receives one line of text at a time.
+    """
+
+    def __init__(self, path: str, report: Callable[[str], object] = print):
+        self.path = path
+        self.report = report
+        self._run = RunFolder(path)
+
+    def __enter__(self) -> StudyFolder:
+        self._run.hold(self.report)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._run.release()
+
+    def join(self, *names: str) -> str:
+        """A path in the folder."""
+        return files.join(self.path, *names)
+
+    def made(self, parts: Mapping[str, Callable[[], _Result]], what: str = "Parts") -> dict[str, _Result]:
+        """Makes each part in turn, with a progress bar, and returns `{name: result}`.
+
+        Args:
+            parts: `{name: function}`, whose functions do nothing twice: those of `kept`, or runs that resume.
+            what: what the parts are, the first words of the bar.
+        """
+        results = {}
+        with terminal_bar(what, "parts", total=len(parts)) as bar:
+            for name, make in parts.items():
+                bar.clear()
+                self.report(name)
+                bar.refresh()
+                results[name] = make()
+                bar.update()
+        return results
+
+    def kept(self, name: str, about: Mapping[str, Any], make: Callable[[], _Result]) -> Callable[[], _Result]:
+        """A function that makes a part and stores its result, or reads it if it is finished.
+
+        Args:
+            name: of the part's file in `parts/`.
+            about: JSON values that the result depends on.
+            make: function () -> the result, a JSON value.
+
+        Raises:
+            UserError: from that function: the part was made from something else.
+        """
+        return functools.partial(self._kept, files.join(self.path, "parts", f"{name}.json"), dict(about), make)
+
+    def _kept(self, path: str, about: dict[str, Any], make: Callable[[], _Result]) -> _Result:
+        if files.exists(path):
+            part = settings.read_json(path)
+            if changes := settings.differences(part.get("about", {}), about):
+                shown = "; ".join(f"{key}: {before!r} there, {after!r} now" for key, before, after in changes)
+                raise UserError(f"{path}: was made otherwise ({shown}). Give another --output, or remove this file.")
+            return part["result"]
+        result = make()
+        files.make_folder(files.parent(path))
+        whole_files.write_json(path, {"about": about, "result": result})
+        return result
+
+    def write(self, name: str, findings: Findings, command: str | None = None) -> str:
+        """Writes the page `name`.md with its pictures, which TensorBoard shows too; returns the path of the page.
+
+        Args:
+            name: the study's name.
+            findings: what it found.
+            command: the command line that the page quotes; None if unknown.
+        """
+        from keras_bert.tasks.finetuning.pictures import write_pictures
+
+        lines = [f"# {findings.title}", ""]
+        if command:
+            lines += ["```", command, "```", ""]
+        lines += findings.lines
+        for page, content in findings.pages.items():
+            with whole_files.atomic_write(self.join(f"{page}.html")) as stream:
+                stream.write(content)
+            lines += ["", f"[{page}.html]({page}.html)"]
+        write_pictures(self._run, findings.pictures, 0)
+        for picture in findings.pictures:
+            lines += ["", f"![{picture}]({picture}.png)"]
+        path = self.join(f"{name}.md")
+        with whole_files.atomic_write(path) as stream:
+            stream.write("\n".join(lines) + "\n")
+        return path

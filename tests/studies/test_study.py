@@ -1,0 +1,119 @@
+"""The mechanism of studies: parts that are made once, the page, and runs as parts."""
+
+import os
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+from finetuning import write_sst2, write_tiny_bert
+
+from keras_bert.cli import main
+from keras_bert.errors import UserError
+from keras_bert.studies.runs import run_command
+from keras_bert.studies.study import Findings, StudyFolder
+from keras_bert.tasks.finetuning.pictures import scores_picture
+
+PLAN = """
+words:
+  folder: glue
+  task: sst2
+  set: {training.steps: 4, training.batch_size: 8, training.jit_compile: false, input.max_length: 24}
+  rates: [1.0e-2]
+"""
+
+
+def test_a_killed_study_loses_the_part_that_it_was_making(tmp_path):
+    """Were finished parts made again, or half a part kept, hours would be lost or figures wrong."""
+    calls = []
+
+    def make(name):
+        calls.append(name)
+        if calls == ["a", "b"]:
+            raise KeyboardInterrupt
+        return {"score": len(name)}
+
+    def study():
+        with StudyFolder(str(tmp_path), lambda line: None) as folder:
+            return folder.made(
+                {name: folder.kept(f"of/{name}", {"words": 3}, lambda name=name: make(name)) for name in "abc"}
+            )
+
+    with pytest.raises(KeyboardInterrupt):
+        study()
+    assert os.listdir(tmp_path / "parts" / "of") == ["a.json"]
+    assert study() == study() == dict.fromkeys("abc", {"score": 1})
+    assert calls == ["a", "b", "b", "c"]
+
+
+def test_a_part_made_from_something_else_is_refused(tmp_path):
+    """It would be shown as if it had been made with the settings given now."""
+    with StudyFolder(str(tmp_path), lambda line: None) as folder:
+        folder.kept("part", {"words": 3}, lambda: 1)()
+        with pytest.raises(UserError, match=r"part\.json: was made otherwise \(words: 3 there, 4 now\)"):
+            folder.kept("part", {"words": 4}, lambda: 2)()
+
+
+def test_the_page_shows_its_command_tables_and_pictures(tmp_path):
+    picture = scores_picture({"task": {"model": [50.0]}})
+    with StudyFolder(str(tmp_path), lambda line: None) as folder:
+        findings = Findings("What was found", ["| a |", "| --- |"], {"bars": picture}, {"heads": "<p>"})
+        page = folder.write("bars", findings, "python run.py study bars")
+    text = open(page, encoding="utf-8").read()
+    assert text.startswith("# What was found\n\n```\npython run.py study bars\n```\n\n| a |\n| --- |\n")
+    assert text.endswith("[heads.html](heads.html)\n\n![bars](bars.png)\n")
+    assert (tmp_path / "bars.png").read_bytes() == picture and (tmp_path / "heads.html").read_text() == "<p>"
+    assert any("tfevents" in name for _, _, names in os.walk(tmp_path / "tensorboard") for name in names)
+
+
+@pytest.mark.slow
+def test_worth_from_the_command_line_and_once_more(tmp_path, monkeypatch):
+    """The table has each model's better rate; a second start trains nothing; a new task trains that alone."""
+    write_tiny_bert(tmp_path / "bert")
+    write_sst2(tmp_path / "glue", train=64, dev=16)
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    bert, output = tmp_path / "bert", tmp_path / "worth"
+    line = ["study", "worth", "--plan", tmp_path / "plan.yaml", "--data", tmp_path, "--output", output, "--seeds", 1]
+    line = [*map(str, line), f"ours={bert}", f"scratch=scratch:{bert}"]
+    first = CliRunner().invoke(main, line)
+    assert first.exit_code == 0, first.output
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("Trained again."))
+    again = CliRunner().invoke(main, line)
+    assert again.exit_code == 0 and again.output == first.output
+    text = (output / "worth.md").read_text()
+    assert "| task | metric | most frequent answer | ours | scratch |" in text and "| words | accuracy |" in text
+    for name, is_new in (("ours", False), ("scratch", True)):
+        config = output / "words" / name / "rate-0.01" / "seed-1" / "config.yaml"
+        assert f"from_scratch: {str(is_new).lower()}" in config.read_text()
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_is_named_with_its_last_words(tmp_path):
+    with pytest.raises(UserError, match=r"run: `finetune` ended with status 2: Error: .*nothing.*run\.log"):
+        run_command(str(tmp_path / "run"), {}, "finetune", {"--task": "sst2", "--init": str(tmp_path / "nothing")})
+
+
+def refused(*line):
+    result = CliRunner().invoke(main, ["study", *map(str, line)])
+    assert result.exit_code == 2 and "Traceback" not in result.output
+    return result.output
+
+
+def test_bad_input_gets_one_line(tmp_path):
+    """Each before TensorFlow is imported."""
+    (tmp_path / "plan.yaml").write_text("ner: {folder: conll2003, rate: [1.0e-3]}")
+    rest = ("--data", tmp_path, "--output", tmp_path / "out")
+    assert "ner.rate: no such setting. The nearest is ner.rates" in refused(
+        "worth", "--plan", tmp_path / "plan.yaml", *rest, "a=b"
+    )
+    assert "squad: no such task in" in refused("worth", "--only", "squad", *rest, "a=b")
+    assert "Each model needs the form NAME=MODEL. Received: runs/a." in refused("worth", *rest, "runs/a")
+    assert "basis: no such pilot" in refused("pilots", "--only", "basis", *rest)
+    assert "nothing: no such config" in refused("pilots", "--plan", "nothing", *rest)
+
+
+def test_every_plan_that_is_shipped_can_be_read():
+    """A typo would show only to who starts the study."""
+    for name, only in (("worth", "ner"), ("pilots", "base")):
+        assert "no such" in refused(
+            name, "--only", f"{only}-", "--data", "data", "--output", "out", *["a=b"] * (name == "worth")
+        )
