@@ -32,6 +32,8 @@ class TaskKind(abc.ABC):
         tasks: the names that `--task` takes.
         in_transformers: whether transformers has a class of the head's name. If not, config.json calls the model a
             BertModel and names the head in the field `keras_bert`.
+        pools: whether the head reads the pooled vector. That of a causal model is not transformers' own, so config.json
+            then calls the model a BertModel too.
         in_google: whether Google's files, which name no class, are searched for such a head.
         pipeline: the hub's pipeline tag.
         answers_in_folder: whether `predict` always writes several files.
@@ -45,6 +47,7 @@ class TaskKind(abc.ABC):
     titles: ClassVar[Mapping[str, str]] = {}
     tasks: ClassVar[tuple[str, ...]] = ()
     in_transformers: ClassVar[bool] = True
+    pools: ClassVar[bool] = False
     in_google: ClassVar[bool] = False
     pipeline: ClassVar[str | None] = None
     answers_in_folder: ClassVar[bool] = False
@@ -53,9 +56,9 @@ class TaskKind(abc.ABC):
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:
         """Whether a config.json names a model of this kind."""
-        if self.in_transformers:
-            return self.head.architecture in (fields.get("architectures") or ())
-        return (fields.get(FIELD) or {}).get("architecture") == self.head.architecture
+        if own := own_architecture(fields):
+            return own == self.head.architecture
+        return self.in_transformers and self.head.architecture in (fields.get("architectures") or ())
 
     @abc.abstractmethod
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
@@ -98,6 +101,11 @@ class TaskKind(abc.ABC):
     def answer_texts(self, bert: Any, texts: list) -> list | None:
         """A `LoadedModel`'s answers to whole texts, for its `predict`; None if this kind does not answer these."""
         return None
+
+
+def own_architecture(fields: Mapping[str, Any]) -> str | None:
+    """The class that the field `keras_bert` of a config.json names, where transformers has none; or None."""
+    return (fields.get(FIELD) or {}).get("architecture")
 
 
 @functools.cache

@@ -1,7 +1,6 @@
 """Google's folder: bert_config.json, vocab.txt and a TF1 checkpoint (bert_model.ckpt.*)."""
 
 import contextlib
-import dataclasses
 import re
 import weakref
 from collections.abc import Collection, Mapping
@@ -134,6 +133,8 @@ def write_google_folder(
 ) -> None:
     """Writes a folder in the format that Google published, whole or not at all, with its names, shapes and values.
 
+    Raises `UserError` for a causal model.
+
     Args:
         path: the folder; replaced if it exists.
         config: the architecture.
@@ -144,6 +145,10 @@ def write_google_folder(
         card: what README.md says; None writes no README.md.
         lower_case: whether the tokenizer lower-cases, for the card only: Google's format does not record it.
     """
+    if config.is_causal:
+        raise UserError(
+            f"{path}: needs a bidirectional model; Google's code has no causal attention. Received: causal."
+        )
     import_tensorflow()
     import tensorflow as tf
 
@@ -163,7 +168,7 @@ def write_google_folder(
                 shape_and_slices=[""] * len(names),
                 tensors=[tf.constant(stored[name]) for name in names],
             )
-        fields = {**dataclasses.asdict(config), **fields}
+        fields = {**config.to_fields(), **fields}
         whole_files.write_json(files.join(aside, CONFIG), fields)
         if card:
             write_card(aside, card, config, fields, sum(value.size for value in tensors.values()), lower_case)

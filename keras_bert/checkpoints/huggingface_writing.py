@@ -1,6 +1,5 @@
 """Writing Hugging Face's folder: config.json, vocab.txt, tokenizer_config.json and model.safetensors."""
 
-import dataclasses
 import shutil
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -19,7 +18,7 @@ from keras_bert.checkpoints.tokenizer_settings import (
     tokenizer_config,
 )
 from keras_bert.config.bert import BertConfig
-from keras_bert.task_kinds import TaskKind, task_kinds
+from keras_bert.task_kinds import TaskKind, own_architecture, task_kinds
 from keras_bert.text.vocabulary import Vocabulary
 
 # Fields of a config that was read which describe only the file they came with.
@@ -83,13 +82,15 @@ def _config(
 ) -> dict[str, Any]:
     kept = {key: value for key, value in other_fields.items() if key not in _NOT_KEPT}
     kind = _kind(tensors, other_fields.get("architectures") or ())
-    architecture = kind.head.architecture if kind else _without_task(tensors)
+    architecture = kind.head.architecture if kind else _without_task(tensors, config.is_causal)
+    if own_architecture(other_fields):
+        architecture = "BertModel"
     if kind and hasattr(kind.head, "num_labels") and "id2label" not in kept:
         kept["num_labels"] = _num_outputs(tensors, kind)  # transformers would assume 2.
     return {
         "architectures": [architecture],
         "model_type": "bert",
-        **dataclasses.asdict(config),
+        **config.to_fields(),
         "pad_token_id": vocabulary.pad_id,
         "position_embedding_type": "absolute",
         **kept,
@@ -107,11 +108,16 @@ def _kind(tensors: Mapping[TensorName, np.ndarray], named: Collection[str]) -> T
     return next((kind for kind in kinds if kind.head.architecture in named), kinds[0] if kinds else None)
 
 
-def _without_task(tensors: Mapping[TensorName, np.ndarray]) -> str:
-    """The class of transformers that takes all of these tensors, which hold no task's head."""
+def _without_task(tensors: Mapping[TensorName, np.ndarray], is_causal: bool) -> str:
+    """The class of transformers that takes these tensors, which hold no task's head.
+
+    A causal model's is `BertLMHeadModel`, which has no place for next sentence prediction; neither has such a model.
+    """
     has_masked_lm, has_next_sentence = (
         not tensors.keys().isdisjoint(parts()[part]) for part in (MASKED_LM_HEAD, NEXT_SENTENCE_HEAD)
     )
+    if is_causal and has_masked_lm:
+        return "BertLMHeadModel"
     if has_next_sentence:
         return "BertForPreTraining" if has_masked_lm else "BertForNextSentencePrediction"
     return "BertForMaskedLM" if has_masked_lm else "BertModel"

@@ -14,7 +14,7 @@ import yaml
 import keras_bert
 from keras_bert import files, whole_files
 from keras_bert.config.bert import BertConfig
-from keras_bert.task_kinds import kind_of_fields
+from keras_bert.task_kinds import kind_of_fields, own_architecture
 
 CARD = "README.md"
 
@@ -22,6 +22,7 @@ CARD = "README.md"
 _PIPELINES = {
     "BertForPreTraining": "fill-mask",
     "BertForMaskedLM": "fill-mask",
+    "BertLMHeadModel": "text-generation",
     "BertModel": "feature-extraction",
 }
 
@@ -131,7 +132,7 @@ def write_card(
 def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parameters: int, lower_case: bool) -> str:
     kind = kind_of_fields(fields)
     architecture = kind.head.architecture if kind else (fields.get("architectures") or ["BertModel"])[0]
-    if kind and not kind.in_transformers:
+    if kind and (not kind.in_transformers or own_architecture(fields)):
         card = dataclasses.replace(card, in_transformers=False)
     pipeline = kind.pipeline if kind else _PIPELINES.get(architecture)
     header = yaml.safe_dump(_header(card, pipeline), sort_keys=False, allow_unicode=True, width=1000)

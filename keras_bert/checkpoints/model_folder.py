@@ -31,7 +31,7 @@ from keras_bert.checkpoints.tokenizer_settings import (
     read_tokenizer_settings,
     vocabulary_file,
 )
-from keras_bert.config.bert import BertConfig
+from keras_bert.config.bert import JSON_FIELDS, BertConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.errors import UserError
 from keras_bert.task_kinds import kind_of_fields, task_kinds
@@ -234,5 +234,4 @@ def _open_google(folder: str, name: str, lower_case: bool | None) -> ModelFolder
 
 
 def _other_fields(config_file: str) -> dict[str, Any]:
-    fields = {item.name for item in dataclasses.fields(BertConfig)}
-    return {key: value for key, value in settings.read_json(config_file).items() if key not in fields}
+    return {key: value for key, value in settings.read_json(config_file).items() if key not in JSON_FIELDS}

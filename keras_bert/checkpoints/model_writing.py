@@ -1,6 +1,5 @@
 """Writes a model folder, or replaces its model card."""
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,9 @@ from keras_bert.checkpoints.names import (
 from keras_bert.checkpoints.tokenizer_settings import (
     TokenizerSettings,
 )
+from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import FIELD
-from keras_bert.task_kinds import kind_of_head
+from keras_bert.task_kinds import TaskKind, kind_of_head
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -56,15 +56,20 @@ def write_model_folder(
     fields: dict[str, Any] = head.to_fields() if head else {"architectures": [kind]}
     if task:
         fields[FIELD] = {**fields.get(FIELD, {}), **task}
-    if head and not kind_of_head(head).is_of(fields):  # transformers has no class of its name.
+    if head and not _is_transformers_own(kind_of_head(head), fields, model.config):
         fields["architectures"] = ["BertModel"]
         fields[FIELD] = {**fields.get(FIELD, {}), "architecture": head.architecture}
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields, card)
 
 
+def _is_transformers_own(kind: TaskKind, fields: Mapping[str, Any], config: BertConfig) -> bool:
+    """Whether the fields suffice for transformers to compute what the model does."""
+    return kind.is_of(fields) and not (kind.pools and config.is_causal)
+
+
 def describe_folder(path: files.StrPath, card: ModelCard) -> None:
     """Replaces the model card of a model folder."""
     folder = open_model_folder(path)
-    fields = {**folder.other_fields, **dataclasses.asdict(folder.config)}
+    fields = {**folder.other_fields, **folder.config.to_fields()}
     parameters = sum(map(math.prod, folder.tensor_shapes().values()))
     write_card(path, card, folder.config, fields, parameters, folder.lower_case)

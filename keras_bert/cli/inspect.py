@@ -94,7 +94,7 @@ def _table(config: BertConfig) -> Iterator[str]:
     encoder, heads = parameters.encoder_parts(config), parameters.head_parts(config)
     yield (
         f"H = {config.hidden_size}, L = {config.num_hidden_layers}, A = {config.num_attention_heads}, "
-        f"V = {config.vocab_size:,}"
+        f"V = {config.vocab_size:,}" + (", left to right" if config.is_causal else "")
     )
     yield from map(_row, encoder)
     yield _sum("encoder with pooler", parameters.total(encoder))

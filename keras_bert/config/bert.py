@@ -13,6 +13,7 @@ from keras_bert.errors import UserError
 from keras_bert.whole_files import atomic_write
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
+BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
 
 
 @dataclass
@@ -20,6 +21,9 @@ class BertConfig:
     """The architecture of a BERT (paper, section 3). The defaults are BERT-base, uncased.
 
     The paper writes `hidden_size` as H, `num_hidden_layers` as L and `num_attention_heads` as A.
+
+    `attention: causal` makes a left-to-right model: a token attends to itself and to those before it. JSON files say so
+    by `is_decoder`, as transformers does.
     """
 
     vocab_size: int = 30522
@@ -34,6 +38,7 @@ class BertConfig:
     type_vocab_size: int = 2
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
+    attention: str = BIDIRECTIONAL
 
     def __post_init__(self) -> None:
         require_positive(
@@ -55,8 +60,13 @@ class BertConfig:
             self.hidden_size,
         )
         require(self.hidden_act in ACTIVATIONS, "hidden_act", f"one of {', '.join(ACTIVATIONS)}", self.hidden_act)
+        require(self.attention in ATTENTIONS, "attention", f"one of {', '.join(ATTENTIONS)}", self.attention)
         for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             require(0.0 <= getattr(self, key) < 1.0, key, "a rate of at least 0 and less than 1", getattr(self, key))
+
+    @property
+    def is_causal(self) -> bool:
+        return self.attention == CAUSAL
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], where: str = "") -> "BertConfig":
@@ -77,23 +87,32 @@ class BertConfig:
             return settings.from_mapping(cls, settings.read_yaml(path), os.fspath(path))
         values = settings.read_json(path)
         _refuse_other_kinds(values, path)
-        names = {item.name for item in dataclasses.fields(cls)}
-        known = {key: value for key, value in values.items() if key in names}
-        return settings.from_mapping(cls, known, os.fspath(path))
+        known = {key: value for key, value in values.items() if key in JSON_FIELDS}
+        attention = CAUSAL if known.pop(_IS_DECODER, False) else BIDIRECTIONAL
+        return settings.from_mapping(cls, {**known, "attention": attention}, os.fspath(path))
 
     def to_file(self, path: str | os.PathLike[str]) -> None:
         """Writes the config as JSON if the path ends in .json, else as YAML."""
         with atomic_write(path) as stream:
             if os.fspath(path).endswith(".json"):
-                stream.write(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
+                stream.write(json.dumps(self.to_fields(), indent=2) + "\n")
             else:
                 stream.write(settings.to_yaml(self))
 
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for a JSON file, with `is_decoder` for causal attention."""
+        fields = dataclasses.asdict(self)
+        return {**fields, _IS_DECODER: True} if fields.pop("attention") == CAUSAL else fields
+
+
+_IS_DECODER = "is_decoder"
+# The fields of a JSON file that a `BertConfig` describes.
+JSON_FIELDS = frozenset({item.name for item in dataclasses.fields(BertConfig)} - {"attention"} | {_IS_DECODER})
 
 # Fields of Hugging Face's config.json that change the computation, with the values that a BERT may have.
-_BERTS_OWN = {
+_BERTS_OWN: dict[str, tuple[Any, ...]] = {
     "position_embedding_type": ("absolute",),
-    "is_decoder": (False,),
+    _IS_DECODER: (False, True),
     "add_cross_attention": (False,),
     "is_encoder_decoder": (False,),
     "quantization_config": (),

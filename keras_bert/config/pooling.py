@@ -12,6 +12,8 @@ def check_embedding(config: BertConfig, pooling: str, max_length: int | None = N
     """Raises `UserError` if the model cannot pool in this way, or cannot read texts of `max_length` tokens."""
     if pooling not in POOLINGS:
         raise UserError(f"pooling: needs one of {', '.join(POOLINGS)}. Received: {pooling!r}.")
+    if pooling == "cls" and config.is_causal:
+        raise UserError("Pooling cls: [CLS] has seen nothing of the text in a causal model. Use mean.")
     layers, positions = config.num_hidden_layers, config.max_position_embeddings
     if pooling == "last4" and layers < LAST_LAYERS:
         raise UserError(

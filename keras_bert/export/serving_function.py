@@ -120,7 +120,7 @@ def serving_function(
     head = None if encoder_only else bert.head
     if head:
         signatures = kind_of_head(head).signatures(bert, text_inputs, network, n_best)
-    elif not encoder_only and isinstance(bert.model, BertForPreTraining):
+    elif not encoder_only and isinstance(bert.model, BertForPreTraining) and not bert.config.is_causal:
         signatures = masked_lm_signatures(text_inputs, network, top_k)
     else:
         signatures = encoder_signatures(text_inputs, network)

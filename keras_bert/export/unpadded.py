@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert.layers.attention import SelfAttention
 from keras_bert.layers.embeddings import BertEmbeddings
-from keras_bert.models.encoder import PADDING_BIAS, BertEncoder
+from keras_bert.models.encoder import PADDING_BIAS, BertEncoder, last_state
 
 
 def encode(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor], keeps_padding: bool = False) -> dict[str, tf.Tensor]:
@@ -24,7 +24,8 @@ def encode(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor], keeps_padding:
     Returns: `sequence_output` [batch, seq, hidden], 0 at padding, and, if there is a pooler, `pooled_output`
         [batch, hidden].
     """
-    tokens = _Tokens(inputs["input_mask"], keeps_padding)
+    causal = encoder.config.is_causal
+    tokens = _Tokens(inputs["input_mask"], keeps_padding, causal)
     ids, types = (tokens.taken(tf.reshape(inputs[name], [-1])) for name in ("input_word_ids", "input_type_ids"))
     states = _embed(encoder.embeddings, ids, tokens.positions, types)
     for block in encoder.blocks:
@@ -33,7 +34,8 @@ def encode(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor], keeps_padding:
     sequence = tokens.padded(states)
     outputs = {"sequence_output": tf.where(tokens.is_real[..., tf.newaxis], sequence, 0.0)}
     if encoder.pooler is not None:
-        outputs["pooled_output"] = encoder.pooler(sequence[:, :1])
+        pooled = last_state(sequence, inputs["input_mask"]) if causal else sequence[:, :1]
+        outputs["pooled_output"] = encoder.pooler(pooled)
     return outputs
 
 
@@ -45,14 +47,17 @@ class _Tokens:
     Attributes:
         is_real: [batch, seq] bool.
         positions: int32 [tokens], the position of each in its row.
-        attention_bias: [batch, 1, 1, seq].
+        attention_bias: [batch, 1, 1 or seq, seq].
     """
 
-    def __init__(self, mask: tf.Tensor, keeps_padding: bool) -> None:
+    def __init__(self, mask: tf.Tensor, keeps_padding: bool, causal: bool) -> None:
         self._shape = tf.shape(mask)
         places = tf.range(self._shape[1])
         self.is_real = tf.not_equal(mask, 0) | tf.equal(places, 0)
-        self.attention_bias = tf.where(self.is_real, 0.0, PADDING_BIAS)[:, tf.newaxis, tf.newaxis]
+        is_seen = self.is_real[:, tf.newaxis, tf.newaxis]
+        if causal:
+            is_seen &= places <= places[:, tf.newaxis]
+        self.attention_bias = tf.where(is_seen, 0.0, PADDING_BIAS)
         self._keeps_padding = keeps_padding
         positions = tf.reshape(tf.broadcast_to(places, self._shape), [-1])
         if not keeps_padding:

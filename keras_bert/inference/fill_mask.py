@@ -48,8 +48,12 @@ def fill_masks(
         top_k: the number of candidates for each [MASK].
 
     Raises:
-        UserError: a text has no [MASK], or is longer than the model's maximum length.
+        UserError: the model is causal, a text has no [MASK], or is longer than the model's maximum length.
     """
+    if model.config.is_causal:
+        raise UserError(
+            f"Filling a {MASK} needs a model that sees both sides of it. Received: a causal one, which continues texts."
+        )
     vocabulary = tokenizer.vocabulary
     return [_fill(model, vocabulary, text, _pieces(tokenizer, text, model.config), top_k) for text in texts]
 

@@ -12,11 +12,12 @@ from keras_bert.layers.tensors import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class SelfAttention(keras.layers.Layer):
-    """Every position attends to every position that is not padding.
+    """Every position attends to every position that `attention_bias` leaves open.
 
     Call arguments:
         hidden: [batch, seq, hidden].
-        attention_bias: [batch, 1, 1, seq], 0 for real tokens and a large negative number for padding.
+        attention_bias: [batch, 1, 1 or seq, seq], 0 for the positions that a position attends to, a large negative
+            number for the others, such as padding.
     Returns: (output [batch, seq, hidden], probabilities [batch, heads, seq, seq] before dropout).
     """
 

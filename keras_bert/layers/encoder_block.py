@@ -15,7 +15,7 @@ from keras_bert.layers.tensors import Tensor
 class EncoderBlock(keras.layers.Layer):
     """Self-attention, then the feed-forward network, each with a residual connection and LayerNorm.
 
-    Call arguments: `hidden` [batch, seq, hidden], `attention_bias` [batch, 1, 1, seq].
+    Call arguments: `hidden` [batch, seq, hidden], `attention_bias` [batch, 1, 1 or seq, seq].
     Returns: (output [batch, seq, hidden], attention probabilities [batch, heads, seq, seq]).
     """
 

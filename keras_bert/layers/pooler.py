@@ -10,7 +10,7 @@ from keras_bert.layers.tensors import Tensor
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class Pooler(keras.layers.Layer):
-    """Dense and tanh over the first token: [batch, seq, hidden] -> [batch, hidden]."""
+    """Dense and tanh over the first of some states: [batch, seq, hidden] -> [batch, hidden]."""
 
     def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -11,6 +11,7 @@ from keras_bert.config.bert import BertConfig
 from keras_bert.layers.dropout import recomputed
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
+from keras_bert.layers.masked_lm_head import gather_positions
 from keras_bert.layers.pooler import Pooler
 from keras_bert.models.tensors import Batch, Tensor
 
@@ -35,10 +36,12 @@ class BertEncoder(keras.Model):
         inputs: `input_word_ids`, `input_mask` (1 for tokens, 0 for padding) and `input_type_ids` (segment), each
             [batch, seq] int32.
         return_attentions: whether to return `attentions` too.
+        causal: whether tokens attend only to themselves and those before them; None: as the config says.
 
     Returns a dict:
         sequence_output: [batch, seq, hidden], the last layer.
-        pooled_output: [batch, hidden], if there is a pooler.
+        pooled_output: [batch, hidden], if there is a pooler: of [CLS], or under causal attention of the last token,
+            the only one that has seen the whole row.
         hidden_states: list of [batch, seq, hidden]: the embeddings, then each layer.
         attentions: on request, list of [batch, heads, seq, seq], one for each layer.
 
@@ -99,7 +102,9 @@ class BertEncoder(keras.Model):
         if self.pooler is not None:
             self.pooler.build(shape)
 
-    def call(self, inputs: Batch, training: bool = False, return_attentions: bool = False) -> dict[str, Any]:
+    def call(
+        self, inputs: Batch, training: bool = False, return_attentions: bool = False, causal: bool | None = None
+    ) -> dict[str, Any]:
         missing = {"input_word_ids", "input_mask", "input_type_ids"} - set(inputs)
         if missing:
             raise ValueError(
@@ -107,9 +112,9 @@ class BertEncoder(keras.Model):
                 f"Missing: {', '.join(sorted(missing))}."
             )
         hidden = self.embeddings(inputs["input_word_ids"], inputs["input_type_ids"], training=training)
-        padding = 1.0 - ops.cast(inputs["input_mask"], "float32")
+        causal = self.config.is_causal if causal is None else causal
         bias = FLOAT16_PADDING_BIAS if self.compute_dtype == "float16" else PADDING_BIAS
-        attention_bias = padding[:, None, None, :] * bias
+        attention_bias = _hidden_positions(inputs["input_mask"], causal) * bias
         hidden_states, attentions = [hidden], []
         recompute_every = self.recompute_every if training and not return_attentions else 0
         for number, block in enumerate(self.blocks, start=1):
@@ -121,7 +126,7 @@ class BertEncoder(keras.Model):
             hidden_states.append(hidden)
         outputs = {"sequence_output": hidden, "hidden_states": hidden_states}
         if self.pooler is not None:
-            outputs["pooled_output"] = self.pooler(hidden)
+            outputs["pooled_output"] = self.pooler(last_state(hidden, inputs["input_mask"]) if causal else hidden)
         if return_attentions:
             outputs["attentions"] = attentions
         return outputs
@@ -137,6 +142,22 @@ class BertEncoder(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "BertEncoder":
         return cls(**{**config, "config": BertConfig(**config["config"])})
+
+
+def last_state(states: Tensor, input_mask: Tensor) -> Tensor:
+    """The states [batch, seq, hidden] at the last token of each row that is not padding: [batch, 1, hidden]."""
+    places = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+    last = ops.max(places * ops.cast(input_mask > 0, "int32"), axis=1)
+    return gather_positions(states, last[:, None])
+
+
+def _hidden_positions(input_mask: Tensor, causal: bool) -> Tensor:
+    """1 for the positions that a position does not attend to, 0 for the others: [batch, 1, 1 or seq, seq] float32."""
+    padding = (1.0 - ops.cast(input_mask, "float32"))[:, None, None, :]
+    if not causal:
+        return padding
+    places = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+    return ops.maximum(padding, ops.cast(places[None, :] > places[:, None], "float32")[None, None])
 
 
 def _hidden_alone(block: EncoderBlock, hidden: Tensor, attention_bias: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ def refusal(folder):
         ({"model_type": "distilbert"}, "model_type 'distilbert' is not supported"),
         ({"model_type": ..., "architectures": ["AlbertModel"]}, "the architecture 'AlbertModel' is not supported"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key' is not supported"),
-        ({"is_decoder": True}, "is_decoder True is not supported"),
+        ({"is_decoder": "yes"}, "is_decoder 'yes' is not supported"),
         ({"add_cross_attention": True}, "add_cross_attention True is not supported"),
         ({"quantization_config": {"bits": 4}}, "quantization_config .* is not supported"),
         ({"hidden_act": "swish"}, "hidden_act: needs one of gelu, gelu_new, relu, tanh. Received: 'swish'"),

@@ -10,10 +10,12 @@ from keras_bert.models.encoder import BertEncoder
 
 
 @pytest.mark.parametrize("keeps_padding", [False, True])
-@pytest.mark.parametrize("hidden_act", ["gelu", "gelu_new", "relu"])
-def test_it_is_the_encoder(keeps_padding, hidden_act):
+@pytest.mark.parametrize(
+    "changes", [{"hidden_act": "gelu"}, {"hidden_act": "gelu_new"}, {"hidden_act": "relu"}, {"attention": "causal"}]
+)
+def test_it_is_the_encoder(keeps_padding, changes):
     """Padding at the end and inside, both segments, a full row and one of a single token."""
-    encoder = BertEncoder(without_dropout(hidden_act=hidden_act))
+    encoder = BertEncoder(without_dropout(**changes))
     random_weights(encoder)
     rng = np.random.default_rng(0)
     mask = (np.arange(12) < np.array([[12], [5], [1], [8]])).astype("int32")

@@ -26,6 +26,7 @@ CASES = [
     ("pretraining", "BertForMaskedLM", ("cls.seq_relationship.", "bert.pooler.")),
     ("encoder", "BertModel", ()),
     ("encoder", "AutoModel", ()),
+    ("causal", "BertLMHeadModel", ("cls.seq_relationship.", "bert.pooler.")),
     ("spans", "BertForQuestionAnswering", ()),
     ("tags", "BertForTokenClassification", ()),
     ("choice", "BertForMultipleChoice", ()),
@@ -97,7 +98,7 @@ def test_opens_with_equal_outputs(in_transformers, goldens, name, kind, heads):
     outputs = outputs_in(received)
     for output, value in outputs.items():
         expected = theirs.outputs["mlm_logits" if (name, output) == ("pretraining", "logits") else output]
-        if name in ("pretraining", "encoder") and output not in ("pooled_output", "nsp_logits"):
+        if name in ("pretraining", "encoder", "causal") and output not in ("pooled_output", "nsp_logits"):
             value, expected = value[..., theirs.real, :], expected[..., theirs.real, :]
         np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-5, err_msg=output)
     assert outputs and received["text_ids"].tolist() == ours.tokenizer([str(theirs.arrays["text"])]).to_list()[0]

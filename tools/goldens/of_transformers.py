@@ -57,6 +57,7 @@ CASES = {
     "three_labels": ("BertForSequenceClassification", {**SMALL, "num_labels": 3}),
     "one_label": ("BertForSequenceClassification", {**SMALL, "num_labels": 1}),
     "no_and_yes": ("BertForSequenceClassification", {**SMALL, "id2label": {0: "no", 1: "yes"}}),
+    "causal": ("BertLMHeadModel", {**SMALL, "num_hidden_layers": 2, "is_decoder": True, "use_cache": False}),
 }
 
 
@@ -137,12 +138,13 @@ def outputs_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[st
     """All logits and, for a model without a task's head, `hidden_states` stacked and `pooler_output`."""
     with torch.no_grad():
         outputs = run(model, inputs)
-        if type(model).__name__ in ("BertModel", "BertForPreTraining", "BertForMaskedLM"):
+        if type(model).__name__ in ("BertModel", "BertForPreTraining", "BertForMaskedLM", "BertLMHeadModel"):
             encoded = run(model.base_model, inputs, output_hidden_states=True)
             outputs["hidden_states"] = torch.stack(encoded.hidden_states)
             if encoded.get("pooler_output") is not None:
                 outputs["pooler_output"] = encoded.pooler_output
-    return {name: value.numpy() for name, value in outputs.items() if name != "last_hidden_state"}
+    left_out = ("last_hidden_state", "past_key_values")
+    return {name: value.numpy() for name, value in outputs.items() if name not in left_out}
 
 
 def attentions_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ class Classification(TaskKind):
     """A label, several labels or a number for a text or a pair of texts."""
 
     head, part, tasks = ClassificationConfig, CLASSIFIER, (*GLUE, TEXT)
-    in_google = True
+    pools = in_google = True
     pipeline = "text-classification"
 
     def make_model(self, config: BertConfig, head: ClassificationConfig, **keras_options: Any) -> Any:
