@@ -97,11 +97,12 @@ class RunConfig:
     keeps only its input and is computed again in the backward pass, which saves memory and costs time (0: none; 1: all
     blocks). `steps_per_loop` runs that many steps in one call of the compiled function, which fetches the batches
     itself, so that a fast accelerator does not wait for Python between them; the results stay the same, and intervals
-    such as `log_every` must be multiples of it. A checkpoint is written every `checkpoint_every` steps and, at the next
-    log line, when the last one is `checkpoint_minutes` old (0: by steps alone); the newest `keep_checkpoints`, the best
-    by validation and those at multiples of `keep_every` are kept. `max_minutes` stops this process after that time,
-    with a checkpoint; 0 is no limit. `minutes` larger than 0 limits the run by time, summed over all its starts, and
-    the learning rate decays over that time. `gradient_norms` logs the norm of the gradient of each part of the model.
+    such as `log_every` must be multiples of it. A checkpoint is written every `checkpoint_every` steps, every
+    `keep_every` steps (0: never) and, at the next log line, when the last one is `checkpoint_minutes` old (0: by steps
+    alone); the newest `keep_checkpoints`, the best by validation and those at multiples of `keep_every` are kept.
+    `max_minutes` stops this process after that time, with a checkpoint; 0 is no limit. `minutes` larger than 0 limits
+    the run by time, summed over all its starts, and the learning rate decays over that time. `gradient_norms` logs the
+    norm of the gradient of each part of the model.
 
     After a loss or gradient that is not finite, or a logged loss more than `loss_band` spreads above the median of the
     last 50 (0: no such check; see `LossBand`), the run goes back to the last good checkpoint and leaves out the batches

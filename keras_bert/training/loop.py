@@ -110,7 +110,8 @@ class Loop:
             stop_reason, score = self.context.stop.reason(), None
             evaluates = done % run_config.evaluate_every == 0 or is_over
             logs = done % run_config.log_every == 0 or evaluates
-            saves = done % run_config.checkpoint_every == 0 or is_over or stop_reason
+            every, kept_every = run_config.checkpoint_every, run_config.keep_every
+            saves = done % every == 0 or kept_every and done % kept_every == 0 or is_over or stop_reason
             # The order matters: `is_due` is an all-reduce, and a run hangs unless all processes call it equally often.
             # Only conditions that are the same in every process may short-circuit it: `done` is, and `is_over` and
             # `stop_reason` were agreed on above. It comes last so that most steps skip it. The same holds for `is_best`

@@ -25,6 +25,8 @@ MAY_DIFFER = (
     "training.steps_per_loop",
     "training.checkpoint_every",
     "training.checkpoint_minutes",
+    "training.keep_checkpoints",
+    "training.keep_every",
     "training.rollbacks",  # They matter after a mishap only; a run that gave up may be given more.
     "training.loss_band",
     "features.folder",

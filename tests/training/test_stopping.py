@@ -169,6 +169,13 @@ def test_a_kill_costs_minutes_where_steps_are_slow(monkeypatch):
     assert checkpoints.saved == [4, 8, 9, 14, 15]
 
 
+def test_what_is_kept_for_good_is_saved_between_the_other_checkpoints_too():
+    """Only multiples of both used to be there to keep: none of these but the last."""
+    loop, checkpoints = make_loop([1.0] * 12, StopRequest(), checkpoint_every=100, keep_every=3)
+    loop.run(0)
+    assert checkpoints.saved == [3, 6, 9, 12]
+
+
 def test_workers_save_at_the_same_step_when_the_clock_of_one_says_so():
     """The sum over workers decides: saving waits for all of them, so one alone would wait for ever."""
     assert not CheckpointClock(10.0, agree=lambda own: own + 0.0).is_due()
