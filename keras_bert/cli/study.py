@@ -9,7 +9,7 @@ import click
 from keras_bert import settings
 from keras_bert.cli.options import folder_to_write
 from keras_bert.config.recipes import find_config
-from keras_bert.config.studies import PilotsPlan, selected, task_plans
+from keras_bert.config.studies import AblationPlan, PilotsPlan, selected, task_plans
 from keras_bert.errors import UserError
 from keras_bert.extras import require
 from keras_bert.program import command_line
@@ -137,3 +137,39 @@ def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int
     from keras_bert.studies.pilots import pilots as make
 
     _carried_out(context, output, lambda folder: make(folder, planned, names, data, seeds))
+
+
+@study.command()
+@_plan_option("ablation")
+@click.option("--text", required=True, help="A folder that `prepare` wrote, or whatever `pretrain --data` takes.")
+@click.option("--data", required=True, metavar="FOLDER", help="Which the folders of the plan's tasks are in.")
+@_output_option
+@click.option("--pretraining-seeds", default=1, show_default=True, type=click.IntRange(min=1), help="How many.")
+@_seeds_option
+@_only_option("variants")
+@click.pass_context
+def ablation(
+    context: click.Context,
+    plan: str,
+    text: str,
+    data: str,
+    output: str,
+    pretraining_seeds: int,
+    seeds: int,
+    only: tuple[str, ...],
+) -> None:
+    """Pretrain in several ways on the same tokens, fine-tune each, and show the papers' figures beside.
+
+    Variants, tasks and seeds may be added later.
+
+    \b
+    Example:
+      python run.py study ablation --text prepared --data data --output runs/ablation
+    """
+    path = find_config("studies", plan)
+    planned = settings.from_mapping(AblationPlan, settings.read_yaml(path))
+    variants = selected(planned.variants, only, "variant", path)
+    _begin(context)
+    from keras_bert.studies.ablation import ablation as make
+
+    _carried_out(context, output, lambda folder: make(folder, planned, variants, text, data, pretraining_seeds, seeds))

@@ -19,16 +19,20 @@ class TaskPlan:
         rates: learning rates, of which the one with the best median over the seeds counts.
         set: other settings of the task's recipe, `{"training.epochs": 3}`.
         task: the recipe; None if the plan calls the task so.
+        seeds: how many seeds, from 1; None for as many as the study's other tasks have.
     """
 
     folder: str
     rates: list[float]
     set: dict = dataclasses.field(default_factory=dict)
     task: str | None = None
+    seeds: int | None = None
 
     def __post_init__(self) -> None:
         if not self.rates:
             raise ValueError("rates: needs at least one learning rate. Received: none.")
+        if self.seeds is not None and self.seeds < 1:
+            raise ValueError(f"seeds: needs a number of at least 1. Received: {self.seeds}.")
 
 
 @dataclasses.dataclass
@@ -44,6 +48,47 @@ class PilotsPlan:
     recipe: str
     pilots: dict
     set: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class VariantPlan:
+    """One way to pretrain, to be compared with others.
+
+    Attributes:
+        set: its own settings.
+        recipe: its own recipe; None for that of the plan.
+        published: `{task and metric: score in per cent}`, what a paper measured for such a model.
+        source: that paper and its table.
+    """
+
+    set: dict = dataclasses.field(default_factory=dict)
+    recipe: str | None = None
+    published: dict = dataclasses.field(default_factory=dict)
+    source: str = ""
+
+
+@dataclasses.dataclass
+class AblationPlan:
+    """Ways to pretrain on the same number of tokens, and the tasks that tell them apart.
+
+    Attributes:
+        recipe: a name in configs/pretrain, or a file.
+        variants: `{name: a VariantPlan}`; the first is the base.
+        tasks: `{task: a TaskPlan}`.
+        set: settings of pretraining that all variants have.
+    """
+
+    recipe: str
+    variants: dict
+    tasks: dict
+    set: dict = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.variants = {
+            name: settings.from_mapping(VariantPlan, plan or {}, f"variants.{name}")
+            for name, plan in self.variants.items()
+        }
+        self.tasks = task_plans(self.tasks, "tasks")
 
 
 def task_plans(values: Mapping[str, Any], where: str = "") -> dict[str, TaskPlan]:

@@ -16,7 +16,7 @@ Results = dict[str, Any]  # The content of a results.json of `finetune --seeds`.
 
 
 def finetunings(
-    task: str, plan: TaskPlan, data: str, init: str, seeds: Sequence[int], folder: str
+    task: str, plan: TaskPlan, data: str, init: str, seeds: int, folder: str
 ) -> dict[float, Callable[[], Results]]:
     """`{rate: function}`, one for each rate of a task's plan, that fine-tunes a model unless that is done.
 
@@ -25,12 +25,13 @@ def finetunings(
         plan: the task's plan.
         data: the folder that the plan's folder is in.
         init: the model, or `scratch:MODEL`.
-        seeds: the seeds of each rate.
+        seeds: how many seeds, from 1, unless the plan says it.
         folder: where the runs of each rate get their folders.
     """
+    numbers = range(1, (plan.seeds or seeds) + 1)
     return {
         rate: functools.partial(
-            finetune, plan, plan.task or task, data, init, rate, seeds, files.join(folder, f"rate-{rate:g}")
+            finetune, plan, plan.task or task, data, init, rate, numbers, files.join(folder, f"rate-{rate:g}")
         )
         for rate in plan.rates
     }

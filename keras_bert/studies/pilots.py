@@ -10,11 +10,10 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.studies import PilotsPlan
 from keras_bert.config.training import phase_ends
 from keras_bert.studies.pictures import curves_picture
-from keras_bert.studies.runs import run_command
+from keras_bert.studies.runs import pretrained
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.studies.tables import median_and_range, rows_of_markdown
 from keras_bert.training.metrics_log import read_metrics
-from keras_bert.training.run_folder import RunFolder
 
 GOALS = (0.5, 1.0, 2.0)  # Nats below the unigram.
 
@@ -56,13 +55,6 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
     }
     picture = curves_picture({"": curves}, "million tokens", "nats below the unigram at [MASK]", title)
     return Findings(title, list(table(found)), {"pilots": picture})
-
-
-def pretrained(folder: str, recipe: str, changes: Mapping[str, Any], data: str, seed: int) -> str:
-    """Pretrains by a recipe with changes unless that is done; returns the run's folder."""
-    if RunFolder(folder).results() is None:
-        run_command(folder, changes, "pretrain", {"--config": recipe, "--data": data, "--seed": str(seed)})
-    return folder
 
 
 def read(folder: str) -> Run:

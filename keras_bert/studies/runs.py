@@ -54,6 +54,13 @@ def run_command(
     return results
 
 
+def pretrained(folder: str, recipe: str, changes: Mapping[str, Any], data: str, seed: int) -> str:
+    """Pretrains by a recipe with changed settings unless that is done; returns the run's folder."""
+    if RunFolder(folder).results() is None:
+        run_command(folder, changes, "pretrain", {"--config": recipe, "--data": data, "--seed": str(seed)})
+    return folder
+
+
 def _given(option: str, value: str | None) -> list[str]:
     return [option] if value is None else [option, value]
 

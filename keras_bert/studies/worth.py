@@ -21,15 +21,14 @@ def worth(
         models: `{name: model}`; each is any that `finetune --init` takes, or `scratch:MODEL`.
         tasks: `{task: its plan}`.
         data: the folder that the tasks' folders are in.
-        seeds: how many seeds, from 1.
+        seeds: how many seeds, from 1; a task's plan may have its own number.
         title: the title of the picture and the page.
     """
-    numbers = range(1, seeds + 1)
     parts = {
         (task, name, rate): make
         for task, plan in tasks.items()
         for name, init in models.items()
-        for rate, make in finetunings(task, plan, data, init, numbers, study.join(task, name)).items()
+        for rate, make in finetunings(task, plan, data, init, seeds, study.join(task, name)).items()
     }
     labels = {part: f"{part[0]}: {part[1]} at {part[2]:g}" for part in parts}
     made = study.made({labels[part]: make for part, make in parts.items()}, "Fine-tuned")

@@ -113,7 +113,8 @@ def test_bad_input_gets_one_line(tmp_path):
 
 def test_every_plan_that_is_shipped_can_be_read():
     """A typo would show only to who starts the study."""
-    for name, only in (("worth", "ner"), ("pilots", "base")):
+    more = {"worth": ["a=b"], "ablation": ["--text", "prepared"]}
+    for name, only in (("worth", "ner"), ("pilots", "base"), ("ablation", "base")):
         assert "no such" in refused(
-            name, "--only", f"{only}-", "--data", "data", "--output", "out", *["a=b"] * (name == "worth")
+            name, "--only", f"{only}-", "--data", "data", "--output", "out", *more.get(name, ())
         )

@@ -1,0 +1,158 @@
+"""The ablation of the paper: ways to pretrain on the same number of tokens, compared on tasks that tell them apart."""
+
+import functools
+import itertools
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+from keras_bert.config.studies import AblationPlan, VariantPlan
+from keras_bert.studies.downstream import Results, finetunings, main_scores, majority, metric
+from keras_bert.studies.runs import pretrained
+from keras_bert.studies.study import Findings, StudyFolder
+from keras_bert.studies.tables import median_and_range, rows_of_markdown
+from keras_bert.tasks.finetuning.pictures import scores_picture
+from keras_bert.training.run_folder import RunFolder
+
+TITLE = "The ablation of the paper"
+
+# {task: {variant: (the better rate, the results of each pretraining seed at it)}}
+Found = Mapping[str, Mapping[str, tuple[float, Sequence[Results]]]]
+
+
+def ablation(
+    study: StudyFolder,
+    plan: AblationPlan,
+    variants: Mapping[str, VariantPlan],
+    text: str,
+    data: str,
+    pretraining_seeds: int,
+    seeds: int,
+) -> Findings:
+    """Pretrains each variant with each seed, and fine-tunes each on every task.
+
+    Args:
+        study: the study's folder; pretraining runs are in pretrained/VARIANT/seed-SEED, those of a task in
+            TASK/VARIANT/seed-SEED/rate-RATE.
+        plan: the plan.
+        variants: the plan's variants to compare.
+        text: a folder that `prepare` wrote, or whatever `pretrain --data` takes.
+        data: the folder that the tasks' folders are in.
+        pretraining_seeds: how many seeds of each variant.
+        seeds: how many fine-tuning seeds for each of these; a task's plan may have its own number.
+    """
+    numbers = range(1, pretraining_seeds + 1)
+    runs = study.made(
+        {
+            f"{name}, seed {seed}": functools.partial(
+                pretrained,
+                study.join("pretrained", name, f"seed-{seed}"),
+                variant.recipe or plan.recipe,
+                {**plan.set, **variant.set},
+                text,
+                seed,
+            )
+            for seed, (name, variant) in itertools.product(numbers, variants.items())
+        },
+        "Pretrained",
+    )
+    # The seeds of a task come last, so that a study that is stopped has a whole column.
+    parts = {
+        f"{task}: {name}, seed {seed} at {rate:g}": make
+        for task, planned in plan.tasks.items()
+        for seed, name in itertools.product(numbers, variants)
+        for rate, make in finetunings(
+            task, planned, data, runs[f"{name}, seed {seed}"], seeds, study.join(task, name, f"seed-{seed}")
+        ).items()
+    }
+    made = study.made(parts, "Fine-tuned")
+    found = {
+        task: {
+            name: better(
+                {rate: [made[f"{task}: {name}, seed {seed} at {rate:g}"] for seed in numbers] for rate in planned.rates}
+            )
+            for name in variants
+        }
+        for task, planned in plan.tasks.items()
+    }
+    learned = {name: [nats_below(runs[f"{name}, seed {seed}"]) for seed in numbers] for name in variants}
+    lines = [*table(found, learned, variants), "", *sources(variants)]
+    return Findings(TITLE, lines, {"ablation": scores_picture(drawn(found, variants), TITLE)})
+
+
+def better(found: Mapping[float, Sequence[Results]]) -> tuple[float, Sequence[Results]]:
+    """(rate, results) of the rate with the best median over all seeds, those of pretraining too."""
+    return max(found.items(), key=lambda item: statistics.median(pooled(item[1])))
+
+
+def pooled(results: Sequence[Results]) -> list[float]:
+    """The main metric over the seeds of pretraining and of fine-tuning, in per cent."""
+    return [score for result in results for score in main_scores(result)]
+
+
+def nats_below(run: str) -> float | None:
+    """How far below the unigram a run's masked LM came at [MASK]s of held-out text; None for a model without [MASK]."""
+    results = RunFolder(run).results() or {}
+    if "eval_mask_token_loss" not in results:
+        return None
+    return results["eval_mask_token_unigram_loss"] - results["eval_mask_token_loss"]
+
+
+def table(
+    found: Found, learned: Mapping[str, Sequence[float | None]], variants: Mapping[str, VariantPlan]
+) -> Iterator[str]:
+    """Lines of Markdown: a row for each variant, its tasks and what the paper measured."""
+    published = published_columns(variants)
+    header = ["", "nats below the unigram", *(f"{task}, {_metric(by_name)}" for task, by_name in found.items())]
+    rows = []
+    firsts = [next(iter(by_name.values()))[1][0] for by_name in found.values()]
+    bases = (majority(first) for first in firsts)
+    rows.append(["most frequent answer", "–", *map(_cell, bases), *("–" for _ in published)])
+    for name, variant in variants.items():
+        nats = [value for value in learned[name] if value is not None]
+        rows.append(
+            [
+                name.replace("_", " "),
+                median_and_range(nats, "{:.3f}".format) if nats else "–",
+                *(median_and_range(pooled(by_name[name][1]), "{:.1f}".format) for by_name in found.values()),
+                *(_cell(variant.published.get(column)) for column in published),
+            ]
+        )
+    return rows_of_markdown([*header, *(f"*{column}*" for column in published)], rows)
+
+
+def _metric(by_name: Mapping[str, tuple[float, Sequence[Results]]]) -> str:
+    return metric(next(iter(by_name.values()))[1][0])
+
+
+def _cell(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
+
+
+def published_columns(variants: Mapping[str, VariantPlan]) -> list[str]:
+    """What the papers measured, in the order in which the variants name it."""
+    return list(dict.fromkeys(column for variant in variants.values() for column in variant.published))
+
+
+def sources(variants: Mapping[str, VariantPlan]) -> Iterator[str]:
+    """Lines of Markdown that say where the published figures are from."""
+    by_source: dict[str, list[str]] = {}
+    for name, variant in variants.items():
+        if variant.source:
+            by_source.setdefault(variant.source, []).append(name.replace("_", " "))
+    if by_source:
+        yield "In italics, what was published for models of other sizes:"
+        yield ""
+        yield from (f"- {', '.join(names)}: {source}" for source, names in by_source.items())
+
+
+def drawn(found: Found, variants: Mapping[str, VariantPlan]) -> dict[str, dict[str, Sequence[float | None]]]:
+    """The scores as `scores_picture` takes them: our tasks, then the published ones."""
+    ours: dict[str, dict[str, Sequence[float | None]]] = {
+        f"{task}\n{_metric(by_name)}": {name: pooled(by_name[name][1]) for name in variants}
+        for task, by_name in found.items()
+    }
+    theirs: dict[str, dict[str, Sequence[float | None]]] = {
+        f"published:\n{column}": {name: [variant.published.get(column)] for name, variant in variants.items()}
+        for column in published_columns(variants)
+    }
+    return {**ours, **theirs}
