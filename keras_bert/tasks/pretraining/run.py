@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -47,13 +47,8 @@ from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import LoopBatches
 from keras_bert.training.strategy import check_divisible, describe, make_strategy
 
-_COLUMNS = (
-    Column("perplexity", "perplexity", "{:,.1f}".format),
-    Column("masked LM", "mlm_accuracy", "{:.1%}".format),
-    Column("next sent.", "nsp_accuracy", "{:.1%}".format),
-    Column("sent. order", "sop_accuracy", "{:.1%}".format),
-    Column("boundary", "sbo_accuracy", "{:.1%}".format),
-)
+# By the term of the loss that they are accuracies of.
+_HEADINGS = {"mlm": "masked LM", "nsp": "next sent.", "sop": "sent. order", "sbo": "boundary"}
 
 
 @explained_lost_worker()
@@ -243,7 +238,8 @@ class Pretraining:
             phase = self._phase_of(loop.done + 1)
             return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
-        with run_context(self.run, self.strategy, training, engine.budget, first_step, batch_key, _COLUMNS) as context:
+        columns = _columns(engine.step.objective.terms)
+        with run_context(self.run, self.strategy, training, engine.budget, first_step, batch_key, columns) as context:
             views = PretrainingViews(
                 model=engine.model,
                 vocabulary=self.tokenizer.vocabulary,
@@ -314,6 +310,12 @@ class Pretraining:
         }
         self.run.write_results(results)
         return self.run.results()
+
+
+def _columns(terms: Iterable[str]) -> list[Column]:
+    """The columns of the table: the perplexity, and the accuracy of each term of the loss."""
+    accuracies = (Column(_HEADINGS[term], f"{term}_accuracy", "{:.1%}".format) for term in terms)
+    return [Column("perplexity", "perplexity", "{:,.1f}".format), *accuracies]
 
 
 def _say_nothing(line: str) -> None:

@@ -12,7 +12,7 @@ from pretraining import metrics, recipe, stopped_at
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.tasks.pretraining.run import _columns, pretrain
 from keras_bert.training.run_folder import RunFolder
 
 PACKED = {"objective.pair": "none", "training.steps": 6, "training.checkpoint_every": 2}
@@ -71,3 +71,8 @@ def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corp
 def test_raw_text_gives_no_pairs(corpus):
     with pytest.raises(UserError, match="objective.pair: needs none if data.source is text"):
         recipe(corpus, **{"data.source": "text"})
+
+
+def test_the_table_has_columns_for_what_is_predicted_only():
+    """Every run used to show three empty columns, for the losses it does not have."""
+    assert [column.heading for column in _columns(("mlm", "sop"))] == ["perplexity", "masked LM", "sent. order"]
