@@ -20,7 +20,7 @@ TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
 
 SOURCES = ("files", "python_documentation", "text")
 PAIRS = ("nsp", "sop", "none")
-PACKINGS = ("document", "full")
+PACKINGS = ("document", "full", "filled")
 UNITS = ("token", "word", "ngram", "span", "phrase")
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
@@ -85,7 +85,8 @@ class ObjectiveConfig:
     shares apply to these. `pair: sop` makes pairs of consecutive segments, half of them swapped, for sentence order
     prediction (ALBERT, Lan et al. 2020, section 3.1); `short_sequence_share` applies. `pair: none` packs whole
     sentences up to the sequence length. Rows then end with their document (`packing: document`) or continue into the
-    next (`full`); these are RoBERTa's DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2).
+    next (`full`); these are RoBERTa's DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2). With `filled`
+    they may also end within a sentence, which leaves hardly any padding.
 
     `span_boundary` adds SpanBERT's boundary objective (Joshi et al. 2020, section 3.2): each token of a span is also
     predicted from the two tokens next to the span.

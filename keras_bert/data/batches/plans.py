@@ -106,7 +106,8 @@ class Plans:
         if self._has_pairs:
             plan = self._plan_pairs(sentences, documents, shard, epoch, count)
         else:
-            plan = plan_packed(sentences, documents, self._sequence_length, self._spans)
+            fills = self._objective.packing == "filled"
+            plan = plan_packed(sentences, documents, self._sequence_length, self._spans, fills)
         with atomic_write(path, "wb") as stream:
             np.save(stream, plan, allow_pickle=False)
         return plan

@@ -71,6 +71,7 @@ class TextBatches:
         self._tokenizer = tokenizer
         self._phase = phase
         self._documents_in_row = most_documents(objective.packing, phase.sequence_length)
+        self._fills = objective.packing == "filled"
         self._refreshes = masking.refresh == "epoch"
         self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, tokenizer.vocabulary, seed)
         self._seed = seed
@@ -114,7 +115,7 @@ class TextBatches:
         pieces = self._tokenizer(sentences)
         sequence_length = self._phase.sequence_length
         spans = pack_sentences(
-            pieces.row_lengths(), tf.gather(documents, line), sequence_length, self._documents_in_row
+            pieces.row_lengths(), tf.gather(documents, line), sequence_length, self._documents_in_row, self._fills
         )
         rows = assemble_rows(pieces.values, spans, sequence_length, self._tokenizer.vocabulary)
         ids = chunk * 2**20 + tf.range(tf.shape(spans, tf.int64)[0])

@@ -17,17 +17,21 @@ def split_lines(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return sentences.values, row_ids(sentences.row_splits, tf.size(sentences.values))
 
 
-def pack_sentences(lengths: tf.Tensor, documents: tf.Tensor, sequence_length: int, documents_in_row: int) -> tf.Tensor:
+def pack_sentences(
+    lengths: tf.Tensor, documents: tf.Tensor, sequence_length: int, documents_in_row: int, fills: bool = False
+) -> tf.Tensor:
     """The spans of packed rows, the same as those of `packing.plan_packed`.
 
     Args:
         lengths: int64 [sentences], tokens of each sentence; empty sentences are skipped.
         documents: int32 [sentences], ascending; sentences of the same document have the same number.
-        sequence_length, documents_in_row: as in `plan_packed`.
+        sequence_length, documents_in_row, fills: as in `plan_packed`.
 
     Returns: int64 [rows, 2 * documents_in_row].
     """
-    lengths, documents, first_tokens = _divide_long(lengths, documents, sequence_length - 2)
+    # A row that may end at any token is one of whole sentences of a token each.
+    most_tokens = 1 if fills else sequence_length - 2
+    lengths, documents, first_tokens = _divide_long(lengths, documents, most_tokens)
     count = tf.size(lengths)
     begins = tf.concat([tf.ones_like(documents[:1], tf.bool), documents[1:] != documents[:-1]], axis=0)
     document_of = tf.cumsum(tf.cast(begins, tf.int32)) - 1

@@ -60,6 +60,22 @@ def test_rows_are_those_of_a_greedy_loop_over_sentences(shape, packing):
     assert found == _oracle(sentences.tolist(), documents.tolist(), LENGTH, width)
 
 
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_filled_rows_are_rows_of_sentences_of_one_token(shape, width):
+    sentences, documents = _shard(shape)
+    filled = plan_packed(sentences, documents, LENGTH, width, fills=True)
+    of_tokens = plan_packed(np.arange(sentences[-1] + 1), sentences[documents], LENGTH, width)
+    assert np.array_equal(filled, of_tokens)
+
+
+def test_filled_rows_leave_hardly_any_padding():
+    sentences, documents = _shard("ordinary")
+    rows = [len(plan_packed(sentences, documents, LENGTH, 5, fills)) for fills in (False, True)]
+    places = sentences[-1] + len(documents) - 1  # Every token and a [SEP] for every document.
+    assert rows[1] == pytest.approx(places / (LENGTH - 2), rel=0.03) and rows[0] > 1.15 * rows[1]
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_document_rows_stay_in_their_document_and_full_ones_leave_less_padding(shape):
     sentences, documents = _shard(shape)

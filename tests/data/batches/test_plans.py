@@ -96,7 +96,7 @@ def test_removed_plans_are_made_again_with_the_same_content(shards, tmp_path):
     assert np.array_equal(np.load(plans.path(0, 2), allow_pickle=False), before)
 
 
-@pytest.mark.parametrize("packing", ["document", "full"])
+@pytest.mark.parametrize("packing", ["document", "full", "filled"])
 def test_packed_rows_are_planned_once_for_all_epochs(shards, tmp_path, packing):
     plans = _plans(tmp_path / "plans", shards, pair="none", packing=packing)
     assert plans.path(0, 0) == plans.path(0, 5)

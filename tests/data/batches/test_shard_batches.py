@@ -43,7 +43,7 @@ def test_rows_are_the_planned_pairs(make_source, shards, vocabulary, plans_folde
     assert sorted(examples(source.all_batches())) == sorted(planned)
 
 
-@pytest.mark.parametrize("packing", ["document", "full"])
+@pytest.mark.parametrize("packing", ["document", "full", "filled"])
 def test_packed_rows_are_the_planned_spans_each_with_its_separator(
     make_source, shards, vocabulary, plans_folder, packing
 ):

@@ -78,7 +78,7 @@ def test_batches_are_those_of_packed_shards(make_source):
     }
 
 
-@pytest.mark.parametrize("packing", ["document", "full"])
+@pytest.mark.parametrize("packing", ["document", "full", "filled"])
 def test_every_token_of_both_sides_is_in_a_row_once(make_source, texts, tokenizer, packing):
     special = {tokenizer.vocabulary.cls_id, tokenizer.vocabulary.sep_id, tokenizer.vocabulary.pad_id}
     rows = []

@@ -15,7 +15,7 @@ SHAPES = {  # documents, sentences a document, tokens a sentence
 }
 
 
-@pytest.mark.parametrize("packing", ["document", "full"])
+@pytest.mark.parametrize("packing", ["document", "full", "filled"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rows_are_those_planned_in_numpy(shape, packing):
     rng = np.random.default_rng(2)
@@ -23,15 +23,15 @@ def test_rows_are_those_planned_in_numpy(shape, packing):
     counts = rng.integers(*sentences, documents)
     lengths = rng.integers(*tokens, counts.sum())
     offsets = [np.concatenate([[0], np.cumsum(values)]) for values in (lengths, counts)]
-    width = most_documents(packing, 24)
-    planned = plan_packed(*offsets, 24, width)[:, :-1]
+    width, fills = most_documents(packing, 24), packing == "filled"
+    planned = plan_packed(*offsets, 24, width, fills)[:, :-1]
 
     # Sentences without a token, and numbers of documents with gaps, must change nothing.
     numbers = np.repeat(np.arange(documents, dtype=np.int32) * 3 + 1, counts)
     places = np.sort(rng.integers(0, len(lengths) + 1, 20))
     lengths = np.insert(lengths, places, 0)
     numbers = np.insert(numbers, places, numbers[np.minimum(places, len(numbers) - 1)])
-    spans = tf.function(pack_sentences)(tf.constant(lengths, tf.int64), tf.constant(numbers), 24, width)
+    spans = tf.function(pack_sentences)(tf.constant(lengths, tf.int64), tf.constant(numbers), 24, width, fills)
     assert spans.dtype == tf.int64
     assert np.array_equal(spans, planned)
 
