@@ -8,10 +8,9 @@ import click
 from keras_bert import whole_files
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import file_to_write, model_option, table_options, table_settings
-from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
-from keras_bert.tasks.examples.noise import noise as noise_of
+from keras_bert.tasks.noise.noise import Noise, changes_text
 
 
 @click.command()
@@ -21,7 +20,7 @@ from keras_bert.tasks.examples.noise import noise as noise_of
     "--noise",
     "noises",
     multiple=True,
-    metavar="typo=SHARE|nospace",
+    metavar="KIND[=SHARE]",
     help="Also score the split with this noise added to its texts. Repeatable.",
 )
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
@@ -33,15 +32,20 @@ def evaluate(
     """Score a fine-tuned model on labelled examples.
 
     \b
-    --noise typo=0.3   in 30% of the words a letter is replaced, dropped, doubled or swapped
-    --noise nospace    all spaces are removed
+    --noise KIND[=SHARE]      what is changed in that share of the words, blanks or Chinese characters
+    typo                      a letter is replaced by a key beside it, lost, doubled, or swapped with the next
+    swap, case, homoglyph     letters are swapped; capitals; a letter of another script that looks the same
+    nospace, addspace         blanks are lost (all by default), or added inside words
+    zh-shape, zh-sound        Chinese characters are replaced by some that look or sound alike
+    zh-drop, zh-double        Chinese characters are lost or doubled
 
     \b
     Examples:
       python run.py evaluate --model runs/sst2
       python run.py evaluate --model runs/sst2 --data-dir glue --noise typo=0.3 --noise nospace
     """
-    disturbances = {"": None, **{setting: noise_of(setting) for setting in noises}}
+    for setting in noises:
+        Noise(setting)  # Refuses what is no noise before anything is read.
     folder = open_model_folder(model)
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
@@ -49,14 +53,17 @@ def evaluate(
 
     finetuned = FinetunedModel(folder, table_settings(**data))
     problem = finetuned.problem
-    if noises and not problem.takes_noise:
-        raise UserError(f"--noise: needs a task on whole texts. Received: {finetuned.config.task}.")
-    scores: dict[str, dict[str, dict[str, float]]] = {}
-    for name, disturbance in disturbances.items():
-        problem.noise = disturbance
-        for scored in splits_like(problem, split):
-            scores.setdefault(scored, {})[name or "as it is"] = finetuned.evaluate(scored)
-    for line in problem.notes:
+    scores: dict[str, dict[str, dict[str, Any]]] = {}
+    remarks = []
+    for scored in splits_like(problem, split):
+        scores[scored] = {"as it is": finetuned.evaluate(scored)}
+        for setting in noises:
+            noise = Noise(setting)
+            with problem.under(noise):
+                figures = finetuned.evaluate(scored)
+            scores[scored][setting] = {**figures, "changed": noise.shares()}
+            remarks.append(f"{scored}, {setting}: noise {changes_text(noise.shares())}.")
+    for line in (*problem.notes, *remarks):
         click.echo(line)
     for line in evaluation_lines(scores, problem):
         click.echo(line)

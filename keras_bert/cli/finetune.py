@@ -58,6 +58,13 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
     type=click.Choice(FEATURES),
     help="For tagging: train a BiLSTM on these hidden states of the frozen encoder (paper, section 5.3).",
 )
+@click.option(
+    "--noise",
+    "noises",
+    multiple=True,
+    metavar="KIND[=SHARE]",
+    help="Train also on copies of the examples with this noise; `evaluate --help` lists the kinds. Repeatable.",
+)
 @click.option("--sweep", is_flag=True, help="Try the paper's grid of batch sizes, learning rates and epochs.")
 @run_options
 @click.pass_context
@@ -80,6 +87,7 @@ def finetune(
     epochs: float | None,
     freeze: bool,
     features: str | None,
+    noises: tuple[str, ...],
     sweep: bool,
     overrides: tuple[str, ...],
     fresh: bool,
@@ -118,6 +126,7 @@ def finetune(
                 "training.epochs": epochs,
                 "training.freeze": freeze or None,
                 "features.kind": features,
+                "noise.kinds": list(noises) or None,
             }
         ),
         **{f"data.{key}": value for key, value in data.items()},

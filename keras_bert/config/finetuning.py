@@ -10,6 +10,7 @@ from keras_bert.config.checks import require, require_multiple, require_positive
 from keras_bert.config.features import TAGGING_TASKS, FeaturesConfig
 from keras_bert.config.heads import PROBLEM_TYPES, SINGLE_LABEL
 from keras_bert.config.initialization import ReplacedWeightsConfig
+from keras_bert.config.noise import NoiseConfig
 from keras_bert.config.reading import LONG, TRUNCATE
 from keras_bert.config.training import OptimizerConfig, RunConfig
 
@@ -132,6 +133,7 @@ class FinetuneConfig:
     initialization: ReplacedWeightsConfig = field(default_factory=ReplacedWeightsConfig)
     data: TaskDataConfig = field(default_factory=TaskDataConfig)
     input: InputConfig = field(default_factory=InputConfig)
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
     features: FeaturesConfig = field(default_factory=FeaturesConfig)
     optimizer: FinetuneOptimizerConfig = field(default_factory=FinetuneOptimizerConfig)
     training: FinetuneTrainingConfig = field(default_factory=FinetuneTrainingConfig)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from keras_bert.data.batches.token_rows import joined_rows
+from keras_bert.errors import UserError
 from keras_bert.task_kinds import kind_of_head
 from keras_bert.tasks.answer_files import FILE
+from keras_bert.tasks.noise.noise import Noise
 from keras_bert.tasks.task import NamedSplits
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from keras_bert.export.serving_function import ServingFunction
     from keras_bert.text.tokenizer import WordPieceTokenizer
     from keras_bert.training.step import Objective
+
+_T = TypeVar("_T")
 
 Answers = Any  # A model's answers to the examples of a split; the type depends on the kind of task.
 
@@ -45,13 +50,13 @@ class Problem(NamedSplits, abc.ABC):
         head: the head's config, as config.json stores it.
         objective: the loss.
         notes: what the user should know about the files read so far, one line each.
-        noise: applied to every text before tokenization, if `takes_noise`; None for none.
+        noise: added to every text before tokenization; None for none. Set by `under`.
 
     Class attributes:
         by_token: the model's outputs of shape [batch, seq, …].
         per_cent: whether scores are already in per cent.
         answers_ending: suffix of the file that `predict` writes for one of several splits.
-        takes_noise: whether `noise` may be set.
+        takes_noise: whether the kind knows how to add noise to its texts.
     """
 
     by_token: ClassVar[tuple[str, ...]] = ()
@@ -62,7 +67,7 @@ class Problem(NamedSplits, abc.ABC):
     task: Any
     head: Any
     notes: list[str]
-    noise: Callable[[str], str] | None
+    noise: Noise | None
 
     def __init__(
         self,
@@ -77,9 +82,44 @@ class Problem(NamedSplits, abc.ABC):
         self.head = head
         self.notes = []
         self.noise = None
+        self._kept: dict[Hashable, Any] = {}
         self._source = source
         self._tokenizer = tokenizer
         self._config = config
+
+    @contextlib.contextmanager
+    def under(self, noise: Noise) -> Iterator[None]:
+        """A context in which every split is read with noise in its texts; labels and answers move with them.
+
+        Raises:
+            UserError: the kind of task takes no noise.
+        """
+        if not self.takes_noise:
+            raise UserError(f"--noise: needs a task whose texts can take it. Received: {self.task.name}.")
+        kept, notes = self._kept, list(self.notes)
+        self.noise, self._kept = noise, {}
+        try:
+            yield
+        finally:
+            self.noise, self._kept = None, kept
+            self.notes[:] = notes  # They were about the same files.
+
+    def _once(self, key: Hashable, read: Callable[[], _T]) -> _T:
+        """The result of `read`, which is called once for a key and the noise."""
+        if key not in self._kept:
+            self._kept[key] = read()
+        return self._kept[key]
+
+    def training_rows(self, seed: int) -> tuple[TokenRows, dict[str, dict[str, float]]]:
+        """(the rows to train on, `{noise: Noise.shares}`): "train" and, if the recipe says so, noisy copies of it."""
+        parts, shares = [self.rows("train")], {}
+        for setting in self._config.noise.kinds:
+            for copy in range(self._config.noise.copies):
+                noise = Noise(setting, seed * self._config.noise.copies + copy)
+                with self.under(noise):
+                    parts.append(self.rows("train"))
+                shares[f"{setting}, copy {copy + 1}" if copy else setting] = noise.shares()
+        return joined_rows(parts), shares
 
     @property
     @abc.abstractmethod

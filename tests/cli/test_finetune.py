@@ -53,7 +53,8 @@ def test_evaluate_scores_the_run_also_with_errors_in_the_texts(trained, place, t
     found = json.loads(figures.read_text(encoding="utf-8"))["dev"]
     kept = json.load(open(os.path.join(trained, "results.json"), encoding="utf-8"))["splits"]["dev"]
     assert found["as it is"]["accuracy"] == kept["accuracy"] > 0.8
-    assert found["nospace"]["accuracy"] < 0.7
+    assert found["nospace"]["accuracy"] < 0.7 and found["nospace"]["changed"]["words"] == 1.0
+    assert "dev, typo=1: noise which changes" in result.output
 
 
 def test_predict_writes_what_the_server_takes(trained, place, tmp_path):
@@ -194,7 +195,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         ),
         (["evaluate", "--model", "BERT"], "needs a model that was fine-tuned here on a task"),
         (["predict", "--model", "BERT", "--output", "x"], "Give one of the two"),
-        (["evaluate", "--model", "BERT", "--noise", "rain"], "noise: needs typo=SHARE"),
+        (["evaluate", "--model", "BERT", "--noise", "rain"], "noise: needs KIND or KIND=SHARE"),
         (["evaluate", "--model", "BERT", "--output", "-"], "--output: needs the name of a file. Received: -"),
         (["evaluate", "--model", "BERT", "--output", "."], ".: needs a file to write. Received: a folder"),
         (["embed", "--model", "BERT", "--input", "-", "--output", "-"], "--output: needs the name of a file"),

@@ -1,6 +1,7 @@
 """Rows of ids of any length, as flat arrays."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -45,3 +46,34 @@ class TokenRows:
     def __len__(self) -> int:
         """How many examples there are."""
         return len(self.second_starts if self.group_starts is None else self.group_starts[1:])
+
+
+def joined_rows(parts: Sequence[TokenRows]) -> TokenRows:
+    """The rows of several parts with the same extras, one part after the other.
+
+    `example_weights` are 1 in a part without them. Files of features are not joined.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    names = dict.fromkeys(name for part in parts for name in part.extra)
+    groups = [part.group_starts for part in parts if part.group_starts is not None]
+    return TokenRows(
+        np.concatenate([part.ids for part in parts]),
+        _joined_starts([part.starts for part in parts]),
+        np.concatenate([part.second_starts for part in parts]),
+        {name: np.concatenate([_extra(part, name) for part in parts]) for name in names},
+        {name: np.concatenate([part.token_extra[name] for part in parts]) for name in parts[0].token_extra},
+        group_starts=_joined_starts(groups) if groups else None,
+    )
+
+
+def _joined_starts(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """[n + 1] boundaries of several parts as those of all of them."""
+    lengths = np.concatenate([np.diff(part) for part in parts])
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def _extra(part: TokenRows, name: str) -> np.ndarray:
+    if name == "example_weights" and name not in part.extra:
+        return np.ones(len(part), np.float32)
+    return part.extra[name]

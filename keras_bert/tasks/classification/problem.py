@@ -65,7 +65,6 @@ class SequenceProblem(Problem):
             _check_head(task, head)
             task = dataclasses.replace(task, labels=head.labels)
         super().__init__(task, source, tokenizer, config, head, described)
-        self._splits_read: dict[tuple[str, Callable[[str], str] | None], ReadSplit] = {}
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -155,12 +154,13 @@ class SequenceProblem(Problem):
 
     def _read(self, split: str) -> ReadSplit:
         """A split, read once; only the tokens of its texts are kept."""
-        key = split, self.noise
-        if key not in self._splits_read:
+
+        def read() -> ReadSplit:
             found = read_split(self.task, split, self._source, self._tokenizer, self._config.input, self.noise)
             self.notes += found.warnings
-            self._splits_read[key] = found
-        return self._splits_read[key]
+            return found
+
+        return self._once(split, read)
 
     def _class_weights(self) -> Sequence[float] | np.ndarray | None:
         """The weight of each label in the loss; None if all are equal."""

@@ -42,7 +42,7 @@ def sweep_lines(found: Sequence[tuple[Mapping[str, float], Mapping[str, Any]]]) 
     return table_lines(rows)
 
 
-def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, float]]], problem: Problem) -> Iterator[str]:
+def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], problem: Problem) -> Iterator[str]:
     """A table of scores in per cent.
 
     Args:

@@ -26,6 +26,7 @@ from keras_bert.tasks.finetuning.initial_weights import set_initial_weights
 from keras_bert.tasks.finetuning.run_output import write_run_output
 from keras_bert.tasks.finetuning.validation import Validation
 from keras_bert.tasks.finetuning.warm_up import finetuning_optimizer
+from keras_bert.tasks.noise.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.run_data import require_same_data
@@ -65,10 +66,12 @@ class Finetuning:
 
     Attributes:
         is_chief: whether this process writes the run's files.
-        source, engine, validation, batches: the parts of the run, made by `build`.
+        rows, noise_shares, source, engine, validation, batches: the parts of the run, made by `build`.
     """
 
     is_chief: bool
+    rows: TokenRows
+    noise_shares: dict[str, dict[str, float]]
     source: LengthBatches
     engine: Engine
     validation: Validation
@@ -132,7 +135,7 @@ class Finetuning:
             raise UserError(
                 f"{config.task}: needs dev examples, to choose the best epoch by. Received: none. Give --dev."
             )
-        rows = problem.rows("train")
+        self.rows, self.noise_shares = rows, shares = problem.training_rows(training.seed)
         # Computed before training, so that a dev split without labels fails now and not at the first validation.
         baseline = {split: problem.baseline(split) for split in problem.dev_splits}
         pad_id = self.tokenizer.vocabulary.pad_id
@@ -142,6 +145,8 @@ class Finetuning:
             f"{len(rows):,} rows for training, {self.source.batches_per_epoch:,} batches of {training.batch_size} "
             f"an epoch, {self.source.padding_share:.1%} of their tokens padding."
         )
+        for noise, changed in shares.items():
+            self.report(f"Noisy copies of the training examples: {noise}, {changes_text(changed)}.")
         steps_per_epoch = self.source.batches_per_epoch
         steps = training.steps or math.ceil(training.epochs * steps_per_epoch)
 
@@ -188,7 +193,7 @@ class Finetuning:
         folder = self.config.features.folder or files.join(files.parent(self.run.path), "features")
         pad_id, batch_size = self.tokenizer.vocabulary.pad_id, self.config.training.batch_size
         features = FrozenFeatures(self.engine.model, self.strategy, batch_size, pad_id, folder, self.report)
-        features.give({split: self.problem.rows(split) for split in ("train", *self.problem.dev_splits)})
+        features.give({"train": self.rows, **{split: self.problem.rows(split) for split in self.problem.dev_splits}})
 
     def train(self, first_step: int) -> int:
         """Trains from `first_step` to the end; returns the steps done."""
@@ -250,6 +255,7 @@ class Finetuning:
             "best_step": best_step,
             "best_epoch": round(best_step / self.source.batches_per_epoch, 2),
             "lasts": self._length(),
+            **({"noise": self.noise_shares} if self.noise_shares else {}),
         }
         with self.engine.averaged_weights():
             scores, confusions = self.validation.all_splits(best_step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +33,7 @@ from keras_bert.tasks.multiple_choice.examples import (
     swag_tfds_rows,
 )
 from keras_bert.tasks.multiple_choice.tasks import ChoiceTask
+from keras_bert.tasks.noise.noise import Noise
 from keras_bert.tasks.problem import Problem, training_failed
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
@@ -62,6 +63,7 @@ class MultipleChoiceProblem(Problem):
     """
 
     metric_names = ("accuracy",)
+    takes_noise = True
 
     task: ChoiceTask
 
@@ -80,7 +82,6 @@ class MultipleChoiceProblem(Problem):
         if isinstance(source, TfdsSource):
             require_tfds(task.name, task.tfds)
         self._objective = ClassificationObjective(SINGLE_LABEL)
-        self._layout = functools.cache(self._lay_out)  # Each split is laid out once.
 
     @property
     def objective(self) -> ClassificationObjective:
@@ -153,8 +154,14 @@ class MultipleChoiceProblem(Problem):
         is_swag = self.task.tfds if place == STANDARD_STREAM else ".csv" in place.rpartition("/")[2].lower()
         return place, swag_rows(place) if is_swag else own_rows(place), "line"
 
+    def _layout(self, split: str) -> _Layout:
+        """A split, laid out once."""
+        return self._once(split, lambda: self._lay_out(split))
+
     def _lay_out(self, split: str) -> _Layout:
         examples = self.examples(split)
+        if self.noise:
+            examples = _noisy(examples, self.noise)
         counts = [len(choices) for choices in examples.choices]
         contexts = [context for context, count in zip(examples.contexts, counts) for _ in range(count)]
         continued = [
@@ -176,6 +183,16 @@ class MultipleChoiceProblem(Problem):
 
     def _scores(self, split: str, predicted: np.ndarray) -> dict[str, float]:
         return {"accuracy": float(np.mean(self._labels(split) == predicted))}
+
+
+def _noisy(examples: ChoiceExamples, noise: Noise) -> ChoiceExamples:
+    """The examples with noise in every text."""
+    return dataclasses.replace(
+        examples,
+        contexts=list(map(noise, examples.contexts)),
+        beginnings=list(map(noise, examples.beginnings)),
+        choices=[list(map(noise, choices)) for choices in examples.choices],
+    )
 
 
 def _characters(row: ChoiceRow) -> int:

@@ -191,7 +191,7 @@ def _locate(read: QuestionSet) -> tuple[np.ndarray, list[str]]:
     for span, question in zip(spans, read.questions):
         passage, found = read.passages[question.passage], None
         for answer in question.answers or ():
-            start = _find(passage, answer)
+            start = found_at(passage, answer)
             if start is None:
                 lost.append(question.id)
             elif start != answer.start:
@@ -208,7 +208,7 @@ def _locate(read: QuestionSet) -> tuple[np.ndarray, list[str]]:
     return spans, warnings
 
 
-def _find(passage: str, answer: Answer) -> int | None:
+def found_at(passage: str, answer: Answer) -> int | None:
     """The start of an answer, or None. Mere white space is not an answer."""
     text, start = answer
     if not text.strip():

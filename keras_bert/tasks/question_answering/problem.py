@@ -25,6 +25,7 @@ from keras_bert.tasks.question_answering.answer_spans import (
 )
 from keras_bert.tasks.question_answering.cmrc_scores import cmrc_scores
 from keras_bert.tasks.question_answering.decoding import Decoded, decode, decoded, n_best_list
+from keras_bert.tasks.question_answering.noisy_questions import noisy_questions
 from keras_bert.tasks.question_answering.squad import CHARACTERS, SpanTask
 from keras_bert.tasks.question_answering.squad_scores import squad_v1_scores, squad_v2_scores
 from keras_bert.tasks.question_answering.windows import QuestionWindows, question_windows
@@ -53,6 +54,7 @@ class QuestionAnsweringProblem(Problem):
 
     by_token, per_cent = ("start_logits", "end_logits"), True
     answers_ending = ""
+    takes_noise = True
 
     task: SpanTask
     null_threshold: float
@@ -87,7 +89,6 @@ class QuestionAnsweringProblem(Problem):
             "stride": input_config.stride or _STRIDE,
             "max_question_length": input_config.max_question_length,
         }
-        self._splits_read: dict[str, tuple[AnsweredQuestions, QuestionWindows]] = {}
 
     @property
     def objective(self) -> SpanObjective:
@@ -207,12 +208,16 @@ class QuestionAnsweringProblem(Problem):
 
     def _split(self, split: str) -> tuple[AnsweredQuestions, QuestionWindows]:
         """The questions of a split and their windows, read once."""
-        if split not in self._splits_read:
+
+        def read() -> tuple[AnsweredQuestions, QuestionWindows]:
             answered = load_questions(self.task, split, self._source)
+            if self.noise:
+                answered = noisy_questions(answered, self.noise)
             found = question_windows(answered, self._tokenizer, **self._lengths)
             self.notes += [*answered.warnings, *found.warnings]
-            self._splits_read[split] = answered, found
-        return self._splits_read[split]
+            return answered, found
+
+        return self._once(split, read)
 
     def _texts(self, answers: Answers) -> dict[str, str]:
         """`{id: text}`, with "" for no answer."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,7 +22,8 @@ from keras_bert.inference.finite_outputs import require_numbers
 from keras_bert.models.tagging_objective import TaggingObjective
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.problem import Problem, training_failed
-from keras_bert.tasks.tagging.label_schemes import UnknownLabel, bio_labels, read_entities
+from keras_bert.tasks.tagging.label_schemes import Entities, UnknownLabel, bio_labels, read_entities
+from keras_bert.tasks.tagging.noisy_words import noisy_words
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_files import TaggedFiles
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
@@ -73,6 +73,7 @@ class TaggingProblem(Problem):
 
     by_token = ("logits",)
     answers_ending = ".txt"
+    takes_noise = True
 
     task: TaggingTask
     head: Head
@@ -89,8 +90,6 @@ class TaggingProblem(Problem):
         super().__init__(task, source, tokenizer, config, head, described)
         self._columns = _chosen_columns(task, config.data)
         self._files = TaggedFiles(task, source, config.data.scheme, self._columns)
-        self._words, self._entities = self._files.words, self._files.entities
-        self._layout = functools.cache(self._lay_out)  # Each split is laid out once.
         self.notes = self._files.notes
         self._objective = TaggingObjective()
         self._marks_entities = self._labels_mark_entities(head)
@@ -226,6 +225,30 @@ class TaggingProblem(Problem):
         if features.kind:
             return FeatureTaggingConfig(labels, features.kind, features.lstm_size)
         return TokenClassificationConfig(labels)
+
+    def _words(self, split: str) -> TaggedWords:
+        """The words of a split; under noise, their labels mark entities in BIO."""
+        if self.noise is None:
+            return self._files.words(split)
+        return self._once(("words", split), lambda: self._noisy_words(split))
+
+    def _noisy_words(self, split: str) -> TaggedWords:
+        assert self.noise is not None
+        tagged = self._files.words(split)
+        has_entities = self._marks_entities and tagged.labels is not None
+        return noisy_words(tagged, self._files.entities(split) if has_entities else None, self.noise)
+
+    def _entities(self, split: str) -> Entities:
+        """The entities that the labels of a split mark."""
+        if self.noise is None:
+            return self._files.entities(split)
+        tagged = self._words(split)
+        labels: list[Any] = tagged.labels or []
+        return self._once(("entities", split), lambda: read_entities(labels, tagged.starts))
+
+    def _layout(self, split: str) -> WordRows:
+        """A split, laid out once."""
+        return self._once(split, lambda: self._lay_out(split))
 
     def _lay_out(self, split: str) -> WordRows:
         tagged, max_length = self._words(split), self._config.input.max_length
