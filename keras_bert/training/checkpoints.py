@@ -213,6 +213,12 @@ class Checkpoints:
             raise UserError(f"{self.folder}: every checkpoint with a score is damaged. Start over with --fresh.")
         return None if best is None else self._restore(best)
 
+    def restore(self, step: int) -> None:
+        """Restores the checkpoint of a step. Raises `UserError` if it is damaged or not there."""
+        if damage := damage_of(self._path(step)):
+            raise UserError(damage)
+        self._restore(step)
+
     def go_back(
         self, last: int, note: Callable[[int, Mapping[str, Any]], Mapping[str, Any]], report: Callable[[str], object]
     ) -> bool:

@@ -15,23 +15,22 @@ from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.inference.fill_mask import fill_masks
-from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
+from keras_bert.tasks.pretraining.engine import pretraining_engine
 from keras_bert.tasks.pretraining.first_values import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.tasks.run_data import require_same_text
 from keras_bert.text.tokenizer import WordPieceTokenizer
-from keras_bert.training.engine import Engine, make_engine
+from keras_bert.training.engine import Engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.left_out import LeftOut
 from keras_bert.training.loop import Loop
 from keras_bert.training.lost_worker import explained_lost_worker
 from keras_bert.training.matmul_peak import matmul_peak
 from keras_bert.training.metrics import MetricSums, perplexity
-from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.processes import (
     agreement,
     by_chief,
@@ -156,34 +155,13 @@ class Pretraining:
             self.sources = made or sources()
         self.tokenizer = self.sources.tokenizer
         vocabulary = self.tokenizer.vocabulary
-        training, terms = config.training, config.objective.terms
-
-        def make_model(dtype: str) -> BertForPreTraining:
-            architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
-            model = BertForPreTraining(architecture, "sop" in terms, "sbo" in terms, dtype=dtype)
-            # Weights without a gradient would still be shrunk by weight decay.
-            assert model.encoder.pooler is not None
-            model.nsp_head.trainable = "nsp" in terms
-            model.encoder.pooler.trainable = "nsp" in terms or "sop" in terms
-            return model
-
-        self.engine = make_engine(
-            self.strategy,
-            self.run,
-            training,
-            training.steps,
-            [phase.share for phase in config.phases],
-            make_model,
-            lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
-            PretrainingObjective(vocabulary.mask_id, terms=terms),
-            config.optimizer.clip_norm,
-        )
+        self.engine = pretraining_engine(config, self.run, self.strategy, vocabulary)
         self.report(f"The model has {self.engine.model.count_params():,} parameters.")
 
         self.batches = PhasedBatches(
-            self.sources.training, self.engine.budget, self.distribute, training.steps_per_loop
+            self.sources.training, self.engine.budget, self.distribute, config.training.steps_per_loop
         )
-        measured = PretrainingObjective(vocabulary.mask_id, self.sources.unigram_nats, terms)
+        measured = PretrainingObjective(vocabulary.mask_id, self.sources.unigram_nats, config.objective.terms)
         self._evaluation_step = Step(self.strategy, self.engine.model, measured)
         self._validation: dict[int, tf.distribute.DistributedDataset] = {}
 

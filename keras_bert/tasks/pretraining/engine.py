@@ -1,0 +1,48 @@
+"""The engine of a pretraining run: its model, optimizer and checkpoints, without its data."""
+
+import dataclasses
+
+import tensorflow as tf
+
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.training.engine import Engine, make_engine
+from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.run_folder import RunFolder
+
+
+def pretraining_engine(
+    config: PretrainConfig, run: RunFolder, strategy: tf.distribute.Strategy, vocabulary: Vocabulary
+) -> Engine:
+    """A new `Engine` for a recipe, with random weights; see `make_engine`.
+
+    Args:
+        config: the recipe.
+        run: the run's folder, for the checkpoints.
+        strategy: the run's strategy.
+        vocabulary: the run's vocabulary, which may be smaller than the recipe asks for.
+    """
+    training, terms = config.training, config.objective.terms
+
+    def make_model(dtype: str) -> BertForPreTraining:
+        architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
+        model = BertForPreTraining(architecture, "sop" in terms, "sbo" in terms, dtype=dtype)
+        # Weights without a gradient would still be shrunk by weight decay.
+        assert model.encoder.pooler is not None
+        model.nsp_head.trainable = "nsp" in terms
+        model.encoder.pooler.trainable = "nsp" in terms or "sop" in terms
+        return model
+
+    return make_engine(
+        strategy,
+        run,
+        training,
+        training.steps,
+        [phase.share for phase in config.phases],
+        make_model,
+        lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
+        PretrainingObjective(vocabulary.mask_id, terms=terms),
+        config.optimizer.clip_norm,
+    )
