@@ -43,6 +43,10 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.layers.masked_lm_head import MaskedLMHead as MaskedLMHead
     from keras_bert.layers.next_sentence_head import NextSentenceHead as NextSentenceHead
     from keras_bert.layers.pooler import Pooler as Pooler
+    from keras_bert.model_kinds import GoogleFiles as GoogleFiles
+    from keras_bert.model_kinds import ModelKind as ModelKind
+    from keras_bert.model_kinds import register_model_kind as register_model_kind
+    from keras_bert.model_kinds import unregister_model_kind as unregister_model_kind
     from keras_bert.models.encoder import BertEncoder as BertEncoder
     from keras_bert.models.encoder_with_heads import EncoderWithHeads as EncoderWithHeads
     from keras_bert.models.feature_tagger import BertFeatureTagger as BertFeatureTagger

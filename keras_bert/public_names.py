@@ -71,6 +71,12 @@ PUBLIC_NAMES = {
         "TensorName": "keras_bert.checkpoints.names",
         "StoredName": "keras_bert.checkpoints.names",
     },
+    "New kinds of models": {
+        "ModelKind": "keras_bert.model_kinds",
+        "GoogleFiles": "keras_bert.model_kinds",
+        "register_model_kind": "keras_bert.model_kinds",
+        "unregister_model_kind": "keras_bert.model_kinds",
+    },
 }
 
 MODULES = {name: module for modules in PUBLIC_NAMES.values() for name, module in modules.items()}

@@ -83,6 +83,7 @@ def from_mapping(cls: type[_Dataclass], values: Any, where: str = "") -> _Datacl
     """
     if not isinstance(values, dict):
         raise UserError(f"{where or 'The recipe'}: needs a section of settings. Received: {values!r}.")
+    cls, values = chosen(cls, values, where)
     hints = typing.get_type_hints(cls)
     fields = {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
     for key in values:
@@ -103,6 +104,16 @@ def from_mapping(cls: type[_Dataclass], values: Any, where: str = "") -> _Datacl
         return cls(**arguments)
     except ValueError as error:
         raise UserError(_dotted(where, str(error))) from None
+
+
+def chosen(cls: type[_Dataclass], values: dict[str, Any], where: str) -> tuple[type[_Dataclass], dict[str, Any]]:
+    """`(class, values of its fields)` for the values of a section.
+
+    A dataclass with a class method `choose(values, where)` of this result is the base of several, of which the values
+    choose one.
+    """
+    choose = getattr(cls, "choose", None)
+    return choose(values, where) if choose else (cls, values)
 
 
 def unknown_key(cls: "type[DataclassInstance]", full_key: str, key: str) -> str:
@@ -155,7 +166,7 @@ def apply_overrides(
     values = copy.deepcopy(values)
     for key, value in overrides.items():
         path = key.split(".")
-        _check_path(cls, path)
+        _check_path(cls, values, path)
         target: Any = values
         for step in path[:-1]:
             target = _descend(target, step, key)
@@ -194,10 +205,11 @@ def known_keys(cls: "type[DataclassInstance]", where: str = "") -> Iterator[str]
             yield from known_keys(hints[field.name], key)
 
 
-def _check_path(cls: "type[DataclassInstance]", path: list[str]) -> None:
+def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str]) -> None:
     kind = cls
     for depth, step in enumerate(path):
         if dataclasses.is_dataclass(kind):
+            kind, _ = chosen(kind, values if isinstance(values, dict) else {}, ".".join(path[:depth]))
             hints = typing.get_type_hints(kind)
             if step not in hints:
                 full = ".".join(path)
@@ -208,6 +220,7 @@ def _check_path(cls: "type[DataclassInstance]", path: list[str]) -> None:
                 hint = f" The nearest is {nearest[0]}." if nearest else f" Known: {', '.join(hints)}."
                 raise UserError(f"{full}: no such setting.{hint}")
             kind = hints[step]
+            values = values.get(step) if isinstance(values, dict) else None
         elif typing.get_origin(kind) is list:
             kind = typing.get_args(kind)[0]
         elif kind is not dict:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import FIELD
+from keras_bert.model_kinds import berts_name
 
 # The order matters: if a file does not name its head, the first of the kinds that it could be is chosen.
 _ROOMS = ("classification", "tagging", "question_answering", "multiple_choice")
@@ -25,13 +26,14 @@ class TaskKind(abc.ABC):
     Class attributes:
         head: the class of the head's config, a dataclass with `architecture` (the name of the model's class),
             `to_fields()` (what config.json stores) and `from_fields(fields, num_outputs, path)`.
-        part: the part of the model that holds the head's tensors, a key of `checkpoints.names.parts()`.
-        tensors: the `TensorName`s, by part, of parts that are not in `checkpoints.names.PARTS`. The last of `part` is
+        part: the part of the model that holds the head's tensors, a key of `checkpoints.names.parts(config)`.
+        tensors: the `TensorName`s, by part, of parts that are not in `checkpoints.names.HEADS`. The last of `part` is
             the bias of the output layer, whose length is the number of outputs.
         titles: what `inspect` calls those parts.
         tasks: the names that `--task` takes.
-        in_transformers: whether transformers has a class of the head's name. If not, config.json calls the model a
-            BertModel and names the head in the field `keras_bert`.
+        in_transformers: whether transformers has a class of the head's name; those of other kinds of models have
+            another name in place of "Bert" (`AlbertFor…`). If not, config.json calls the model a BertModel and names
+            the head in the field `keras_bert`.
         pools: whether the head reads the pooled vector. That of a causal model is not transformers' own, so config.json
             then calls the model a BertModel too.
         in_google: whether Google's files, which name no class, are searched for such a head.
@@ -58,7 +60,7 @@ class TaskKind(abc.ABC):
         """Whether a config.json names a model of this kind."""
         if own := own_architecture(fields):
             return own == self.head.architecture
-        return self.in_transformers and self.head.architecture in (fields.get("architectures") or ())
+        return self.in_transformers and self.head.architecture in map(berts_name, fields.get("architectures") or ())
 
     @abc.abstractmethod
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:

@@ -14,6 +14,7 @@ FLOORS = [
     {"leases"},
     {"globs", "locks"},
     {"settings"},
+    {"model_kinds"},
     {"config"},
     {"task_kinds"},
     {"layers", "text"},

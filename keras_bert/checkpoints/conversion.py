@@ -22,7 +22,7 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
         path: the new folder.
         vocabulary: the vocabulary of `folder`.
 
-    Returns: the names of the tensors that were left out because `names.PARTS` does not list them.
+    Returns: the names of the tensors that were left out because `names.parts` does not list them.
 
     Raises:
         UserError: the folder cannot be read.

@@ -1,22 +1,23 @@
-"""Google's folder: bert_config.json, vocab.txt and a TF1 checkpoint (bert_model.ckpt.*)."""
+"""Google's folder: for BERT bert_config.json, vocab.txt and a TF1 checkpoint (bert_model.ckpt.*)."""
 
 import contextlib
 import re
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from keras_bert import files, whole_files
 from keras_bert.checkpoints.model_card import ModelCard, write_card
-from keras_bert.checkpoints.names import TensorName, parts
+from keras_bert.checkpoints.names import TensorName
 from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.errors import UserError
+from keras_bert.model_kinds import berts_name, google_configs, kind_of_config, model_kinds
 from keras_bert.quiet import import_tensorflow
 from keras_bert.stores import as_os_errors
 from keras_bert.task_kinds import task_kinds
@@ -25,19 +26,21 @@ from keras_bert.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import tensorflow as tf
 
-CONFIG, CHECKPOINT = "bert_config.json", "bert_model.ckpt"
-
 _OF_TRAINING = re.compile(r"^(global_step|beta[12]_power)$|/(adam_[mv]|lamb_[mv]|Adam(_1)?)$")
 _KEPT_FIELDS = re.compile(rf"^(directionality|pooler_\w+|id2label|label2id|problem_type|{FIELD})$")
-_LAYER = re.compile(r"^bert/encoder/layer_(\d+)/")
 
 
 class GoogleTensors(StoredTensors):
-    """The tensors of the folder's checkpoint, without global_step and optimizer slots."""
+    """The tensors of the folder's checkpoint, without global_step and optimizer slots.
+
+    Args:
+        folder: the folder.
+        names: the names of the model's tensors.
+    """
 
     column = "google"
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, names: Iterable[TensorName]) -> None:
         prefix = find_checkpoint(folder)
         self._places = contextlib.ExitStack()  # The reader opens the data files lazily.
         self._reader = _open(self._places.enter_context(readable_prefix(prefix)), prefix)
@@ -47,8 +50,8 @@ class GoogleTensors(StoredTensors):
             for name, shape in self._reader.get_variable_to_shape_map().items()
             if not _OF_TRAINING.search(name)
         }
-        known = {row.google.name for rows in parts().values() for row in rows}
-        places = {name: name for name in self._shapes if _LAYER.sub("bert/encoder/layer_{i}/", name) in known}
+        known = {name for item in names for name in (item.google.name, *item.google.copies)}
+        places = {name: name for name in self._shapes if name in known}
         super().__init__(prefix, places, [name for name in self._shapes if name not in places])
 
     def shape(self, name_in_file: str) -> tuple[int, ...]:
@@ -69,11 +72,17 @@ class GoogleTensors(StoredTensors):
 
 
 def is_google_folder(folder: files.StrPath) -> bool:
-    return files.is_file(files.join(folder, CONFIG))
+    return config_file(folder) is not None
+
+
+def config_file(folder: files.StrPath) -> str | None:
+    """The config in a Google folder, which each kind of model calls by another name; None if there is none."""
+    paths = [files.join(folder, name) for name in google_configs()]
+    return next(filter(files.is_file, paths), None)
 
 
 def find_checkpoint(folder: str) -> str:
-    """The prefix of the folder's checkpoint: bert_model.ckpt, the only one, or the one of the highest step.
+    """The prefix of the folder's checkpoint: that of Google's name, the only one, or the one of the highest step.
 
     Raises:
         UserError: there is none, there are several and not all names carry a step, or a data file is missing.
@@ -88,12 +97,14 @@ def checkpoint_files(names: Collection[str], folder: str) -> list[str]:
     `folder` is where they are, for messages.
     """
     indexes = sorted(name.removesuffix(".index") for name in names if name.endswith(".index"))
+    published = [kind.google_files.checkpoint for kind in model_kinds()]
     if not indexes:
-        raise UserError(f"{folder}: needs {CHECKPOINT}.index and {CHECKPOINT}.data-00000-of-00001 and lacks them.")
+        name = published[0]
+        raise UserError(f"{folder}: needs {name}.index and {name}.data-00000-of-00001 and lacks them.")
     matches = {name: re.search(r"-(\d+)$", name) for name in indexes}
     steps = {name: int(match.group(1)) for name, match in matches.items() if match}
-    if CHECKPOINT in indexes:
-        chosen = CHECKPOINT
+    if own := [name for name in published if name in indexes]:
+        chosen = own[0]
     elif len(indexes) == 1:
         chosen = indexes[0]
     elif len(steps) == len(indexes):
@@ -155,21 +166,25 @@ def write_google_folder(
     other_fields = other_fields or {}
     fields = {key: value for key, value in other_fields.items() if _KEPT_FIELDS.match(key)}
     known = {kind.head.architecture for kind in task_kinds()}
-    if heads := [name for name in other_fields.get("architectures") or () if name in known]:
+    if heads := [name for name in other_fields.get("architectures") or () if berts_name(name) in known]:
         fields["architectures"] = heads
-    stored = {name.google.name: value.T if name.google.transposed else value for name, value in tensors.items()}
+    kind = kind_of_config(config)
+    stored = {}
+    for name, value in tensors.items():
+        array = value.T if name.google.transposed else value
+        stored.update(dict.fromkeys((name.google.name, *name.google.copies), array))
     names = sorted(stored)
-    with whole_files.whole_folder(path, last=CONFIG) as aside:
+    with whole_files.whole_folder(path, last=kind.google_files.config) as aside:
         with tf.device("CPU:0"), as_os_errors(path):
             # tf.train.Saver writes these plain names too, but only from a graph in a session.
             tf.raw_ops.SaveV2(
-                prefix=files.join(aside, CHECKPOINT),
+                prefix=files.join(aside, kind.google_files.checkpoint),
                 tensor_names=names,
                 shape_and_slices=[""] * len(names),
                 tensors=[tf.constant(stored[name]) for name in names],
             )
-        fields = {**config.to_fields(), **fields}
-        whole_files.write_json(files.join(aside, CONFIG), fields)
+        fields = {**kind.to_google_fields(config), **fields}
+        whole_files.write_json(files.join(aside, kind.google_files.config), fields)
         if card:
             write_card(aside, card, config, fields, sum(value.size for value in tensors.values()), lower_case)
         vocabulary.to_file(files.join(aside, VOCABULARY))

@@ -21,6 +21,7 @@ from keras_bert.checkpoints.hub_name import HUB_NAME, PREFIX, hub_proposal
 from keras_bert.checkpoints.tokenizer_settings import TOKENIZER, TOKENIZER_CONFIG, VOCABULARY
 from keras_bert.errors import UserError
 from keras_bert.extras import import_extra
+from keras_bert.model_kinds import google_configs
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -87,7 +88,7 @@ class HubModel:
             return False
 
     def _take_cached(self) -> bool:
-        for config in (huggingface.CONFIG, google.CONFIG):
+        for config in (huggingface.CONFIG, *google_configs()):
             path = self._library.try_to_load_from_cache(self.repository, config, revision=self._revision)
             if isinstance(path, str):
                 self._settle(os.path.dirname(path))
@@ -114,12 +115,11 @@ class HubModel:
                     f"The hub cannot be reached ({error}): using {self._asked} from the cache, commit {self._commit}."
                 )
             return
-        config = next((file for file in (huggingface.CONFIG, google.CONFIG) if file in self._metadata), None)
+        configs = (huggingface.CONFIG, *google_configs())
+        config = next((file for file in configs if file in self._metadata), None)
         if config is None:
             held = ", ".join(sorted(self._metadata)[:8]) or "nothing"
-            raise UserError(
-                f"{self._asked}: needs {huggingface.CONFIG} or {google.CONFIG} in the repository. It holds: {held}."
-            )
+            raise UserError(f"{self._asked}: needs {' or '.join(configs)} in the repository. It holds: {held}.")
         # By the revision that was asked for, so that the cache can resolve it offline.
         self._commit = commit
         folder = os.path.dirname(self._fetch(config, revision=self._revision))
@@ -142,8 +142,9 @@ class HubModel:
         """Sets `kind` and the files of the weights, and fetches the other files."""
         weights = next((name for name in huggingface.WEIGHT_FILES if name in names), None)
         small: tuple[str, ...]
-        if google.CONFIG in names and not (huggingface.CONFIG in names and weights):
-            self.kind, small = "google", (google.CONFIG, VOCABULARY)
+        of_google = [name for name in google_configs() if name in names]
+        if of_google and not (huggingface.CONFIG in names and weights):
+            self.kind, small = "google", (of_google[0], VOCABULARY)
             self._weights = google.checkpoint_files(names, self._asked)
         else:
             self.kind, small = "huggingface", (huggingface.CONFIG, VOCABULARY, TOKENIZER, TOKENIZER_CONFIG)

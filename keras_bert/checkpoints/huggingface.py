@@ -1,17 +1,18 @@
 """Hugging Face's weights: model.safetensors or pytorch_model.bin, or shards of either with an index."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
 from keras_bert import settings
-from keras_bert.checkpoints.names import parts
+from keras_bert.checkpoints.names import TensorName
 from keras_bert.checkpoints.safetensors_file import SafetensorsFile
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.torch_file import TorchFile
 from keras_bert.errors import UserError
 from keras_bert.files import is_file, join
+from keras_bert.model_kinds import ModelKind
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 
@@ -28,22 +29,29 @@ class HuggingFaceTensors(StoredTensors):
 
     Names are matched with and without the `bert.` that models with heads have, with the prefix of a wrapper
     (`module.bert.…`), and in the form used before 2019 (`LayerNorm.gamma`). Buffers such as `position_ids` are skipped.
+
+    Args:
+        folder: the folder.
+        kind: the kind of model.
+        names: the names of its tensors.
     """
 
     column = "huggingface"
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, kind: ModelKind, names: Iterable[TensorName]) -> None:
         self._files: dict[str, tuple[str, SafetensorsFile | TorchFile]] = {}
-        for path, names in _files_of(folder).items():
+        for path, listed in _files_of(folder).items():
             is_safetensors = path.endswith(".safetensors")
             file: SafetensorsFile | TorchFile = SafetensorsFile(path) if is_safetensors else TorchFile(path)
-            for name in names or file.names:
+            for name in listed or file.names:
                 if name not in file.names:
                     raise UserError(f"{path}: needs the tensor {name}, as the index beside it says, and lacks it.")
                 self._files[name] = (path, file)
         paths = {path for path, _ in self._files.values()}
         path = paths.pop() if len(paths) == 1 else folder
-        super().__init__(path, *_places(self._files, path))
+        stored = [name.huggingface for name in names]
+        known = {name for item in stored for name in (item.name, *item.also, *item.copies)}
+        super().__init__(path, *_places(self._files, path, kind, known))
 
     def shape(self, name_in_file: str) -> tuple[int, ...]:
         return self._files[name_in_file][1].shape(name_in_file)
@@ -103,11 +111,12 @@ def _files_of(folder: str) -> dict[str, list[str] | None]:
     return {join(folder, file): names for file, names in shards(found).items()}
 
 
-def _places(names: Collection[str], path: str) -> tuple[dict[str, str], list[str]]:
+def _places(
+    names: Collection[str], path: str, kind: ModelKind, known: Collection[str]
+) -> tuple[dict[str, str], list[str]]:
     """`({name in the table: name in the file}, names in the file that the table lacks)`."""
-    prefix = _prefix(names, path)
-    heads_prefix = prefix.removesuffix("bert.")
-    known = _head_names()
+    prefix = _prefix(names, path, kind)
+    heads_prefix = prefix.removesuffix(kind.stored_prefix)
     places, others = {}, []
     for name in names:
         rest = name.removeprefix(prefix)
@@ -116,25 +125,22 @@ def _places(names: Collection[str], path: str) -> tuple[dict[str, str], list[str
         head = rest.removeprefix(heads_prefix)
         if rest in _BUFFERS:
             continue
-        if head in known:
+        if head in known and not head.startswith(kind.stored_prefix):
             places[head] = name
-        elif name.startswith(prefix) and rest.startswith(("embeddings.", "encoder.layer.", "pooler.")):
-            places[f"bert.{rest}"] = name
+        elif name.startswith(prefix) and f"{kind.stored_prefix}{rest}" in known:
+            places[f"{kind.stored_prefix}{rest}"] = name
         else:
             others.append(name)
     return places, others
 
 
-def _prefix(names: Collection[str], path: str) -> str:
+def _prefix(names: Collection[str], path: str, kind: ModelKind) -> str:
     """The prefix of the encoder's names in this file: nothing, `bert.`, or that after a wrapper's name."""
     anchors = [name for name in names if name == _ANCHOR or name.endswith(f".{_ANCHOR}")]
     if not anchors:
-        raise UserError(f"{path}: needs the tensor bert.{_ANCHOR} and lacks it. Is it another kind of model?")
+        raise UserError(
+            f"{path}: needs the tensor {kind.stored_prefix}{_ANCHOR} and lacks it. Is it another kind of model?"
+        )
     if len(anchors) > 1:
-        raise UserError(f"{path}: needs one BERT. Received: several ({', '.join(sorted(anchors))}).")
+        raise UserError(f"{path}: needs one {kind.title}. Received: several ({', '.join(sorted(anchors))}).")
     return anchors[0].removesuffix(_ANCHOR)
-
-
-def _head_names() -> set[str]:
-    stored = [row.huggingface for rows in parts().values() for row in rows]
-    return {name for item in stored for name in (item.name, *item.also) if not name.startswith("bert.")}

@@ -10,7 +10,7 @@ import safetensors.numpy
 from keras_bert import files, whole_files
 from keras_bert.checkpoints.huggingface import WEIGHTS
 from keras_bert.checkpoints.model_card import ModelCard, write_card
-from keras_bert.checkpoints.names import MASKED_LM_HEAD, NEXT_SENTENCE_HEAD, TensorName, parts
+from keras_bert.checkpoints.names import TensorName, parts
 from keras_bert.checkpoints.tokenizer_settings import (
     TOKENIZER_CONFIG,
     VOCABULARY,
@@ -18,6 +18,7 @@ from keras_bert.checkpoints.tokenizer_settings import (
     tokenizer_config,
 )
 from keras_bert.config.bert import BertConfig
+from keras_bert.model_kinds import berts_name, kind_of_config
 from keras_bert.task_kinds import TaskKind, own_architecture, task_kinds
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -54,10 +55,10 @@ def write_huggingface_folder(
         card: what README.md says, or its full text.
     """
     # safetensors writes the memory of a buffer regardless of strides, so a transpose must be a copy.
-    stored = {
-        name.huggingface.name: np.ascontiguousarray(value.T if name.huggingface.transposed else value)
-        for name, value in tensors.items()
-    }
+    stored = {}
+    for name, value in tensors.items():
+        array = np.ascontiguousarray(value.T if name.huggingface.transposed else value)
+        stored.update(dict.fromkeys((name.huggingface.name, *name.huggingface.copies), array))
     with whole_files.whole_folder(path, last="config.json") as aside:
         config_file, weights_file = files.join(aside, "config.json"), files.join(aside, WEIGHTS)
         fields = _config(config, tensors, vocabulary, other_fields or {})
@@ -81,15 +82,17 @@ def _config(
     other_fields: Mapping[str, Any],
 ) -> dict[str, Any]:
     kept = {key: value for key, value in other_fields.items() if key not in _NOT_KEPT}
-    kind = _kind(tensors, other_fields.get("architectures") or ())
-    architecture = kind.head.architecture if kind else _without_task(tensors, config.is_causal)
+    model_kind = kind_of_config(config)
+    present = {part: names for part, names in parts(config).items() if not tensors.keys().isdisjoint(names)}
+    kind = _kind(present, list(map(berts_name, other_fields.get("architectures") or ())))
+    architecture = kind.head.architecture if kind else model_kind.class_in_transformers(present, config)
     if own_architecture(other_fields):
         architecture = "BertModel"
     if kind and hasattr(kind.head, "num_labels") and "id2label" not in kept:
-        kept["num_labels"] = _num_outputs(tensors, kind)  # transformers would assume 2.
+        kept["num_labels"] = _num_outputs(tensors, present[kind.part])  # transformers would assume 2.
     return {
-        "architectures": [architecture],
-        "model_type": "bert",
+        "architectures": [model_kind.class_name(architecture)],
+        "model_type": model_kind.model_type,
         **config.to_fields(),
         "pad_token_id": vocabulary.pad_id,
         "position_embedding_type": "absolute",
@@ -97,31 +100,14 @@ def _config(
     }
 
 
-def _kind(tensors: Mapping[TensorName, np.ndarray], named: Collection[str]) -> TaskKind | None:
-    """The kind of task whose head is among the tensors, of those that transformers has a class for; or None.
+def _kind(present: Collection[str], named: Collection[str]) -> TaskKind | None:
+    """The kind of task whose head is among the parts, of those that transformers has a class for; or None.
 
     Several kinds have a part of the same name. The one that is `named` counts, else the first.
     """
-    kinds = [
-        kind for kind in task_kinds() if kind.in_transformers and not tensors.keys().isdisjoint(parts()[kind.part])
-    ]
+    kinds = [kind for kind in task_kinds() if kind.in_transformers and kind.part in present]
     return next((kind for kind in kinds if kind.head.architecture in named), kinds[0] if kinds else None)
 
 
-def _without_task(tensors: Mapping[TensorName, np.ndarray], is_causal: bool) -> str:
-    """The class of transformers that takes these tensors, which hold no task's head.
-
-    A causal model's is `BertLMHeadModel`, which has no place for next sentence prediction; neither has such a model.
-    """
-    has_masked_lm, has_next_sentence = (
-        not tensors.keys().isdisjoint(parts()[part]) for part in (MASKED_LM_HEAD, NEXT_SENTENCE_HEAD)
-    )
-    if is_causal and has_masked_lm:
-        return "BertLMHeadModel"
-    if has_next_sentence:
-        return "BertForPreTraining" if has_masked_lm else "BertForNextSentencePrediction"
-    return "BertForMaskedLM" if has_masked_lm else "BertModel"
-
-
-def _num_outputs(tensors: Mapping[TensorName, np.ndarray], kind: TaskKind) -> int:
-    return next(value.shape[-1] for name, value in tensors.items() if name in parts()[kind.part])
+def _num_outputs(tensors: Mapping[TensorName, np.ndarray], head: Collection[TensorName]) -> int:
+    return next(value.shape[-1] for name, value in tensors.items() if name in head)

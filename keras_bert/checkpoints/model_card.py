@@ -14,6 +14,7 @@ import yaml
 import keras_bert
 from keras_bert import files, whole_files
 from keras_bert.config.bert import BertConfig
+from keras_bert.model_kinds import berts_name, kind_of_config, with_article
 from keras_bert.task_kinds import kind_of_fields, own_architecture
 
 CARD = "README.md"
@@ -130,15 +131,18 @@ def write_card(
 
 
 def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parameters: int, lower_case: bool) -> str:
-    kind = kind_of_fields(fields)
-    architecture = kind.head.architecture if kind else (fields.get("architectures") or ["BertModel"])[0]
+    kind, model_kind = kind_of_fields(fields), kind_of_config(config)
+    berts = kind.head.architecture if kind else berts_name((fields.get("architectures") or ["BertModel"])[0])
+    architecture = model_kind.class_name(berts)
     if kind and (not kind.in_transformers or own_architecture(fields)):
         card = dataclasses.replace(card, in_transformers=False)
-    pipeline = kind.pipeline if kind else _PIPELINES.get(architecture)
-    header = yaml.safe_dump(_header(card, pipeline), sort_keys=False, allow_unicode=True, width=1000)
+    pipeline = kind.pipeline if kind else _PIPELINES.get(berts)
+    header = yaml.safe_dump(
+        _header(card, pipeline, model_kind.model_type), sort_keys=False, allow_unicode=True, width=1000
+    )
     sections = [
         f"# {card.title}",
-        f"A BERT (`{architecture}`). {card.made}".strip(),
+        f"A{with_article(model_kind.title)[1:]} (`{architecture}`). {card.made}".strip(),
         *_made(card),
         *_sizes(config, fields, parameters, lower_case),
         *_scores(card),
@@ -147,12 +151,12 @@ def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parame
     return f"---\n{header}---\n\n" + "\n\n".join(sections) + "\n"
 
 
-def _header(card: ModelCard, pipeline: str | None) -> dict[str, Any]:
+def _header(card: ModelCard, pipeline: str | None, model_type: str) -> dict[str, Any]:
     datasets = sorted({scores.dataset for scores in card.measured if scores.dataset})
     header = {
         "language": card.language,
         "library_name": "transformers" if card.in_transformers else None,
-        "tags": ["bert", "keras-bert"],
+        "tags": [model_type, "keras-bert"],
         "base_model": card.base,
         "pipeline_tag": pipeline,
         "datasets": datasets or None,

@@ -6,6 +6,7 @@ from keras_bert.checkpoints.hub_name import hub_proposal, is_web_address
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.config.reading import FIELD
 from keras_bert.errors import UserError
+from keras_bert.model_kinds import google_configs
 from keras_bert.program import PROGRAM
 
 
@@ -28,7 +29,7 @@ def find_model_folder(path: files.StrPath) -> tuple[str, str]:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error}).{hub_proposal(path)}") from None
     raise UserError(
-        f"{path}: needs a model folder (with {CONFIG} or {google.CONFIG}) or a run folder that holds model/. "
+        f"{path}: needs a model folder (with {CONFIG} or {google_configs()[0]}) or a run folder that holds model/. "
         f"Train one with: {PROGRAM} pretrain.{hub_proposal(path)}"
     )
 

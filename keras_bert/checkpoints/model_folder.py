@@ -1,4 +1,4 @@
-"""Opens a folder that holds a BERT, in Hugging Face's format or Google's, and loads it into a model."""
+"""Opens a folder that holds a model, in Hugging Face's format or Google's, and loads it into a model."""
 
 import dataclasses
 import functools
@@ -16,13 +16,7 @@ from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.load_report import LoadReport
 from keras_bert.checkpoints.model_finding import find_model_folder
-from keras_bert.checkpoints.names import (
-    ENCODER,
-    TensorName,
-    model_parts,
-    part_names,
-    parts,
-)
+from keras_bert.checkpoints.names import ENCODER, TensorName, model_parts, parts
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import (
     VOCABULARY,
@@ -31,9 +25,10 @@ from keras_bert.checkpoints.tokenizer_settings import (
     read_tokenizer_settings,
     vocabulary_file,
 )
-from keras_bert.config.bert import JSON_FIELDS, BertConfig
+from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.errors import UserError
+from keras_bert.model_kinds import ModelKind, kind_of_config
 from keras_bert.task_kinds import kind_of_fields, task_kinds
 
 if TYPE_CHECKING:
@@ -77,9 +72,15 @@ class ModelFolder:
         """The tensors in the folder. Raises `UserError` if the file is incomplete or cannot be fetched."""
         if self.hub_model:
             self.hub_model.fetch_weights()
+        names = [name for part in self._names.values() for name in part]
         if self.kind == "huggingface":
-            return huggingface.HuggingFaceTensors(self.path)
-        return google.GoogleTensors(self.path)
+            return huggingface.HuggingFaceTensors(self.path, self.model_kind, names)
+        return google.GoogleTensors(self.path, names)
+
+    @property
+    def model_kind(self) -> ModelKind:
+        """BERT or another kind of model."""
+        return kind_of_config(self.config)
 
     @functools.cached_property
     def head(self) -> TaskHead | None:
@@ -95,7 +96,7 @@ class ModelFolder:
         for kind in kinds:
             *_, bias = names = self.names(kind.part)
             if self._holds(kind.part, names):
-                config_file = files.join(self.path, google.CONFIG if self.kind == "google" else CONFIG)
+                config_file = google.config_file(self.path) if self.kind == "google" else files.join(self.path, CONFIG)
                 return kind.head.from_fields(self.other_fields, len(self.tensors.read(bias)), config_file)
         return None
 
@@ -123,12 +124,12 @@ class ModelFolder:
             )
 
     def parts(self) -> list[str]:
-        """The parts of `names.parts()` that the folder holds.
+        """The parts of `names.parts(config)` that the folder holds.
 
         Raises:
             UserError: a part is incomplete, or there is no encoder.
         """
-        return [part for part in parts() if self._holds(part, self.names(part))]
+        return [part for part, names in self._names.items() if self._holds(part, names)]
 
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """`{name in the file: shape}` of all tensors, unknown ones included."""
@@ -142,9 +143,9 @@ class ModelFolder:
         """Copies everything that the model and the folder have in common into the model.
 
         Args:
-            model: a model with an `encoder`, such as `BertForPreTraining`, or a `BertEncoder`.
-            new_parts: parts of `names.parts()` that keep their initial values even if the folder holds them, such as a
-                classifier for other labels.
+            model: a model with an `encoder`, such as `BertForPreTraining`, or an encoder.
+            new_parts: parts of `names.parts(config)` that keep their initial values even if the folder holds them, such
+                as a classifier for other labels.
 
         Raises:
             UserError: a part of the folder is incomplete, or a tensor does not have the shape that the model needs.
@@ -165,8 +166,12 @@ class ModelFolder:
         return LoadReport(self.tensors.path, made_new, self.tensors.unused(used), replaced)
 
     def names(self, part: str) -> list[TensorName]:
-        """The names of a part's tensors, for this model's number of layers."""
-        return part_names(part, self.config.num_hidden_layers)
+        """The names of a part's tensors in this model."""
+        return self._names[part]
+
+    @functools.cached_property
+    def _names(self) -> dict[str, list[TensorName]]:
+        return parts(self.config)
 
     def _holds(self, part: str, names: list[TensorName]) -> bool:
         present = [name for name in names if self.tensors.holds(name)]
@@ -216,11 +221,12 @@ def _opened(folder: str, name: str, kind: str, lower_case: bool | None) -> Model
     tokenizer = read_tokenizer_settings(folder)
     if lower_case is not None:
         tokenizer = dataclasses.replace(tokenizer, lower_case=lower_case)
-    return ModelFolder(folder, name, kind, config, vocabulary, tokenizer, _other_fields(config_file))
+    return ModelFolder(folder, name, kind, config, vocabulary, tokenizer, _other_fields(config, config_file))
 
 
 def _open_google(folder: str, name: str, lower_case: bool | None) -> ModelFolder:
-    config_file = files.join(folder, google.CONFIG)
+    config_file = google.config_file(folder)
+    assert config_file is not None
     config = BertConfig.from_file(config_file)
     vocabulary = files.join(folder, VOCABULARY)
     if not files.is_file(vocabulary):
@@ -230,8 +236,9 @@ def _open_google(folder: str, name: str, lower_case: bool | None) -> ModelFolder
         lower_case, reason = infer_casing(vocabulary)
         notes.append(reason)
     tokenizer = TokenizerSettings(lower_case)
-    return ModelFolder(folder, name, "google", config, vocabulary, tokenizer, _other_fields(config_file), notes)
+    other_fields = _other_fields(config, config_file)
+    return ModelFolder(folder, name, "google", config, vocabulary, tokenizer, other_fields, notes)
 
 
-def _other_fields(config_file: str) -> dict[str, Any]:
-    return {key: value for key, value in settings.read_json(config_file).items() if key not in JSON_FIELDS}
+def _other_fields(config: BertConfig, config_file: str) -> dict[str, Any]:
+    return kind_of_config(config).other_fields(settings.read_json(config_file))

@@ -1,16 +1,19 @@
-"""The table of names: where each tensor of BERT is in Keras, in Hugging Face's files and in Google's.
+"""The table of names: where each tensor of a model is in Keras, in Hugging Face's files and in Google's.
 
 A dense kernel is [in, out] in Keras and in Google's files, [out, in] in Hugging Face's.
 
-A new kind of task brings the parts that this table lacks (`TaskKind.tensors`): the attribute of the models that have
-the part, and the three names of each tensor.
+Every kind of model names its encoder, its pooler and its pretraining heads (`ModelKind.parts`); here are the other
+heads, which have the same names in every kind. A new kind of task brings the parts that are nowhere
+(`TaskKind.tensors`): the attribute of the models that have the part, and the three names of each tensor.
 """
 
 import dataclasses
 import types
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.config.bert import BertConfig
+from keras_bert.model_kinds import kind_of_config
 from keras_bert.task_kinds import task_kinds
 
 if TYPE_CHECKING:
@@ -25,16 +28,19 @@ class StoredName:
         name: its name in the file.
         transposed: whether the file stores the transpose of ours.
         also: other names under which a file may store the same tensor again.
+        copies: other names under which the file stores the same tensor in any case, because the classes that open it
+            have a tensor of their own for each.
     """
 
     name: str
     transposed: bool = False
     also: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorName:
-    """One tensor. `{i}` in a name stands for the index of the layer.
+    """One tensor. In a table, `{i}` in a name stands for the index of the layer.
 
     Attributes:
         attribute: the attribute path from a model such as `BertForPreTraining` to the Keras variable.
@@ -55,7 +61,15 @@ class TensorName:
         return TensorName(self.attribute.format(i=index), filled_in(self.huggingface), filled_in(self.google))
 
 
-def _dense(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
+def for_layers(rows: Iterable[TensorName], layers: int) -> list[TensorName]:
+    """All rows: first those without `{i}`, then the others for each layer."""
+    rows = tuple(rows)
+    shared = [row for row in rows if "{i}" not in row.attribute]
+    per_layer = [row for row in rows if "{i}" in row.attribute]
+    return [*shared, *(row.of_layer(index) for index in range(layers) for row in per_layer)]
+
+
+def dense(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
     return (
         TensorName(
             f"{attribute}.kernel", StoredName(f"{huggingface}.weight", transposed=True), StoredName(f"{google}/kernel")
@@ -64,7 +78,7 @@ def _dense(attribute: str, huggingface: str, google: str) -> tuple[TensorName, .
     )
 
 
-def _output_layer(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
+def output_layer(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
     """An output layer. Google's code makes these without `tf.layers.dense`, with weights [out, in]."""
     return (
         TensorName(
@@ -76,59 +90,11 @@ def _output_layer(attribute: str, huggingface: str, google: str) -> tuple[Tensor
     )
 
 
-def _layer_norm(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
+def layer_norm(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
     return (
         TensorName(f"{attribute}.gamma", StoredName(f"{huggingface}.weight"), StoredName(f"{google}/gamma")),
         TensorName(f"{attribute}.beta", StoredName(f"{huggingface}.bias"), StoredName(f"{google}/beta")),
     )
-
-
-def _embedding(name: str, also: tuple[str, ...] = ()) -> TensorName:
-    return TensorName(
-        f"encoder.embeddings.{name}",
-        StoredName(f"bert.embeddings.{name}.weight", also=also),
-        StoredName(f"bert/embeddings/{name}"),
-    )
-
-
-def _in_block(
-    tensors: Callable[[str, str, str], tuple[TensorName, ...]], attribute: str, huggingface: str, google: str
-) -> tuple[TensorName, ...]:
-    return tensors(
-        f"encoder.blocks.{{i}}.{attribute}",
-        f"bert.encoder.layer.{{i}}.{huggingface}",
-        f"bert/encoder/layer_{{i}}/{google}",
-    )
-
-
-_EMBEDDINGS = (
-    # Also the decoder of the masked LM, which is tied to it.
-    _embedding("word_embeddings", also=("cls.predictions.decoder.weight",)),
-    _embedding("position_embeddings"),
-    _embedding("token_type_embeddings"),
-    *_layer_norm("encoder.embeddings.layer_norm", "bert.embeddings.LayerNorm", "bert/embeddings/LayerNorm"),
-)
-
-_BLOCK = (
-    *_in_block(_dense, "attention.query", "attention.self.query", "attention/self/query"),
-    *_in_block(_dense, "attention.key", "attention.self.key", "attention/self/key"),
-    *_in_block(_dense, "attention.value", "attention.self.value", "attention/self/value"),
-    *_in_block(_dense, "attention.output_projection", "attention.output.dense", "attention/output/dense"),
-    *_in_block(_layer_norm, "attention_layer_norm", "attention.output.LayerNorm", "attention/output/LayerNorm"),
-    *_in_block(_dense, "intermediate", "intermediate.dense", "intermediate/dense"),
-    *_in_block(_dense, "output_dense", "output.dense", "output/dense"),
-    *_in_block(_layer_norm, "output_layer_norm", "output.LayerNorm", "output/LayerNorm"),
-)
-
-_MASKED_LM_HEAD = (
-    *_dense("mlm_head.transform", "cls.predictions.transform.dense", "cls/predictions/transform/dense"),
-    *_layer_norm("mlm_head.layer_norm", "cls.predictions.transform.LayerNorm", "cls/predictions/transform/LayerNorm"),
-    TensorName(
-        "mlm_head.bias",
-        StoredName("cls.predictions.bias", also=("cls.predictions.decoder.bias",)),
-        StoredName("cls/predictions/output_bias"),
-    ),
-)
 
 
 _SPAN_BOUNDARY_HEAD = (
@@ -136,8 +102,8 @@ _SPAN_BOUNDARY_HEAD = (
         name
         for number in (0, 1)
         for tensors, layer, stored in (
-            (_dense, f"denses.{number}", f"dense_{number}"),
-            (_layer_norm, f"layer_norms.{number}", f"LayerNorm_{number}"),
+            (dense, f"denses.{number}", f"dense_{number}"),
+            (layer_norm, f"layer_norms.{number}", f"LayerNorm_{number}"),
         )
         for name in tensors(
             f"sbo_head.{layer}", f"keras_bert.span_boundary.{stored}", f"keras_bert/span_boundary/{stored}"
@@ -171,7 +137,7 @@ _FEATURE_TAGGER = (
         for direction in ("forward", "backward")
         for weight in ("kernel", "recurrent_kernel", "bias")
     ),
-    *_dense("tagger.classifier.dense", "keras_bert.tagger.classifier", "keras_bert/tagger/classifier"),
+    *dense("tagger.classifier.dense", "keras_bert.tagger.classifier", "keras_bert/tagger/classifier"),
 )
 
 ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
@@ -180,47 +146,38 @@ CLASSIFIER, SPAN_HEAD = "classifier", "qa_outputs"
 FEATURE_TAGGER, SCALAR_MIX = "tagger", "tagger.mix"
 
 # By the attribute of the models that have the part. A file has all tensors of a part or none.
-PARTS: dict[str, tuple[TensorName, ...]] = {
-    ENCODER: (*_EMBEDDINGS, *_BLOCK),
-    POOLER: _dense("encoder.pooler.dense", "bert.pooler.dense", "bert/pooler/dense"),
-    MASKED_LM_HEAD: _MASKED_LM_HEAD,
-    NEXT_SENTENCE_HEAD: _output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/"),
-    # Hugging Face's BERT has neither of these. ALBERT's own name is sop_classifier.classifier.
-    SENTENCE_ORDER_HEAD: _dense("sop_head.dense", "keras_bert.sop_classifier", "keras_bert/sop_classifier"),
+HEADS: dict[str, tuple[TensorName, ...]] = {
     SPAN_BOUNDARY_HEAD: _SPAN_BOUNDARY_HEAD,
     # For sequences, tokens or choices, as the config's `architectures` says; Google's own is for sequences.
-    CLASSIFIER: _output_layer("classifier.dense", "classifier", ""),
-    SPAN_HEAD: _output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/"),
+    CLASSIFIER: output_layer("classifier.dense", "classifier", ""),
+    SPAN_HEAD: output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/"),
     # A BiLSTM over frozen features, and its scalar mix of layers if it learns one.
     FEATURE_TAGGER: _FEATURE_TAGGER,
     SCALAR_MIX: (_own("mix.layer_weights", "mix.layer_weights"), _own("mix.gamma", "mix.gamma")),
 }
 
 
-def parts() -> dict[str, tuple[TensorName, ...]]:
-    """`PARTS`, and what the registered kinds of tasks add."""
-    return {**PARTS, **{part: rows for kind in task_kinds() for part, rows in kind.tensors.items()}}
+def parts(config: BertConfig) -> dict[str, list[TensorName]]:
+    """The names of all tensors that a model of this architecture can have, by part: those of its kind, `HEADS`, and
+    what the registered kinds of tasks add.
+    """
+    layers = config.num_hidden_layers
+    of_tasks = {part: rows for kind in task_kinds() for part, rows in kind.tensors.items()}
+    others = {part: for_layers(rows, layers) for part, rows in {**HEADS, **of_tasks}.items()}
+    return {**kind_of_config(config).parts(config), **others}
 
 
-def heads() -> tuple[str, ...]:
+def heads(config: BertConfig) -> tuple[str, ...]:
     """The parts outside the paper's figure 1, each trained for one objective or task."""
-    return tuple(part for part in parts() if part not in (ENCODER, POOLER))
-
-
-def part_names(part: str, num_hidden_layers: int) -> list[TensorName]:
-    """The names of all tensors of a part of `parts()`, one for each layer where there is one for each."""
-    rows = parts()[part]
-    shared = [row for row in rows if "{i}" not in row.attribute]
-    per_layer = [row for row in rows if "{i}" in row.attribute]
-    return [*shared, *(row.of_layer(index) for index in range(num_hidden_layers) for row in per_layer)]
+    return tuple(part for part in parts(config) if part not in (ENCODER, POOLER))
 
 
 def model_parts(model: "keras.Model") -> "dict[str, list[tuple[TensorName, keras.Variable]]]":
-    """The variables of a model with an `encoder`, or of a `BertEncoder` itself, by part of `parts()`."""
+    """The variables of a model with an `encoder`, or of an encoder itself, by part of `parts()`."""
     root = model if hasattr(model, "encoder") else types.SimpleNamespace(encoder=model)
     return {
-        part: [(name, _follow(root, name.attribute)) for name in part_names(part, model.config.num_hidden_layers)]
-        for part in parts()
+        part: [(name, _follow(root, name.attribute)) for name in names]
+        for part, names in parts(model.config).items()
         if _follow(root, part) is not None
     }
 

@@ -65,7 +65,7 @@ class StoredTensors:
         for again in present[1:]:
             if not np.array_equal(value, self._checked(again, needed)):
                 raise UserError(
-                    f"{self.file_of(again)}: needs {again} equal to {present[0]}, to which BERT ties it, "
+                    f"{self.file_of(again)}: needs {again} equal to {present[0]}, to which the model ties it, "
                     "and it differs. Untied weights are not supported."
                 )
         return _transposed(value) if stored.transposed else value
@@ -80,7 +80,7 @@ class StoredTensors:
 
     def _present(self, name: TensorName) -> list[str]:
         stored = self._stored(name)
-        return [self.places[known] for known in (stored.name, *stored.also) if known in self.places]
+        return [self.places[known] for known in (stored.name, *stored.also, *stored.copies) if known in self.places]
 
     def _checked(self, name_in_file: str, needed: Sequence[int] | None) -> npt.NDArray[np.float32]:
         shape = tuple(self.shape(name_in_file))

@@ -23,6 +23,7 @@ from keras_bert.config.bert import BertConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.files import is_folder
+from keras_bert.model_kinds import kind_of_config
 from keras_bert.models import parameters
 from keras_bert.task_kinds import task_kinds
 
@@ -80,7 +81,7 @@ def _contents(folder: ModelFolder) -> Iterator[str]:
     known = [name for part in parts for name in folder.names(part)]
     unknown = folder.tensors.unused(known)
     if unknown:
-        yield f"Not part of BERT: {', '.join(unknown)}."
+        yield f"Not part of {folder.model_kind.title}: {', '.join(unknown)}."
     tokenizer = folder.tokenizer
     strips = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
     yield (
@@ -100,16 +101,12 @@ def _table(config: BertConfig) -> Iterator[str]:
     yield _sum("encoder with pooler", parameters.total(encoder))
     yield from map(_row, heads)
     yield _sum("encoder with pretraining heads", parameters.total(encoder) + parameters.total(heads))
-    yield ""
-    exact = parameters.total(encoder)
-    weights_only, rough = parameters.weights_only(config), parameters.rough_estimate(config)
-    yield _sum("weights-only formula of tutorials", weights_only)
-    yield f"    {exact - weights_only:,} fewer than the encoder: omits dense biases and the pooler."
-    yield _sum("rough estimate 30k·H + 12·L·H²", rough)
-    yield (
-        f"    {abs(exact - rough):,} {'fewer' if rough < exact else 'more'}: assumes 30,000 words instead of "
-        f"{config.vocab_size:,}; omits positions, segments, LayerNorm, biases and pooler."
-    )
+    quoted = kind_of_config(config).quoted_counts(config, parameters.total(encoder))
+    if quoted:
+        yield ""
+    for formula, count, remark in quoted:
+        yield _sum(formula, count)
+        yield f"    {remark}"
 
 
 def _row(part: parameters.Part) -> str:

@@ -9,18 +9,20 @@ from typing import Any
 
 from keras_bert import settings
 from keras_bert.config.checks import require, require_positive
-from keras_bert.errors import UserError
+from keras_bert.model_kinds import kind_of_model_fields
 from keras_bert.whole_files import atomic_write
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
 BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
+IS_DECODER = "is_decoder"
 
 
 @dataclass
 class BertConfig:
     """The architecture of a BERT (paper, section 3). The defaults are BERT-base, uncased.
 
-    The paper writes `hidden_size` as H, `num_hidden_layers` as L and `num_attention_heads` as A.
+    The paper writes `hidden_size` as H, `num_hidden_layers` as L and `num_attention_heads` as A. The configs of other
+    kinds of models extend it; which class it is says which kind of model it is (`model_kinds.py`).
 
     `attention: causal` makes a left-to-right model: a token attends to itself and to those before it. JSON files say so
     by `is_decoder`, as transformers does.
@@ -68,28 +70,49 @@ class BertConfig:
     def is_causal(self) -> bool:
         return self.attention == CAUSAL
 
+    @property
+    def embedding_width(self) -> int:
+        """The width of the embeddings, and of what the masked LM's decoder compares with them."""
+        return self.hidden_size
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks a token passes through."""
+        return self.num_hidden_layers
+
+    @property
+    def head_dropout_prob(self) -> float:
+        """The dropout before the output layer of a task."""
+        return self.hidden_dropout_prob
+
+    @classmethod
+    def choose(cls, values: Mapping[str, Any], where: str) -> tuple[type["BertConfig"], dict[str, Any]]:
+        """The class for these values, by their `model_type`, and the values of its fields; see `settings.chosen`."""
+        kind, values = kind_of_model_fields(values, where), dict(values)
+        if "model_type" not in {field.name for field in dataclasses.fields(kind.config)}:
+            values.pop("model_type", None)
+        return kind.config, values
+
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], where: str = "") -> "BertConfig":
         """Builds the config from a mapping; `where` names its section in messages. Raises `UserError`."""
-        return settings.from_mapping(cls, values, where)
+        return settings.from_mapping(cls, dict(values), where)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "BertConfig":
         """Reads a YAML model config, Google's bert_config.json or Hugging Face's config.json.
 
-        Fields of a JSON file that do not belong to the architecture are ignored. In YAML, which is written by hand,
-        unknown fields are refused.
+        Its `model_type` says which kind of model it describes; without one it is a BERT. Fields of a JSON file that do
+        not belong to the architecture are ignored. In YAML, which is written by hand, unknown fields are refused.
 
         Raises:
-            UserError: the file cannot be read, is not a config, or describes another kind of model or a BERT variant.
+            UserError: the file cannot be read, is not a config, or describes a kind of model or a variant that is not
+                supported.
         """
         if not os.fspath(path).endswith(".json"):
-            return settings.from_mapping(cls, settings.read_yaml(path), os.fspath(path))
+            return cls.from_mapping(settings.read_yaml(path), os.fspath(path))
         values = settings.read_json(path)
-        _refuse_other_kinds(values, path)
-        known = {key: value for key, value in values.items() if key in JSON_FIELDS}
-        attention = CAUSAL if known.pop(_IS_DECODER, False) else BIDIRECTIONAL
-        return settings.from_mapping(cls, {**known, "attention": attention}, os.fspath(path))
+        return kind_of_model_fields(values, os.fspath(path)).from_fields(values, os.fspath(path))
 
     def to_file(self, path: str | os.PathLike[str]) -> None:
         """Writes the config as JSON if the path ends in .json, else as YAML."""
@@ -102,32 +125,16 @@ class BertConfig:
     def to_fields(self) -> dict[str, Any]:
         """The fields for a JSON file, with `is_decoder` for causal attention."""
         fields = dataclasses.asdict(self)
-        return {**fields, _IS_DECODER: True} if fields.pop("attention") == CAUSAL else fields
+        return {**fields, IS_DECODER: True} if fields.pop("attention") == CAUSAL else fields
 
+    @classmethod
+    def from_fields(cls, values: Mapping[str, Any], where: str) -> "BertConfig":
+        """The config of which a JSON file has the fields; its other fields are ignored."""
+        known = {key: value for key, value in values.items() if key in cls.json_fields()}
+        attention = CAUSAL if known.pop(IS_DECODER, False) else BIDIRECTIONAL
+        return settings.from_mapping(cls, {**known, "attention": attention}, where)
 
-_IS_DECODER = "is_decoder"
-# The fields of a JSON file that a `BertConfig` describes.
-JSON_FIELDS = frozenset({item.name for item in dataclasses.fields(BertConfig)} - {"attention"} | {_IS_DECODER})
-
-# Fields of Hugging Face's config.json that change the computation, with the values that a BERT may have.
-_BERTS_OWN: dict[str, tuple[Any, ...]] = {
-    "position_embedding_type": ("absolute",),
-    _IS_DECODER: (False, True),
-    "add_cross_attention": (False,),
-    "is_encoder_decoder": (False,),
-    "quantization_config": (),
-    "pruned_heads": ({},),
-    "auto_map": (),
-}
-
-
-def _refuse_other_kinds(values: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    kind = values.get("model_type", "bert")
-    if kind != "bert":
-        raise UserError(f"{path}: model_type {kind!r} is not supported; a BERT is needed.")
-    for architecture in values.get("architectures") or []:
-        if not str(architecture).startswith("Bert"):
-            raise UserError(f"{path}: the architecture {architecture!r} is not supported; a BERT is needed.")
-    for key, own in _BERTS_OWN.items():
-        if values.get(key) is not None and values[key] not in own:
-            raise UserError(f"{path}: {key} {values[key]!r} is not supported; BERT has {own[0] if own else 'none'}.")
+    @classmethod
+    def json_fields(cls) -> frozenset[str]:
+        """The fields of a JSON file that the config describes."""
+        return frozenset({item.name for item in dataclasses.fields(cls)} - {"attention"} | {IS_DECODER})

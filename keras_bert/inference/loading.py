@@ -159,7 +159,7 @@ def _model_maker(folder: ModelFolder) -> Callable[[BertConfig], keras.Model]:
     """Returns a function that makes a new model with the heads that the folder has."""
     if folder.head:
         return functools.partial(kind_of_head(folder.head).make_model, head=folder.head)
-    return BertForPreTraining if MASKED_LM_HEAD in folder.parts() else BertEncoder
+    return BertForPreTraining if MASKED_LM_HEAD in folder.parts() else folder.model_kind.make_encoder
 
 
 def _loaded(make_model: Callable[[BertConfig], keras.Model], folder: ModelFolder) -> tuple[keras.Model, LoadReport]:

@@ -14,9 +14,11 @@ from keras_bert.layers.tensors import Tensor
 class MaskedLMHead(keras.layers.Layer):
     """Dense, gelu, LayerNorm, then a decoder tied to the word embeddings, with its own bias.
 
+    `embedding_size` is the width of the word embeddings where it is not `hidden_size` (ALBERT).
+
     Call arguments:
         sequence_output: [batch, seq, hidden].
-        word_embeddings: [vocab, hidden], the encoder's table.
+        word_embeddings: [vocab, embedding], the encoder's table.
         positions: [batch, predictions] int32, where to predict; None for all positions. With 15% masked, this shrinks
             the largest matrix product of the step to less than a sixth.
     Returns: logits [batch, predictions or seq, vocab], float32.
@@ -29,16 +31,18 @@ class MaskedLMHead(keras.layers.Layer):
         hidden_act: str = "gelu",
         initializer_range: float = 0.02,
         layer_norm_eps: float = 1e-12,
+        embedding_size: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
+        self.embedding_size = embedding_size or hidden_size
         self.hidden_act = hidden_act
         self.initializer_range = initializer_range
         self.layer_norm_eps = layer_norm_eps
         self.transform = keras.layers.Dense(
-            hidden_size,
+            self.embedding_size,
             kernel_initializer=truncated_normal(initializer_range),
             dtype=self.dtype_policy,
             name="transform",
@@ -50,7 +54,7 @@ class MaskedLMHead(keras.layers.Layer):
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         self.transform.build((None, None, self.hidden_size))
-        self.layer_norm.build((None, None, self.hidden_size))
+        self.layer_norm.build((None, None, self.embedding_size))
         self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros", autocast=False)
 
     def call(self, sequence_output: Tensor, word_embeddings: Tensor, positions: Tensor | None = None) -> Tensor:
@@ -69,6 +73,7 @@ class MaskedLMHead(keras.layers.Layer):
             "hidden_act": self.hidden_act,
             "initializer_range": self.initializer_range,
             "layer_norm_eps": self.layer_norm_eps,
+            "embedding_size": self.embedding_size,
         }
 
 

@@ -48,10 +48,11 @@ class SpanBoundaryHead(keras.layers.Layer):
 
     [left; right; position embedding] through two times dense, gelu and LayerNorm, then a decoder tied to the word
     embeddings, with its own bias. Places from the 20th on share an embedding; the objective leaves them out.
+    `embedding_size` is the width of the word embeddings where it is not `hidden_size`.
 
     Call arguments:
         sequence_output: [batch, seq, hidden].
-        word_embeddings: [vocab, hidden], the encoder's table.
+        word_embeddings: [vocab, embedding], the encoder's table.
         positions: [batch, predictions] int32, the masked positions, ascending.
     Returns: logits [batch, predictions, vocab], float32.
     """
@@ -63,20 +64,20 @@ class SpanBoundaryHead(keras.layers.Layer):
         hidden_act: str = "gelu",
         initializer_range: float = 0.02,
         layer_norm_eps: float = 1e-12,
+        embedding_size: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
+        self.embedding_size = embedding_size or hidden_size
         self.hidden_act = hidden_act
         self.initializer_range = initializer_range
         self.layer_norm_eps = layer_norm_eps
         self.denses, self.layer_norms = [], []
-        for number in range(2):
+        for number, size in enumerate((hidden_size, self.embedding_size)):
             kernel = truncated_normal(initializer_range)
-            dense = keras.layers.Dense(
-                hidden_size, kernel_initializer=kernel, dtype=self.dtype_policy, name=f"dense_{number}"
-            )
+            dense = keras.layers.Dense(size, kernel_initializer=kernel, dtype=self.dtype_policy, name=f"dense_{number}")
             norm = keras.layers.LayerNormalization(
                 epsilon=layer_norm_eps, dtype=self.dtype_policy, name=f"layer_norm_{number}"
             )
@@ -85,11 +86,11 @@ class SpanBoundaryHead(keras.layers.Layer):
         self.activation = activation(hidden_act)
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
-        for size, dense, norm in zip(
-            (2 * self.hidden_size + PLACE_SIZE, self.hidden_size), self.denses, self.layer_norms
-        ):
+        size = 2 * self.hidden_size + PLACE_SIZE
+        for dense, norm in zip(self.denses, self.layer_norms):
             dense.build((None, None, size))
-            norm.build((None, None, self.hidden_size))
+            size = dense.units
+            norm.build((None, None, size))
         self.position_embeddings = self.add_weight(
             name="position_embeddings",
             shape=(MOST_PLACES, PLACE_SIZE),
@@ -122,4 +123,5 @@ class SpanBoundaryHead(keras.layers.Layer):
             "hidden_act": self.hidden_act,
             "initializer_range": self.initializer_range,
             "layer_norm_eps": self.layer_norm_eps,
+            "embedding_size": self.embedding_size,
         }

@@ -13,6 +13,7 @@ from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
 from keras_bert.layers.masked_lm_head import gather_positions
 from keras_bert.layers.pooler import Pooler
+from keras_bert.model_kinds import config_from_mapping
 from keras_bert.models.tensors import Batch, Tensor
 
 PADDING_BIAS = -1e9
@@ -23,6 +24,8 @@ FLOAT16_PADDING_BIAS = -3e4
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertEncoder(keras.Model):
     """BERT's Transformer encoder (Devlin et al. 2018, section 3), with the pooler.
+
+    Encoders of other kinds of models extend it by what they make otherwise.
 
     Args:
         config: the architecture.
@@ -58,10 +61,16 @@ class BertEncoder(keras.Model):
     def __init__(self, config: BertConfig, with_pooler: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.config = config
-        self.pooler = None
         self.recompute_every = 0
-        policy = self.dtype_policy
-        self.embeddings = BertEmbeddings(
+        self.embeddings = self.make_embeddings()
+        self.blocks = self.make_blocks()
+        self.pooler = self.make_pooler() if with_pooler else None
+        self.build()
+
+    def make_embeddings(self) -> BertEmbeddings:
+        """The layer from ids to the first hidden states."""
+        config = self.config
+        return BertEmbeddings(
             config.vocab_size,
             config.hidden_size,
             config.max_position_embeddings,
@@ -69,27 +78,34 @@ class BertEncoder(keras.Model):
             config.initializer_range,
             config.layer_norm_eps,
             config.hidden_dropout_prob,
-            dtype=policy,
+            dtype=self.dtype_policy,
             name="embeddings",
         )
-        self.blocks = [
-            EncoderBlock(
-                config.hidden_size,
-                config.num_attention_heads,
-                config.intermediate_size,
-                config.hidden_act,
-                config.initializer_range,
-                config.layer_norm_eps,
-                config.hidden_dropout_prob,
-                config.attention_probs_dropout_prob,
-                dtype=policy,
-                name=f"block_{index}",
-            )
-            for index in range(config.num_hidden_layers)
-        ]
-        if with_pooler:
-            self.pooler = Pooler(config.hidden_size, config.initializer_range, dtype=policy, name="pooler")
-        self.build()
+
+    def make_blocks(self) -> list[EncoderBlock]:
+        """The blocks in the order in which states pass through them."""
+        return [self.make_block(index) for index in range(self.config.num_hidden_layers)]
+
+    def make_block(self, index: int, **options: Any) -> EncoderBlock:
+        """The block at an index; `options` are further arguments of `EncoderBlock`."""
+        config = self.config
+        return EncoderBlock(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.intermediate_size,
+            config.hidden_act,
+            config.initializer_range,
+            config.layer_norm_eps,
+            config.hidden_dropout_prob,
+            config.attention_probs_dropout_prob,
+            dtype=self.dtype_policy,
+            name=f"block_{index}",
+            **options,
+        )
+
+    def make_pooler(self) -> Pooler:
+        """The layer from the last hidden states to one vector."""
+        return Pooler(self.config.hidden_size, self.config.initializer_range, dtype=self.dtype_policy, name="pooler")
 
     def build(self, input_shape: Any = None) -> None:
         # Every shape follows from the config, so the weights exist from the start.
@@ -141,7 +157,7 @@ class BertEncoder(keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "BertEncoder":
-        return cls(**{**config, "config": BertConfig(**config["config"])})
+        return cls(**{**config, "config": config_from_mapping(config["config"])})
 
 
 def last_state(states: Tensor, input_mask: Tensor) -> Tensor:

@@ -1,9 +1,10 @@
-"""The parameter table: the size of each part of a BERT, computed from its config, and the formulas people quote."""
+"""The parameter table: the size of each part of a model, computed from its config, and the formulas people quote."""
 
 import dataclasses
 from collections.abc import Iterable
 
 from keras_bert.config.bert import BertConfig
+from keras_bert.model_kinds import kind_of_config
 
 
 @dataclasses.dataclass
@@ -23,6 +24,16 @@ class Part:
 
 def encoder_parts(config: BertConfig) -> list[Part]:
     """Returns the parts of the encoder, pooler included."""
+    return kind_of_config(config).encoder_table(config)
+
+
+def head_parts(config: BertConfig) -> list[Part]:
+    """Returns the parts of the pretraining heads. The decoder shares the word embeddings, so it is not counted."""
+    return kind_of_config(config).heads_table(config)
+
+
+def bert_encoder_parts(config: BertConfig) -> list[Part]:
+    """`encoder_parts` of a BERT."""
     V, H, L = config.vocab_size, config.hidden_size, config.num_hidden_layers
     F, P, T = config.intermediate_size, config.max_position_embeddings, config.type_vocab_size
     return [
@@ -40,8 +51,8 @@ def encoder_parts(config: BertConfig) -> list[Part]:
     ]
 
 
-def head_parts(config: BertConfig) -> list[Part]:
-    """Returns the parts of the two pretraining heads. The decoder shares the word embeddings, so it is not counted."""
+def bert_head_parts(config: BertConfig) -> list[Part]:
+    """`head_parts` of a BERT."""
     V, H = config.vocab_size, config.hidden_size
     return [
         Part("masked LM transform", "H² + H", H * H + H),
@@ -59,9 +70,27 @@ def total(parts: Iterable[Part]) -> int:
 def weights_only(config: BertConfig) -> int:
     """Counts as tutorials do: kernels, embeddings and LayerNorm, but neither dense biases nor the pooler."""
     left_out = {"attention biases", "feed-forward biases", "pooler"}
-    return sum(part.count for part in encoder_parts(config) if part.name not in left_out)
+    return sum(part.count for part in bert_encoder_parts(config) if part.name not in left_out)
 
 
 def rough_estimate(config: BertConfig) -> int:
     """30k·H + 12·L·H²: a rounded vocabulary, and only the kernels of each layer, with F = 4·H."""
     return 30_000 * config.hidden_size + 12 * config.num_hidden_layers * config.hidden_size**2
+
+
+def quoted_for_bert(config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
+    """`ModelKind.quoted_counts` of a BERT."""
+    weights, rough = weights_only(config), rough_estimate(config)
+    return [
+        (
+            "weights-only formula of tutorials",
+            weights,
+            f"{exact - weights:,} fewer than the encoder: omits dense biases and the pooler.",
+        ),
+        (
+            "rough estimate 30k·H + 12·L·H²",
+            rough,
+            f"{abs(exact - rough):,} {'fewer' if rough < exact else 'more'}: assumes 30,000 words instead of "
+            f"{config.vocab_size:,}; omits positions, segments, LayerNorm, biases and pooler.",
+        ),
+    ]

@@ -10,7 +10,6 @@ from goldens import load_arrays
 from tiny import VOCABULARY
 from torch_files import BERT_CONFIG, KINDS, bert_shapes, numbers
 
-from keras_bert.checkpoints.huggingface import HuggingFaceTensors
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.torch_file import TorchFile
 from keras_bert.errors import UserError
@@ -73,12 +72,12 @@ def test_shards_of_pickles_are_put_together_by_their_index(folder, golden):
     weight_map = {name: files[index % 2] for index, name in enumerate(names)}
     with open(os.path.join(folder, "pytorch_model.bin.index.json"), "w", encoding="utf-8") as stream:
         json.dump({"weight_map": weight_map}, stream)
-    tensors = HuggingFaceTensors(folder)
+    tensors = open_model_folder(folder).tensors
     for name, shape in bert_shapes().items():
         np.testing.assert_array_equal(tensors.value(tensors.places[name]), numbers(name, shape))
     os.unlink(os.path.join(folder, files[1]))
     with pytest.raises(UserError, match="00002-of-00002.bin: is missing"):
-        HuggingFaceTensors(folder)
+        open_model_folder(folder).parts()
 
 
 def test_safetensors_go_before_a_pickle(folder, golden):

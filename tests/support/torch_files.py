@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from keras_bert.checkpoints.names import MASKED_LM_HEAD, PARTS, part_names
+from keras_bert.checkpoints.names import ENCODER, MASKED_LM_HEAD, parts
+from keras_bert.config.bert import BertConfig
 
 BERT_CONFIG = {
     "model_type": "bert",
@@ -46,10 +47,9 @@ def bert_shapes():
     hidden, inner = config["hidden_size"], config["intermediate_size"]
     rows = {"word": config["vocab_size"], "position": config["max_position_embeddings"], "token_type": 2}
     shapes = {}
-    for part in PARTS:
-        if part not in ("encoder", MASKED_LM_HEAD):
-            continue
-        for tensor in part_names(part, config["num_hidden_layers"]):
+    sizes = {key: value for key, value in config.items() if isinstance(value, int)}
+    for part in (ENCODER, MASKED_LM_HEAD):
+        for tensor in parts(BertConfig(**sizes))[part]:
             name = tensor.huggingface.name
             if name.endswith("embeddings.weight"):
                 shapes[name] = (rows[name.split(".")[2].removesuffix("_embeddings")], hidden)

@@ -28,7 +28,7 @@ def set_initial_weights(
     """
     lines: list[str] = []
     if not config.from_scratch:
-        loaded = folder.load_into(model, new_parts=() if _has_head(folder, head) else heads())
+        loaded = folder.load_into(model, new_parts=() if _has_head(folder, head) else heads(folder.config))
         lines += [f"Starting from the weights of {folder.name}.", *loaded.lines()]
     replaced = config.initialization
     set_first_values(model, replaced.as_initialization(), None, None, config.training.seed)

@@ -28,10 +28,12 @@ def pretraining_engine(
 
     def make_model(dtype: str) -> BertForPreTraining:
         architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
-        model = BertForPreTraining(architecture, "sop" in terms, "sbo" in terms, dtype=dtype)
+        model = BertForPreTraining(architecture, "sop" in terms, "sbo" in terms, "nsp" in terms, dtype=dtype)
         # Weights without a gradient would still be shrunk by weight decay.
+        for head, term in ((model.nsp_head, "nsp"), (model.sop_head, "sop")):
+            if head is not None:
+                head.trainable = term in terms
         assert model.encoder.pooler is not None
-        model.nsp_head.trainable = "nsp" in terms
         model.encoder.pooler.trainable = "nsp" in terms or "sop" in terms
         return model
 
