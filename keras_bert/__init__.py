@@ -60,6 +60,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.task_kinds import unregister as unregister
     from keras_bert.tasks.problem import Problem as Problem
     from keras_bert.text.sentences import split_sentences as split_sentences
+    from keras_bert.text.standalone_tokenizer import StandaloneTokenizer as StandaloneTokenizer
     from keras_bert.text.tokenizer import WordPieceTokenizer as WordPieceTokenizer
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
     from keras_bert.text.vocabulary_learning import learn_vocabulary as learn_vocabulary

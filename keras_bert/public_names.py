@@ -25,6 +25,7 @@ PUBLIC_NAMES = {
     },
     "Text": {
         "WordPieceTokenizer": "keras_bert.text.tokenizer",
+        "StandaloneTokenizer": "keras_bert.text.standalone_tokenizer",
         "Vocabulary": "keras_bert.text.vocabulary",
         "learn_vocabulary": "keras_bert.text.vocabulary_learning",
         "split_sentences": "keras_bert.text.sentences",

@@ -15,26 +15,22 @@ import numpy.typing as npt
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from keras_bert.text.character_table import (
+from keras_bert.text.character_table import CODE_POINTS, IDEOGRAPH_RANGES, PAGE_SIZE, SETTINGS, CharacterTable
+from keras_bert.text.standalone_tokenizer import (
     BOUNDARY_MARK,
     CASE_IGNORABLE,
     CASED,
     CHARACTER_SHIFT,
-    CODE_POINTS,
     DELETED,
     EXPANDS,
     FILE,
     IDEOGRAPH,
-    IDEOGRAPH_RANGES,
     LETTER,
     ORDER_MASK,
-    PAGE_SIZE,
     PUNCTUATION,
-    SETTINGS,
     SIGMA,
     SPACE,
     UNCASED,
-    CharacterTable,
     pack,
     stored_prefix,
     strips,

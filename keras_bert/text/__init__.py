@@ -6,6 +6,7 @@ from keras_bert.lazy import lazy_names
 
 if TYPE_CHECKING:
     from keras_bert.text.sentences import split_sentences as split_sentences
+    from keras_bert.text.standalone_tokenizer import StandaloneTokenizer as StandaloneTokenizer
     from keras_bert.text.tokenizer import WordPieceTokenizer as WordPieceTokenizer
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
     from keras_bert.text.vocabulary_learning import learn_vocabulary as learn_vocabulary
@@ -13,6 +14,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "StandaloneTokenizer": "keras_bert.text.standalone_tokenizer",
             "Vocabulary": "keras_bert.text.vocabulary",
             "WordPieceTokenizer": "keras_bert.text.tokenizer",
             "learn_vocabulary": "keras_bert.text.vocabulary_learning",
@@ -20,4 +22,4 @@ else:
         },
     )
 
-__all__ = ["Vocabulary", "WordPieceTokenizer", "learn_vocabulary", "split_sentences"]
+__all__ = ["StandaloneTokenizer", "Vocabulary", "WordPieceTokenizer", "learn_vocabulary", "split_sentences"]

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_bert.text import character_table as table
+from keras_bert.text import standalone_tokenizer as table
+from keras_bert.text.character_table import PAGE_SIZE, load_character_table
 
 
 class Words(NamedTuple):
@@ -44,7 +45,7 @@ class BasicTokenizer(tf.Module):
         super().__init__()
         self.lower_case = lower_case
         self._changes_characters = lower_case or bool(strip_accents)
-        data = table.load_character_table(lower_case, strip_accents, split_chinese)
+        data = load_character_table(lower_case, strip_accents, split_chinese)
         self._page_starts = tf.constant(data.page_starts)
         self._pages = tf.constant(data.pages)
         self._expansions = tf.constant(data.expansions)
@@ -70,7 +71,7 @@ class BasicTokenizer(tf.Module):
 
     def _look_up(self, code_points: tf.Tensor) -> tf.Tensor:
         start = tf.gather(self._page_starts, tf.bitwise.right_shift(code_points, 8))
-        distance = tf.gather(self._pages, start + (code_points & (table.PAGE_SIZE - 1)))
+        distance = tf.gather(self._pages, start + (code_points & (PAGE_SIZE - 1)))
         return distance + tf.bitwise.left_shift(code_points, table.CHARACTER_SHIFT)
 
     def _lower_rare(self, characters: _Characters) -> _Characters:

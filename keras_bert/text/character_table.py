@@ -5,41 +5,21 @@ combining marks. So a table of the output character and a few properties for eve
 needs one look-up where Python needs `unicodedata`.
 
 `python tools/make_character_table.py` builds the table from Python's `unicodedata`. It is shipped as data, so that ids
-do not depend on the version of Python.
+do not depend on the version of Python. `standalone_tokenizer.py`, which must stand alone, says what an entry holds.
 """
 
 import dataclasses
-import os
 
 import numpy as np
 import numpy.typing as npt
 
+from keras_bert.text.standalone_tokenizer import FILE, IDEOGRAPH, KIND_MASK, LETTER, stored_prefix
+
 CODE_POINTS = 0x110000
 PAGE_SIZE = 256
-FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "character_table.npz")
-
-# Kinds of characters. The order matters: up to BOUNDARY_MARK they are deleted, up to SPACE they belong to no word,
-# from PUNCTUATION each is a word of its own, and from SIGMA the look-up alone is not enough.
-DELETED = 0  # control characters, NUL, U+FFFD, stripped accents
-BOUNDARY_MARK = 1  # a stripped mark of combining class 0: deleted, but combining marks do not move across it
-SPACE = 2
-LETTER = 3  # anything that words consist of, including digits and symbols
-PUNCTUATION = 4
-IDEOGRAPH = 5
-SIGMA = 6  # capital sigma, whose lower case depends on its neighbors
-EXPANDS = 7  # its character field is an index into `expansions`
 
 # (lower_case, strip_accents): BERT's own two, and the other two that Hugging Face's tokenizer supports.
 SETTINGS = ((False, False), (True, True), (True, False), (False, True))
-
-# Properties of a character for the final-sigma rule.
-UNCASED, CASED, CASE_IGNORABLE = 0, 1, 2
-
-# One int32 holds, from its lowest bit: kind (3 bits), order (6), casing (2), character (21).
-KIND_MASK = 0x7
-ORDER_SHIFT, ORDER_MASK = 3, 0x3F
-CASING_SHIFT, CASING_MASK = 9, 0x3
-CHARACTER_SHIFT, CHARACTER_MASK = 11, 0x1FFFFF
 
 IDEOGRAPH_RANGES = (
     (0x4E00, 0x9FFF),
@@ -73,11 +53,6 @@ class CharacterTable:
     expansion_splits: npt.NDArray[np.int32]
 
 
-def pack(character: int, kind: int, order: int = 0, casing: int = UNCASED) -> int:
-    """A table entry; `character` is a code point or, for EXPANDS, an index."""
-    return character << CHARACTER_SHIFT | casing << CASING_SHIFT | order << ORDER_SHIFT | kind
-
-
 def load_character_table(
     lower_case: bool, strip_accents: bool | None = None, split_chinese: bool = True
 ) -> CharacterTable:
@@ -100,15 +75,3 @@ def recorded_unicode_version() -> str:
     """The version of Unicode that the shipped table was built from."""
     with np.load(FILE, allow_pickle=False) as arrays:
         return str(arrays["unicode_version"])
-
-
-def strips(lower_case: bool, strip_accents: bool | None) -> bool:
-    """Whether accents are stripped: BERT does where it lower-cases."""
-    return lower_case if strip_accents is None else strip_accents
-
-
-def stored_prefix(lower_case: bool, strip_accents: bool | None) -> str:
-    """What the names of a setting's arrays start with in the file."""
-    prefix = "uncased_" if lower_case else "cased_"
-    other = strips(lower_case, strip_accents) != lower_case
-    return ("accented_" if lower_case else "stripped_") + prefix if other else prefix

@@ -1,0 +1,287 @@
+"""BERT's exact tokenization where there is no TensorFlow: one file of plain Python, with its data beside it.
+
+It imports nothing but the standard library and needs character_table.npz, the table of `character_table.py`, in its own
+folder. An export for LiteRT contains copies of both, this one as tokenizer.py.
+"""
+
+import array
+import ast
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Iterator
+
+FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "character_table.npz")
+MAX_CHARACTERS_PER_WORD = 200  # max_input_chars_per_word in tokenization.py; a longer word is one [UNK]
+
+# Kinds of characters. The order matters: up to BOUNDARY_MARK they are deleted, up to SPACE they belong to no word,
+# from PUNCTUATION each is a word of its own, and from SIGMA the look-up alone is not enough.
+DELETED = 0  # control characters, NUL, U+FFFD, stripped accents
+BOUNDARY_MARK = 1  # a stripped mark of combining class 0: deleted, but combining marks do not move across it
+SPACE = 2
+LETTER = 3  # anything that words consist of, including digits and symbols
+PUNCTUATION = 4
+IDEOGRAPH = 5
+SIGMA = 6  # capital sigma, whose lower case depends on its neighbors
+EXPANDS = 7  # its character field is an index into `expansions`
+
+# Properties of a character for the final-sigma rule.
+UNCASED, CASED, CASE_IGNORABLE = 0, 1, 2
+
+# One int32 holds, from its lowest bit: kind (3 bits), order (6), casing (2), character (21).
+KIND_MASK = 0x7
+ORDER_SHIFT, ORDER_MASK = 3, 0x3F
+CASING_SHIFT, CASING_MASK = 9, 0x3
+CHARACTER_SHIFT, CHARACTER_MASK = 11, 0x1FFFFF
+
+_Characters = list[tuple[int, int]]  # (table entry, index of the code point that it comes from)
+
+
+def pack(character: int, kind: int, order: int = 0, casing: int = UNCASED) -> int:
+    """A table entry; `character` is a code point or, for EXPANDS, an index."""
+    return character << CHARACTER_SHIFT | casing << CASING_SHIFT | order << ORDER_SHIFT | kind
+
+
+def strips(lower_case: bool, strip_accents: "bool | None") -> bool:
+    """Whether accents are stripped: BERT does where it lower-cases."""
+    return lower_case if strip_accents is None else strip_accents
+
+
+def stored_prefix(lower_case: bool, strip_accents: "bool | None") -> str:
+    """What the names of a setting's arrays start with in character_table.npz."""
+    prefix = "uncased_" if lower_case else "cased_"
+    other = strips(lower_case, strip_accents) != lower_case
+    return ("accented_" if lower_case else "stripped_") + prefix if other else prefix
+
+
+class StandaloneTokenizer:
+    """Splits texts into the pieces of a vocabulary, with the same ids and offsets as `WordPieceTokenizer`.
+
+    Special tokens are not added by `tokenize`, and `[MASK]` in a text becomes the words `[`, `mask`, `]`.
+
+    Args:
+        tokens: the pieces in the order of their ids.
+        lower_case: whether texts are lower-cased and, by default, lose their accents; must match the vocabulary.
+        strip_accents: whether accents are removed; None: only if texts are lower-cased.
+        split_chinese: whether every ideograph is a word of its own.
+
+    Attributes:
+        ids: the id of each piece.
+    """
+
+    def __init__(
+        self,
+        tokens: "list[str]",
+        lower_case: bool = True,
+        strip_accents: "bool | None" = None,
+        split_chinese: bool = True,
+    ) -> None:
+        self.tokens = tokens
+        self.ids = {token: index for index, token in enumerate(tokens)}
+        self._longest = max(len(token) for token in tokens)
+        self._changes_characters = lower_case or bool(strip_accents)
+        self._table = _Table(stored_prefix(lower_case, strip_accents), split_chinese)
+        self._entries: dict[str, int] = {}
+
+    @classmethod
+    def from_folder(cls, folder: str) -> "StandaloneTokenizer":
+        """The tokenizer of an export or a model folder: its vocab.txt and tokenizer_config.json."""
+        with open(os.path.join(folder, "tokenizer_config.json"), encoding="utf-8") as stream:
+            config = json.load(stream)
+        return cls(
+            read_tokens(os.path.join(folder, "vocab.txt")),
+            config.get("do_lower_case", True),
+            config.get("strip_accents"),
+            config.get("tokenize_chinese_chars", True),
+        )
+
+    def tokenize(self, text: "str | bytes") -> "list[int]":
+        """The ids of a text's pieces. Bytes that are not UTF-8 are skipped."""
+        return [piece for piece, _, _ in self._pieces(text)]
+
+    def tokenize_with_offsets(self, text: "str | bytes") -> "tuple[list[int], list[int], list[int]]":
+        """`(ids, starts, ends)`: each piece comes from `text[start:end]`, in code points of the valid UTF-8."""
+        ids: list[int] = []
+        starts: list[int] = []
+        ends: list[int] = []
+        for piece, start, end in self._pieces(text):
+            ids.append(piece)
+            starts.append(start)
+            ends.append(end)
+        return ids, starts, ends
+
+    def encode(
+        self, text: "str | bytes", second: "str | bytes | None" = None, max_length: int = 512
+    ) -> "dict[str, list[list[int]]]":
+        """The model's inputs for a text or a pair, as one row each: [CLS] text [SEP], or [CLS] text [SEP] second [SEP].
+
+        A text that is too long loses pieces at its end; of a pair, the longer one does, the second if they are equal
+        (run_classifier.py). `max_length` counts special tokens too.
+        """
+        rows = [self.tokenize(part) for part in (text, second) if part is not None]
+        room = max_length - 1 - len(rows)
+        while sum(map(len, rows)) > room:
+            (rows[0] if len(rows) == 1 or len(rows[0]) > len(rows[1]) else rows[1]).pop()
+        ids, types = [self.ids["[CLS]"]], [0]
+        for number, row in enumerate(rows):
+            ids += [*row, self.ids["[SEP]"]]
+            types += [number] * (len(row) + 1)
+        return {"input_word_ids": [ids], "input_mask": [[1] * len(ids)], "input_type_ids": [types]}
+
+    def _pieces(self, text: "str | bytes") -> "Iterator[tuple[int, int, int]]":
+        """`(id, start, end)` of each piece."""
+        unknown = self.ids["[UNK]"]
+        for word, sources in self._words(text):
+            pieces = self._split(word)
+            if pieces is None:
+                yield unknown, sources[0], sources[-1] + 1
+                continue
+            first = 0
+            for piece, length in pieces:
+                last = first + length - 1
+                yield piece, sources[first], sources[last] + 1
+                first = last + 1
+
+    def _split(self, word: str) -> "list[tuple[int, int]] | None":
+        """`(id, characters)` of a word's pieces, the longest match first; None if it cannot be spelled."""
+        if len(word) > MAX_CHARACTERS_PER_WORD:
+            return None
+        pieces, start = [], 0
+        while start < len(word):
+            prefix = "##" if start else ""
+            for end in range(min(len(word), start + self._longest), start, -1):
+                piece = self.ids.get(prefix + word[start:end])
+                if piece is not None:
+                    pieces.append((piece, end - start))
+                    start = end
+                    break
+            else:
+                return None
+        return pieces
+
+    def _words(self, text: "str | bytes") -> "Iterator[tuple[str, list[int]]]":
+        """Each normalized word, with the index in the text that each of its characters comes from."""
+        letters: list[str] = []
+        sources: list[int] = []
+        for entry, source in self._normalized(text):
+            kind = entry & KIND_MASK
+            character = chr(entry >> CHARACTER_SHIFT)
+            if kind == LETTER:
+                letters.append(character)
+                sources.append(source)
+                continue
+            if letters:
+                yield "".join(letters), sources
+                letters, sources = [], []
+            if kind != SPACE:
+                yield character, [source]
+        if letters:
+            yield "".join(letters), sources
+
+    def _normalized(self, text: "str | bytes") -> _Characters:
+        if isinstance(text, str):
+            text = text.encode("utf-8", "ignore")  # Without lone surrogates, which UTF-8 cannot hold.
+        entries = self._entries
+        characters = []
+        for source, character in enumerate(text.decode("utf-8", "ignore")):
+            entry = entries.get(character)
+            if entry is None:
+                entry = entries[character] = self._table.entry(ord(character))
+            characters.append((entry, source))
+        if self._changes_characters and any(entry & KIND_MASK >= SIGMA for entry, _ in characters):
+            characters = _above(characters, DELETED)
+            characters = self._table.expanded(_with_lower_sigma(characters))
+            characters = _with_marks_in_order(characters)
+        return _above(characters, BOUNDARY_MARK)
+
+
+def read_tokens(path: str) -> "list[str]":
+    """The pieces in a vocab.txt. Only "\\n" ends a line: U+2028 and the like are pieces in BERT's own files."""
+    with open(path, encoding="utf-8-sig", newline="\n") as stream:
+        rows = stream.read().split("\n")
+    return [row.removesuffix("\r") for row in (rows if rows[-1] else rows[:-1])]
+
+
+class _Table:
+    """The entries of code points; `CharacterTable` describes the arrays."""
+
+    def __init__(self, prefix: str, split_chinese: bool) -> None:
+        names = ("page_starts", "pages", "expansions", "expansion_splits")
+        with zipfile.ZipFile(FILE) as archive:
+            arrays = [_int32_array(archive.read(f"{prefix}{name}.npy")) for name in names]
+        self._page_starts, self._pages, self._expansions, self._expansion_splits = arrays
+        self._split_chinese = split_chinese
+
+    def entry(self, code_point: int) -> int:
+        start = self._page_starts[code_point >> 8]
+        distance = self._pages[start + (code_point & 0xFF)]
+        return self._checked((distance + (code_point << CHARACTER_SHIFT)) & 0xFFFFFFFF)
+
+    def expanded(self, characters: _Characters) -> _Characters:
+        """Replaces each character of kind EXPANDS by its expansion."""
+        found = []
+        for entry, source in characters:
+            if entry & KIND_MASK != EXPANDS:
+                found.append((entry, source))
+                continue
+            number = entry >> CHARACTER_SHIFT
+            first, end = self._expansion_splits[number : number + 2]
+            found += [(self._checked(other & 0xFFFFFFFF), source) for other in self._expansions[first:end]]
+        return found
+
+    def _checked(self, entry: int) -> int:
+        """An ideograph as a letter, unless ideographs are words."""
+        is_letter = not self._split_chinese and entry & KIND_MASK == IDEOGRAPH
+        return entry - (IDEOGRAPH - LETTER) if is_letter else entry
+
+
+def _int32_array(content: bytes) -> "array.array[int]":
+    """An .npy file of int32 in one dimension."""
+    start = 10 + int.from_bytes(content[8:10], "little")  # After the magic, the version and the header's length.
+    header = ast.literal_eval(content[10:start].decode("latin-1"))
+    if content[:8] != b"\x93NUMPY\x01\x00" or header["descr"] != "<i4" or len(header["shape"]) != 1:
+        raise ValueError(f"{FILE}: needs int32 arrays of one dimension. Received: {header}. Copy it again.")
+    values = array.array("i", content[start:])
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
+
+
+def _above(characters: _Characters, kind: int) -> _Characters:
+    """The characters of higher kinds."""
+    return [character for character in characters if character[0] & KIND_MASK > kind]
+
+
+def _with_lower_sigma(characters: _Characters) -> _Characters:
+    """Replaces Σ by σ, or by ς at the end of a word: after a cased letter and not before one (Unicode, table 3-17).
+
+    Case-ignorable characters are skipped; a space or the end of the text is not cased.
+    """
+    casings = [entry >> CASING_SHIFT & CASING_MASK for entry, _ in characters]
+    places = [place for place, casing in enumerate(casings) if casing != CASE_IGNORABLE]
+    changed = list(characters)
+    for number, place in enumerate(places):
+        entry, source = characters[place]
+        if entry & KIND_MASK == SIGMA:
+            after = number > 0 and casings[places[number - 1]] == CASED
+            before = number + 1 < len(places) and casings[places[number + 1]] == CASED
+            changed[place] = (pack(ord("ς" if after and not before else "σ"), LETTER), source)
+    return changed
+
+
+def _with_marks_in_order(characters: _Characters) -> _Characters:
+    """Sorts each run of combining marks by combining class, as NFD does (Unicode, definition D108)."""
+    ordered: _Characters = []
+    marks: _Characters = []
+
+    def order(character: "tuple[int, int]") -> int:
+        return character[0] >> ORDER_SHIFT & ORDER_MASK
+
+    for character in characters:
+        if order(character):
+            marks.append(character)
+        else:
+            ordered += [*sorted(marks, key=order), character]
+            marks = []
+    return ordered + sorted(marks, key=order)

@@ -1,0 +1,82 @@
+"""The tokenizer in plain Python beside the one in the graph, and that it stands alone."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import unicodedata
+
+import pytest
+from hostile_texts import HOSTILE, random_hostile
+
+from keras_bert.inputs.long_texts import fit_rows
+from keras_bert.inputs.pieces import PieceSpans
+from keras_bert.inputs.segments import padded_rows
+from keras_bert.text import standalone_tokenizer
+from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
+from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+# Most characters alone and as ##, so that few hide behind [UNK].
+CHARACTERS = [chr(code) for code in range(33, 0x3100) if unicodedata.ucd_3_2_0.category(chr(code))[0] in "LNPSM"]
+WORDS = "una ##ffa ##ble aff ##able stra ##sse ##ss caf ##fe ca mask cls ab ##ab οδυσ ##σευς ##xx ##xxx xx".split()
+VOCABULARY = Vocabulary(
+    list(dict.fromkeys([*SPECIAL_TOKENS, *CHARACTERS, *("##" + each for each in CHARACTERS), *"中文一", *WORDS]))
+)
+SETTINGS = [(True, None, True), (False, None, True), (True, False, True), (False, True, False), (True, None, False)]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_it_equals_the_tokenizer_in_the_graph(settings):
+    """Ids and offsets, also under the settings that only Hugging Face's tokenizer has."""
+    texts = [*HOSTILE, *random_hostile(1500, seed=11)]
+    generator = random.Random(5)
+    pool = bytes.fromhex("ef bb bf f0 f4 90 80 8f 9f ed a0 c0 c1 c3 a9 e0 e2 f8 ff 41 20")
+    texts += [bytes(generator.choices(pool, k=generator.randrange(14))) for _ in range(500)]
+    columns = WordPieceTokenizer(VOCABULARY, *settings).tokenize_with_offsets(texts)
+    expected = zip(*(column.to_list() for column in columns))
+    tokenizer = StandaloneTokenizer(VOCABULARY.tokens, *settings)
+    for text, row in zip(texts, expected, strict=True):
+        assert tokenizer.tokenize_with_offsets(text) == row, text
+        assert tokenizer.tokenize(text) == row[0]
+
+
+@pytest.mark.parametrize("max_length", [3, 4, 7, 8, 40])
+def test_rows_are_truncated_as_in_the_graph(max_length):
+    graph, plain = WordPieceTokenizer(VOCABULARY), StandaloneTokenizer(VOCABULARY.tokens)
+    texts = ["", "a b c", "a b c d e f g h", "1 2 3 4 5 6 7"]
+    for first in texts:
+        for second in (None, *texts):
+            columns = [PieceSpans.of(graph.tokenize([text])) for text in (first, second) if text is not None]
+            segments, _ = fit_rows(columns, max_length, "truncate", None)
+            expected = {name: value.numpy().tolist() for name, value in padded_rows(segments, VOCABULARY).items()}
+            assert plain.encode(first, second, max_length) == expected, (first, second)
+
+
+def test_it_stands_alone(tmp_path):
+    """A copy beside its data, in a process that can import nothing but the standard library."""
+    VOCABULARY.to_file(str(tmp_path / "vocab.txt"))
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false, "strip_accents": null}')
+    shutil.copy(standalone_tokenizer.__file__, tmp_path / "tokenizer.py")
+    shutil.copy(standalone_tokenizer.FILE, tmp_path)
+    program = (
+        "import sys\n"
+        "from tokenizer import StandaloneTokenizer\n"
+        "tokenizer = StandaloneTokenizer.from_folder('.')\n"
+        "print(tokenizer.tokenize('Caf\\u00e9 \\u4e2d\\u6587, unaffable'))\n"
+        "foreign = [name for name in sys.modules if '.' not in name and name not in sys.stdlib_module_names]\n"
+        "assert set(foreign) <= {'tokenizer', '__main__'}, foreign\n"
+    )
+    command = [sys.executable, "-S", "-c", program]
+    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
+    assert output.returncode == 0, output.stderr
+    expected = WordPieceTokenizer(VOCABULARY, lower_case=False).tokenize(["Café 中文, unaffable"]).to_list()[0]
+    assert output.stdout.strip() == str(expected)
+
+
+def test_only_a_newline_ends_a_piece(tmp_path):
+    """BERT's own vocabularies hold pieces such as U+2028, and some files end their lines as Windows does."""
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("\ufeff[PAD]\r\n\u2028\r\na\u0085b\n\x0b\n".encode())
+    assert standalone_tokenizer.read_tokens(str(path)) == ["[PAD]", "\u2028", "a\u0085b", "\x0b"]
