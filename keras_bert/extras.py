@@ -10,6 +10,7 @@ from types import ModuleType
 from keras_bert.errors import UserError
 
 EXTRA_OF = {
+    "ai_edge_litert": "edge",
     "apache_beam": "beam",
     "huggingface_hub": "hub",
     "jieba": "zh",

@@ -7,7 +7,11 @@ import click
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, folder_to_write, model_option
 from keras_bert.config.reading import ReadingConfig
+from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
+
+SAVED_MODEL, LITERT = "savedmodel", "litert"
+_ONLY_OF = {"quantize": LITERT, "dtype": SAVED_MODEL, "jit": SAVED_MODEL, "n_best": SAVED_MODEL}
 
 
 @click.command()
@@ -17,7 +21,22 @@ from keras_bert.quiet import import_tensorflow
     required=True,
     metavar="DIR",
     callback=folder_to_write,
-    help="Model folder for TensorFlow Serving. The next version is written to it.",
+    help="Model folder for TensorFlow Serving, to which the next version is written; for LiteRT, the export's folder.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice((SAVED_MODEL, LITERT)),
+    default=SAVED_MODEL,
+    show_default=True,
+    help="What to write: a SavedModel, or a model for LiteRT (TensorFlow Lite; docs/edge.md).",
+)
+@click.option(
+    "--quantize",
+    type=click.Choice(("none", "float16", "int8")),
+    default="none",
+    show_default=True,
+    help="For LiteRT: storage type of the weights. Activations are float32.",
 )
 @click.option(
     "--dtype",
@@ -52,6 +71,8 @@ def export(
     context: click.Context,
     model: str,
     output: str,
+    kind: str,
+    quantize: str,
     dtype: str,
     jit: bool,
     encoder_only: bool,
@@ -59,19 +80,27 @@ def export(
     n_best: int,
     lower_case: bool | None,
 ) -> None:
-    """Write a SavedModel for TensorFlow Serving: strings in, answers out.
+    """Write a SavedModel for TensorFlow Serving: strings in, answers out. Or a model for LiteRT: tokens in.
 
     \b
     The first export is DIR/1/, the next DIR/2/. Each is self-contained.
-    docs/serving.md lists the inputs and outputs of each kind of model.
+    docs/serving.md lists the inputs and outputs of each kind of model, docs/edge.md those for LiteRT.
 
     \b
     Example:
       python run.py export --model runs/demo --output served/demo
     """
+    _require_options_of(context, kind)
     folder = open_model_folder(model, lower_case)
     ReadingConfig.from_fields(folder.other_fields, folder.config.max_position_embeddings, f"{folder.path}/config.json")
     import_tensorflow(context.find_root().params["debug"])
+    if kind == LITERT:
+        from keras_bert.export.litert import write_litert
+        from keras_bert.inference.loading import load_folder
+
+        size = write_litert(output, load_folder(folder), quantize, top_k, encoder_only)
+        click.echo(f"Written: {output}, {size / 1e6:.1f} MB. Next: {output}/README.md says how to run it.")
+        return
     from keras_bert.export.saved_model import write_version
     from keras_bert.export.serving_function import serving_function
     from keras_bert.inference.loading import load_folder
@@ -84,3 +113,11 @@ def export(
         f"Written: {version}. Next: saved_model_cli show --dir {shlex.quote(version)} --all; "
         "docs/serving.md starts a server."
     )
+
+
+def _require_options_of(context: click.Context, kind: str) -> None:
+    """Raises `UserError` if an option was given that the format does not have."""
+    for name, only in _ONLY_OF.items():
+        if only != kind and context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option}: needs --format {only}. Received: --format {kind}. Leave one out.")

@@ -21,7 +21,7 @@ def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, S
 
     def encode(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         outputs = network.encode(inputs)
-        mask = tf.cast(inputs["input_mask"], tf.float32)[..., tf.newaxis]
+        mask = tf.expand_dims(tf.cast(inputs["input_mask"], tf.float32), -1)
         # A row of nothing but padding, which only `tokens` can receive, has the mean 0.
         mean = tf.reduce_sum(outputs["sequence_output"] * mask, axis=1) / tf.maximum(tf.reduce_sum(mask, axis=1), 1.0)
         return {**outputs, "mean_embedding": mean}

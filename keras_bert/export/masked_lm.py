@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature
-from keras_bert.export.text_inputs import TextInputs, token_signature
+from keras_bert.export.text_inputs import TOKENS, TextInputs, token_signature, without_invalid
 from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import MASK
@@ -48,6 +48,30 @@ def masked_lm_signatures(text_inputs: TextInputs, network: Network, top_k: int) 
         "serving_default": Signature(answer_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
         "tokens": token_signature(text_inputs, answer),
     }
+
+
+def masked_lm_at_positions(text_inputs: TextInputs, network: Network, top_k: int) -> Signature:
+    """A signature on the encoder's inputs and on where the [MASK]s are, for platforms without strings.
+
+    Beside `TOKENS` it takes `masked_lm_positions` [batch, masks] int32. Outputs: `ids` int32 and `scores` float32, both
+    [batch, masks, top_k], the most probable pieces at each position and their probabilities; `logits` float32
+    [batch, masks, vocab]. Rows with fewer masks are padded with any position.
+    """
+
+    def answer(*tokens: tf.Tensor) -> dict[str, tf.Tensor]:
+        *row, positions = tokens
+        inputs, is_valid = text_inputs.from_tokens(*row)
+        states = network.encode(inputs)["sequence_output"]
+        places = tf.clip_by_value(positions, 0, tf.shape(states)[1] - 1)
+        at_masks = tf.gather(states, places, batch_dims=1)
+        flat = tf.reshape(at_masks, [-1, states.shape[-1]])
+        logits = network.run(lambda model: _logits(model, flat))
+        logits = tf.reshape(logits, tf.concat([tf.shape(positions), logits.shape[-1:]], axis=0))
+        scores, ids = tf.math.top_k(tf.nn.softmax(logits), min(top_k, len(text_inputs.vocabulary)))
+        return without_invalid({"ids": ids, "scores": scores, "logits": logits}, is_valid)
+
+    positions = tf.TensorSpec([None, None], tf.int32, name="masked_lm_positions")
+    return Signature(answer, (*TOKENS, positions))
 
 
 def _logits(model: keras.Model, states: tf.Tensor) -> tf.Tensor:

@@ -48,9 +48,8 @@ def multiple_choice_signatures(text_inputs: TextInputs, network: Network) -> dic
         return outputs(tf.scatter_nd(place, logits_of(inputs), tf.shape(choices, tf.int64)), is_there)
 
     def answer_tokens(*tokens: tf.Tensor) -> dict[str, tf.Tensor]:
-        shape, seq = tf.shape(tokens[0])[:2], tf.shape(tokens[0])[2]
-        # Not -1 for the rows, which is ambiguous if there are no tokens.
-        inputs, is_valid = text_inputs.from_tokens(*(tf.reshape(t, [shape[0] * shape[1], seq]) for t in tokens))
+        shape = tf.shape(tokens[0])[:2]
+        inputs, is_valid = text_inputs.from_tokens(*map(text_inputs.as_rows, tokens))
         is_there = tf.reduce_any(tf.not_equal(tokens[1], 0), axis=2)
         answers = outputs(tf.reshape(logits_of(inputs), shape), is_there)
         return without_invalid(answers, tf.reduce_all(tf.reshape(is_valid, shape), axis=1))

@@ -40,8 +40,13 @@ class Network:
         rows = tf.shape(inputs["input_mask"])[0]
         return tf.cond(tf.equal(rows, 1), lambda: self._encode_compiled(inputs), lambda: self._encode(inputs))
 
-    def _encode(self, inputs: Mapping[str, tf.Tensor], keeps_padding: bool = False) -> dict[str, tf.Tensor]:
-        return self.run(lambda model: encode(getattr(model, "encoder", model), inputs, keeps_padding))
+    def _encode(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        keeps_padding: bool = False,
+        look_up: Callable[[tf.Variable, tf.Tensor], tf.Tensor] = tf.gather,
+    ) -> dict[str, tf.Tensor]:
+        return self.run(lambda model: encode(getattr(model, "encoder", model), inputs, keeps_padding, look_up))
 
     def _encode_compiled(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         seq = tf.shape(inputs["input_mask"])[1]

@@ -67,20 +67,34 @@ class TextInputs:
         position out of range) is not valid. It is computed with other values instead, because an error would fail all
         requests in the same server batch.
         """
+        inputs, is_valid = self._checked(input_word_ids, input_mask, input_type_ids)
         places = tf.range(tf.shape(input_word_ids)[1])
         is_real = tf.not_equal(input_mask, 0)
         needed = tf.reduce_max(tf.concat([tf.reshape(tf.where(is_real, places + 1, 0), [-1]), [1]], axis=0))
         seq = padded_length(self._token_lengths, needed)
+        beyond = [[0, 0], [0, tf.maximum(seq - tf.size(places), 0)]]
+        return {name: tf.pad(column[:, :seq], beyond) for name, column in inputs.items()}, is_valid
+
+    def as_rows(self, tokens: tf.Tensor) -> tf.Tensor:
+        """`[batch, choices, seq]` as `[batch * choices, seq]`."""
+        batch, choices, seq = tf.unstack(tf.shape(tokens))
+        return tf.reshape(tokens, [batch * choices, seq])  # Not -1, which is ambiguous if there are no tokens.
+
+    def _checked(
+        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        """The inputs with a 0 or a [PAD] for what has no embedding, and which rows are valid."""
+        is_real = tf.not_equal(input_mask, 0)
         ids_fit = _is_within(input_word_ids, self.config.vocab_size)
         types_fit = _is_within(input_type_ids, self.config.type_vocab_size)
+        places = tf.range(tf.shape(input_word_ids)[1])
         fits = ids_fit & types_fit & (places < self.config.max_position_embeddings)
         columns = (
             tf.where(ids_fit, input_word_ids, self.vocabulary.pad_id),
             tf.cast(is_real, tf.int32),
             tf.where(types_fit, input_type_ids, 0),
         )
-        padded = (tf.pad(column[:, :seq], [[0, 0], [0, tf.maximum(seq - tf.size(places), 0)]]) for column in columns)
-        inputs = {spec.name: column for spec, column in zip(TOKENS, padded, strict=True)}
+        inputs = {spec.name: column for spec, column in zip(TOKENS, columns, strict=True)}
         return inputs, tf.reduce_all(fits | ~is_real, axis=1)
 
     def _pieces(self, texts: tf.Tensor) -> PieceSpans:

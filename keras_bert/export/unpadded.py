@@ -1,6 +1,6 @@
 """The encoder for serving: it skips padding and uses few ops."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
@@ -9,7 +9,12 @@ from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.models.encoder import PADDING_BIAS, BertEncoder, last_state
 
 
-def encode(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor], keeps_padding: bool = False) -> dict[str, tf.Tensor]:
+def encode(
+    encoder: BertEncoder,
+    inputs: Mapping[str, tf.Tensor],
+    keeps_padding: bool = False,
+    look_up: Callable[[tf.Variable, tf.Tensor], tf.Tensor] = tf.gather,
+) -> dict[str, tf.Tensor]:
     """The result of `encoder(inputs)`, computed by the encoder's own layers on matrices with one row per token.
 
     Only attention needs a padded batch; everything else is computed for real tokens only, so that a long text does not
@@ -19,7 +24,8 @@ def encode(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor], keeps_padding:
     Args:
         encoder: the encoder.
         inputs: its inputs, each [batch, seq] int32; seq is at least 1.
-        keeps_padding: computes padding too, for XLA, which needs shapes that do not depend on values.
+        keeps_padding: computes padding too, for XLA and LiteRT, which need shapes that do not depend on values.
+        look_up: gets rows of an embedding table, such as one that is stored in fewer bits.
 
     Returns: `sequence_output` [batch, seq, hidden], 0 at padding, and, if there is a pooler, `pooled_output`
         [batch, hidden].
@@ -27,12 +33,12 @@ def encode(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor], keeps_padding:
     causal = encoder.config.is_causal
     tokens = _Tokens(inputs["input_mask"], keeps_padding, causal)
     ids, types = (tokens.taken(tf.reshape(inputs[name], [-1])) for name in ("input_word_ids", "input_type_ids"))
-    states = _embed(encoder.embeddings, ids, tokens.positions, types)
+    states = _embed(encoder.embeddings, ids, tokens.positions, types, look_up)
     for block in encoder.blocks:
         states = block.attention_layer_norm(states + _attend(block.attention, states, tokens))
         states = block.output_layer_norm(states + block.output_dense(block.activation(block.intermediate(states))))
     sequence = tokens.padded(states)
-    outputs = {"sequence_output": tf.where(tokens.is_real[..., tf.newaxis], sequence, 0.0)}
+    outputs = {"sequence_output": tf.where(tf.expand_dims(tokens.is_real, -1), sequence, 0.0)}
     if encoder.pooler is not None:
         pooled = last_state(sequence, inputs["input_mask"]) if causal else sequence[:, :1]
         outputs["pooled_output"] = encoder.pooler(pooled)
@@ -54,9 +60,9 @@ class _Tokens:
         self._shape = tf.shape(mask)
         places = tf.range(self._shape[1])
         self.is_real = tf.not_equal(mask, 0) | tf.equal(places, 0)
-        is_seen = self.is_real[:, tf.newaxis, tf.newaxis]
+        is_seen = tf.expand_dims(tf.expand_dims(self.is_real, 1), 1)  # LiteRT has no op for several new axes at once.
         if causal:
-            is_seen &= places <= places[:, tf.newaxis]
+            is_seen &= places <= tf.expand_dims(places, 1)
         self.attention_bias = tf.where(is_seen, 0.0, PADDING_BIAS)
         self._keeps_padding = keeps_padding
         positions = tf.reshape(tf.broadcast_to(places, self._shape), [-1])
@@ -77,10 +83,16 @@ class _Tokens:
         return tf.reshape(values, tf.concat([self._shape, shape or values.shape[1:]], axis=0))
 
 
-def _embed(embeddings: BertEmbeddings, ids: tf.Tensor, positions: tf.Tensor, types: tf.Tensor) -> tf.Tensor:
-    words = tf.gather(embeddings.word_embeddings.value, ids)
-    words += tf.gather(embeddings.position_embeddings.value, positions)
-    return embeddings.layer_norm(words + tf.gather(embeddings.token_type_embeddings.value, types))
+def _embed(
+    embeddings: BertEmbeddings,
+    ids: tf.Tensor,
+    positions: tf.Tensor,
+    types: tf.Tensor,
+    look_up: Callable[[tf.Variable, tf.Tensor], tf.Tensor],
+) -> tf.Tensor:
+    words = look_up(embeddings.word_embeddings.value, ids)
+    words += look_up(embeddings.position_embeddings.value, positions)
+    return embeddings.layer_norm(words + look_up(embeddings.token_type_embeddings.value, types))
 
 
 def _attend(attention: SelfAttention, states: tf.Tensor, tokens: _Tokens) -> tf.Tensor:

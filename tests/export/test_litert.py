@@ -1,0 +1,212 @@
+"""Exports for LiteRT: what the interpreter answers, beside the SavedModel's signature and the model itself."""
+
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from pages import blocks
+from served import HEADS, KINDS, VOCABULARY, write_served
+from tiny import random_weights, without_dropout
+
+import keras_bert
+from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.cli import main
+from keras_bert.config.heads import ClassificationConfig
+from keras_bert.errors import UserError
+from keras_bert.export.edge_signature import QUANTIZATIONS
+from keras_bert.export.litert import write_litert
+from keras_bert.export.litert_model import LiteRTModel
+from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
+
+# Absolute, of outputs of magnitude 1. Weights in 8 bits are off by up to 1/254 of the largest in their row.
+TOLERANCE = {"none": 1e-5, "float16": 5e-3, "int8": 5e-2}
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """`exported(kind, quantization)`: the folder, made once."""
+    made = {}
+
+    def make(kind, quantization="none"):
+        if (kind, quantization) not in made:
+            path = tmp_path_factory.mktemp(kind)
+            bert = keras_bert.load(write_served(path / "model", kind))
+            write_litert(path / "export", bert, quantization, top_k=3)
+            made[kind, quantization] = str(path / "export")
+        return made[kind, quantization]
+
+    return make
+
+
+def tokens(shape, seed=0):
+    """Rows of ids with padding at the end of the first and a single token in the last."""
+    mask = np.ones(shape, "int32")
+    mask[0, ..., shape[-1] // 2 :] = 0
+    if shape[0] > 1:
+        mask[-1, ..., 1:] = 0
+    ids = np.random.default_rng(seed).integers(5, len(VOCABULARY), shape).astype("int32") * mask
+    types = (np.arange(shape[-1]) > 2).astype("int32") * mask
+    return {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
+
+
+def shapes(kind):
+    """Several of each kind, the second longer: all dimensions can be resized, except that an LSTM takes one row."""
+    if kind == "choice":
+        return [(1, 2, 7), (3, 4, 12)]
+    return [(1, 8), (1, 24)] if kind == "features" else [(1, 8), (3, 24), (2, 40)]
+
+
+def cases():
+    """Every kind with every quantization; the slow ones are those that convert an LSTM, or convert once more."""
+    for kind in KINDS:
+        for quantization in QUANTIZATIONS:
+            is_quick = kind != "features" and (quantization == "none" or kind in ("single", "encoder"))
+            if kind != "masked_lm":
+                yield pytest.param(kind, quantization, marks=() if is_quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("kind, quantization", cases())
+def test_it_answers_what_the_saved_model_answers(served, exported, kind, quantization):
+    """Every output but strings, at every shape; padding, which LiteRT computes, must not change an answer."""
+    model, (_, function) = LiteRTModel(exported(kind, quantization)), served(kind)
+    for shape in shapes(kind):
+        inputs = tokens(shape)
+        expected = function.answer("tokens", *inputs.values())
+        received = model(inputs)
+        assert set(received) == {name for name, value in expected.items() if value.dtype != object}
+        for name, values in received.items():
+            other, place = expected[name], ()
+            if values.ndim > 1:  # The SavedModel drops columns of padding alone, and rounds their number up.
+                place = (slice(None), slice(min(values.shape[1], other.shape[1])))
+            if name != "choice":
+                np.testing.assert_allclose(values[place], other[place], rtol=0, atol=TOLERANCE[quantization])
+
+
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+def test_a_masked_lm_answers_at_positions(served, exported, quantization):
+    bert, _ = served("masked_lm")
+    inputs = tokens((3, 9))
+    positions = np.array([[1, 3], [8, 2], [0, 0]], "int32")
+    received = LiteRTModel(exported("masked_lm", quantization))({**inputs, "masked_lm_positions": positions})
+    logits = np.asarray(bert.model({**inputs, "masked_lm_positions": positions})["mlm_logits"])
+    np.testing.assert_allclose(received["logits"], logits, rtol=0, atol=TOLERANCE[quantization])
+    best = np.argsort(-received["logits"], axis=-1)[..., :3]
+    np.testing.assert_array_equal(received["ids"], best)
+    shares = np.exp(received["logits"]) / np.exp(received["logits"]).sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(received["scores"], np.take_along_axis(shares, best, axis=-1), rtol=1e-4)
+
+
+def test_a_row_that_has_no_embedding_is_answered_with_nan(exported):
+    """LiteRT would fail on an index out of range, and with it the other rows."""
+    model, inputs = LiteRTModel(exported("single")), tokens((4, 9))
+    expected = model(inputs)["logits"]
+    inputs["input_word_ids"][1, 2], inputs["input_type_ids"][2, 1] = 10**6, -1
+    received = model(inputs)["logits"]
+    assert np.isnan(received[1:3]).all()
+    np.testing.assert_allclose(received[[0, 3]], expected[[0, 3]], atol=1e-6)
+    long = tokens((2, 60))  # 40 positions; the second row has a single token.
+    long["input_mask"][0] = 1
+    assert np.isnan(model(long)["logits"]).all(axis=1).tolist() == [True, False]
+
+
+def test_int8_is_close_on_a_model_that_looks_trained(tmp_path):
+    """Embeddings whose rows differ in size by a hundred, as the rare and the frequent do: one scale for the table
+    would round the small ones away."""
+    model = BertForSequenceClassification(without_dropout(vocab_size=len(VOCABULARY), hidden_size=64), 3)
+    random_weights(model, scale=0.1)
+    table = model.encoder.embeddings.word_embeddings
+    table.assign(table.numpy() * np.geomspace(0.03, 3, len(VOCABULARY))[:, np.newaxis])
+    head = ClassificationConfig(("a", "b", "c"))
+    write_model_folder(str(tmp_path / "model"), model, VOCABULARY, lower_case=True, head=head)
+    bert = keras_bert.load(str(tmp_path / "model"))
+    sizes = {name: write_litert(tmp_path / name, bert, name) for name in ("none", "int8")}
+    assert sizes["int8"] < 0.5 * sizes["none"]
+    inputs = tokens((16, 20))
+    inputs["input_word_ids"][:8] %= 30  # Half of the rows have small embeddings alone.
+    exact, rounded = (LiteRTModel(tmp_path / name)(inputs)["logits"] for name in ("none", "int8"))
+    assert np.abs(exact - rounded).max() < 0.05 * exact.std()
+
+
+def test_the_folder_describes_itself(exported):
+    """Its tokenizer, labels and card are enough: the card's tables name what the interpreter takes and gives."""
+    folder = exported("single")
+    with open(f"{folder}/labels.txt", encoding="utf-8") as stream:
+        assert tuple(stream.read().splitlines()) == HEADS["single"].labels
+    tokenizer = StandaloneTokenizer.from_folder(folder)
+    outputs = LiteRTModel(folder)(tokenizer.encode("The cat sat.", max_length=20))
+    with open(f"{folder}/README.md", encoding="utf-8") as stream:
+        card = stream.read()
+    for name in ("input_word_ids", "input_mask", "input_type_ids", *outputs):
+        assert f"| `{name}` |" in card
+    assert "float32; 0." in card and "| `logits` | float32 | [batch, 3] |" in card
+
+
+@pytest.mark.parametrize("kind", ["single", "pair", "choice", "masked_lm"])
+def test_the_example_of_the_card_runs(exported, kind, monkeypatch):
+    folder = exported(kind)
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    with open("README.md", encoding="utf-8") as stream:
+        example = stream.read().partition("```python\n")[2].partition("```")[0]
+    names = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert all(np.isfinite(values).all() for values in names["outputs"].values())
+
+
+def test_another_folder_is_not_overwritten(served, tmp_path):
+    bert, _ = served("single")
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="new or empty folder"):
+        write_litert(tmp_path, bert)
+    write_litert(tmp_path / "export", bert)
+    write_litert(tmp_path / "export", bert, "int8")  # An earlier export is.
+    with pytest.raises(UserError, match=r"model\.tflite"):
+        LiteRTModel(tmp_path)
+
+
+def test_ops_that_litert_lacks_are_refused_in_one_line(served):
+    import tensorflow as tf
+
+    from keras_bert.export.litert import convert
+    from keras_bert.export.signature import Signature
+
+    signature = Signature(
+        lambda text: {"upper": tf.strings.length(tf.strings.upper(tf.strings.as_string(text)))},
+        (tf.TensorSpec([None, None], tf.int32, name="input_word_ids"),),
+    )
+    with pytest.raises(UserError, match="needs a model of LiteRT's own ops") as refused:
+        convert(signature, "none", "model")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("language", ["kotlin", "swift"])
+def test_the_examples_for_phones_use_the_names_of_the_signature(exported, language):
+    """They cannot be compiled here, but a wrong name would fail on a phone only."""
+    (example,) = [content for found, content, _ in blocks("docs/edge.md") if found == language]
+    quoted = set(re.findall(r'"(\w+)"', example))
+    inputs = {"input_word_ids", "input_mask", "input_type_ids"}
+    outputs = set(LiteRTModel(exported("single"))(tokens((1, 4))))
+    assert inputs < quoted and quoted & outputs
+    assert quoted <= inputs | outputs | {"tokens"}
+
+
+def test_the_example_for_python_runs(exported, monkeypatch):
+    monkeypatch.chdir(exported("single"))
+    monkeypatch.syspath_prepend(exported("single"))
+    (example,) = [content for language, content, _ in blocks("docs/edge.md") if language == "python"]
+    names = {}
+    exec(compile(example.replace("max_length=128", "max_length=40"), "docs/edge.md", "exec"), names)
+    assert names["label"] in HEADS["single"].labels
+
+
+def test_the_command_writes_it_and_refuses_options_of_the_other_format(tmp_path):
+    model = write_served(tmp_path / "model", "regression")
+    command = ["export", "--model", model, "--output", str(tmp_path / "edge")]
+    written = CliRunner().invoke(main, [*command, "--format", "litert", "--quantize", "int8"])
+    assert written.exit_code == 0 and "MB" in written.output
+    assert LiteRTModel(tmp_path / "edge")(tokens((1, 4)))["score"].shape == (1,)
+    for options in (["--quantize", "int8"], ["--format", "litert", "--jit"]):
+        refused = CliRunner().invoke(main, [*command, *options])
+        assert refused.exit_code == 2 and "needs --format" in refused.output
