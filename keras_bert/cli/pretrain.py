@@ -150,11 +150,17 @@ def _show(results: dict[str, Any]) -> None:
     titles = {"nsp": "next sentence", "sop": "sentence order", "sbo": "span boundary"}
     accuracies = {title: results.get(f"eval_{term}_accuracy") for term, title in titles.items()}
     beside = "".join(f", {title} {value:.1%}" for title, value in accuracies.items() if value is not None)
+    predicts_next = "eval_lm_loss" in results
+    what, key, token, where = (
+        ("next token loss", "lm", "text_token", "Of these, at tokens of text, without [SEP]")
+        if predicts_next
+        else ("masked LM loss", "mlm", "mask_token", "At [MASK] positions only")
+    )
     click.echo(
-        f"Held-out documents, after {results['steps']} steps: masked LM loss {results['eval_mlm_loss']:.3f} nats, "
+        f"Held-out documents, after {results['steps']} steps: {what} {results[f'eval_{key}_loss']:.3f} nats, "
         f"perplexity {results['eval_perplexity']:.1f}{beside}."
     )
-    loss, unigram = results["eval_mask_token_loss"], results.get("eval_mask_token_unigram_loss")
+    loss, unigram = results[f"eval_{token}_loss"], results.get(f"eval_{token}_unigram_loss")
     compared = (
         ""
         if unigram is None
@@ -163,6 +169,6 @@ def _show(results: dict[str, Any]) -> None:
             f"the training text's unigram ({unigram:.3f})"
         )
     )
-    click.echo(f"At [MASK] positions only: {loss:.3f} nats{compared}.")
+    click.echo(f"{where}: {loss:.3f} nats{compared}.")
     for example in results["examples"]:
         click.echo(f"  {example['text']}\n    → {example['filled']}")

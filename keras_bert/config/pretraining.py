@@ -1,5 +1,6 @@
 """A pretraining experiment: the settings in `configs/pretrain/*.yaml`."""
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
 SOURCES = ("files", "python_documentation", "text")
 PAIRS = ("nsp", "sop", "none")
 PACKINGS = ("document", "full", "filled")
+MASKED, NEXT = TOKENS = ("masked", "next")
 UNITS = ("token", "word", "ngram", "span", "phrase")
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
@@ -79,7 +81,10 @@ class DataConfig(CorpusConfig):
 
 @dataclass
 class ObjectiveConfig:
-    """What a row contains, and what is predicted besides the masked tokens.
+    """What a row contains, and what is predicted of it.
+
+    `tokens: masked` predicts masked tokens from both sides (masked LM). `tokens: next` predicts every token from those
+    before it, for a model with `attention: causal` (the left-to-right model of the paper's section 5.1).
 
     `pair: nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2); the two
     shares apply to these. `pair: sop` makes pairs of consecutive segments, half of them swapped, for sentence order
@@ -92,6 +97,7 @@ class ObjectiveConfig:
     predicted from the two tokens next to the span.
     """
 
+    tokens: str = MASKED
     pair: str = "nsp"
     packing: str = "full"
     random_next_share: float = 0.5
@@ -99,6 +105,7 @@ class ObjectiveConfig:
     span_boundary: bool = False
 
     def __post_init__(self) -> None:
+        require(self.tokens in TOKENS, "tokens", f"one of {', '.join(TOKENS)}", self.tokens)
         require(self.pair in PAIRS, "pair", f"one of {', '.join(PAIRS)}", self.pair)
         require(self.packing in PACKINGS, "packing", f"one of {', '.join(PACKINGS)}", self.packing)
         require_share("random_next_share", self.random_next_share)
@@ -112,8 +119,9 @@ class ObjectiveConfig:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The terms of the loss: `mlm`, then `nsp`, `sop` and `sbo` as far as they are predicted."""
-        return ("mlm", *([] if self.pair == "none" else [self.pair]), *(["sbo"] if self.span_boundary else []))
+        """The terms of the loss: `mlm` or, for next tokens, `lm`; then `nsp`, `sop` and `sbo` if they are trained."""
+        of_tokens = "lm" if self.tokens == NEXT else "mlm"
+        return (of_tokens, *([] if self.pair == "none" else [self.pair]), *(["sbo"] if self.span_boundary else []))
 
 
 @dataclass
@@ -161,7 +169,8 @@ class MaskingConfig:
 class PhaseConfig:
     """A phase of a run: `share` of all steps, trained at `sequence_length` tokens.
 
-    `masking_share` overrides `masking.share` in this phase.
+    `masking_share` overrides `masking.share` in this phase. `tokens: next` overrides `objective.tokens`: the phase
+    predicts next tokens, under causal attention. Validation keeps to `objective.tokens`.
     """
 
     share: float = 1.0
@@ -169,6 +178,7 @@ class PhaseConfig:
     batch_size: int = 256
     max_predictions_per_seq: int = 20
     masking_share: float | None = None
+    tokens: str | None = None
 
     def __post_init__(self) -> None:
         require_share("share", self.share)
@@ -176,6 +186,7 @@ class PhaseConfig:
         require_positive(self, "batch_size")
         if self.masking_share is not None:
             require_share("masking_share", self.masking_share)
+        require(self.tokens in (None, NEXT), "tokens", f"{NEXT}, or none for objective.tokens", self.tokens)
         require(
             0 < self.max_predictions_per_seq <= self.sequence_length,
             "max_predictions_per_seq",
@@ -218,6 +229,7 @@ class PretrainConfig:
                 phase.sequence_length,
             )
 
+        self._require_attention_of_objective()
         require(
             self.data.source != "text" or self.objective.pair == "none",
             "objective.pair",
@@ -239,6 +251,34 @@ class PretrainConfig:
             )
 
         self._require_phases_of_whole_loops()
+
+    def phase_objective(self, phase: PhaseConfig) -> ObjectiveConfig:
+        """What a phase trains."""
+        return dataclasses.replace(self.objective, tokens=phase.tokens or self.objective.tokens)
+
+    def _require_attention_of_objective(self) -> None:
+        """Raises `ValueError` unless attention and objectives fit together."""
+        is_next = self.objective.tokens == NEXT
+        require(
+            self.model.is_causal or not is_next,
+            "model.attention",
+            "causal for objective.tokens next, which bidirectional attention would see",
+            self.model.attention,
+        )
+        require(
+            is_next or not self.model.is_causal,
+            "objective.tokens",
+            "next for model.attention causal",
+            self.objective.tokens,
+        )
+        if not any(self.phase_objective(phase).tokens == NEXT for phase in self.phases):
+            return
+        require(
+            self.objective.pair == "none" and not self.objective.span_boundary,
+            "objective.pair",
+            "none, and no span_boundary, if next tokens are predicted: both are of rows that are seen from both sides",
+            self.objective.pair,
+        )
 
     def _require_phases_of_whole_loops(self) -> None:
         training, shares = self.training, [phase.share for phase in self.phases]

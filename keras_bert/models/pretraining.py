@@ -25,7 +25,8 @@ class BertForPreTraining(EncoderWithHeads):
 
     Call arguments:
         inputs: the encoder's inputs. If they include `masked_lm_positions` [batch, predictions] int32, the masked LM
-            logits are computed only there. The span boundary objective needs them.
+            logits are computed only there. The span boundary objective needs them. If they include `next_token_ids`,
+            attention is causal, whatever the config says.
 
     Returns a dict: `mlm_logits` [batch, predictions or seq, vocab], float32; with their heads also `nsp_logits`
     [batch, 2], `sop_logits` [batch, 2] and, for inputs with positions, `sbo_logits` [batch, predictions, vocab].
@@ -64,7 +65,8 @@ class BertForPreTraining(EncoderWithHeads):
         self.build()
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
-        encoded = self.encoder(inputs, training=training)
+        causal = True if "next_token_ids" in inputs else None
+        encoded = self.encoder(inputs, training=training, causal=causal)
         sequence_output, pooled_output = encoded["sequence_output"], encoded["pooled_output"]
         table, positions = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_positions")
         outputs = {"mlm_logits": self.mlm_head(sequence_output, table, positions=positions)}

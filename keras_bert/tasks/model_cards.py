@@ -34,11 +34,21 @@ _OWN_DATA = _KnownData("the author's own data", None, None, None)
 # The figures of a pretraining validation that others report too.
 _OBJECTIVES = {
     "mlm": "masked LM",
+    "lm": "next tokens, left to right",
     "nsp": "next sentence prediction",
     "sop": "sentence order prediction",
     "sbo": "the span boundary objective",
 }
-_PRETRAINING = ("perplexity", "mlm_loss", "mlm_accuracy", "nsp_accuracy", "sop_accuracy", "sbo_accuracy")
+_PRETRAINING = (
+    "perplexity",
+    "mlm_loss",
+    "mlm_accuracy",
+    "lm_loss",
+    "lm_accuracy",
+    "nsp_accuracy",
+    "sop_accuracy",
+    "sbo_accuracy",
+)
 
 # Readers of a card have the package, not a checkout.
 _PREDICT = "keras-bert predict --model . --input {} --output {}"

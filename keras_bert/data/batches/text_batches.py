@@ -4,10 +4,11 @@ import sys
 
 import tensorflow as tf
 
-from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.pretraining import NEXT, MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.assembly import assemble_rows
 from keras_bert.data.batches.counter_hash import example_keys, non_negative, random_bits
 from keras_bert.data.batches.masking import DynamicMasking
+from keras_bert.data.batches.next_tokens import next_tokens
 from keras_bert.data.batches.packing import most_documents
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.text_packing import pack_sentences, split_lines
@@ -42,7 +43,7 @@ class TextBatches:
         lines: the text.
         tokenizer: the tokenizer.
         phase: its sequence length, batch size and predictions are used.
-        objective: its `packing` is used.
+        objective: its `packing` and `tokens` are used.
         masking: what to mask.
         seed: at least 0.
         validation: whether to read the held-out documents or the others.
@@ -72,6 +73,7 @@ class TextBatches:
         self._phase = phase
         self._documents_in_row = most_documents(objective.packing, phase.sequence_length)
         self._fills = objective.packing == "filled"
+        self._predicts_next = objective.tokens == NEXT
         self._refreshes = masking.refresh == "epoch"
         self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, tokenizer.vocabulary, seed)
         self._seed = seed
@@ -162,7 +164,11 @@ class TextBatches:
         sequence_length = self._phase.sequence_length
         word_ids = tf.ensure_shape(word_ids, [None, sequence_length])
         return {
-            **self._masking(word_ids, lengths, ids, epochs if self._refreshes else 0),
+            **(
+                next_tokens(word_ids, lengths, self._tokenizer.vocabulary)
+                if self._predicts_next
+                else self._masking(word_ids, lengths, ids, epochs if self._refreshes else 0)
+            ),
             "input_mask": tf.sequence_mask(lengths, sequence_length, tf.int32),
             "input_type_ids": tf.zeros_like(word_ids),
             "example_weights": tf.cast(lengths > 1, tf.float32),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from keras_bert import files
-from keras_bert.config.pretraining import MaskingConfig, PhaseConfig, PretrainConfig
+from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig, PretrainConfig
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
@@ -73,13 +73,21 @@ def _shard_sources(config: PretrainConfig, folder: str, report: Callable[[str], 
     require_word_marks(training, counts, config.masking, vocabulary)
     plans, group = files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group
 
-    def source(shards: ShardSet, phase: PhaseConfig, seed: int, masking: MaskingConfig) -> ShardBatches:
-        return ShardBatches(shards, vocabulary, phase, config.objective, masking, seed, plans, group, counts)
+    def source(
+        shards: ShardSet, phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig
+    ) -> ShardBatches:
+        return ShardBatches(shards, vocabulary, phase, objective, masking, seed, plans, group, counts)
 
     return BatchSources(
         tokenizer,
-        [source(training, phase, config.training.seed, _phase_masking(config, phase)) for phase in config.phases],
-        [source(validation, phase, VALIDATION_SEED, _validation_masking(config)) for phase in config.phases],
+        [
+            source(training, phase, config.phase_objective(phase), config.training.seed, _phase_masking(config, phase))
+            for phase in config.phases
+        ],
+        [
+            source(validation, phase, config.objective, VALIDATION_SEED, _validation_masking(config))
+            for phase in config.phases
+        ],
         unigram_nats(counts),
         functools.partial(sample_of_shards, training),
     )
@@ -93,13 +101,21 @@ def _text_sources(config: PretrainConfig, folder: str, report: Callable[[str], o
     sample = functools.partial(sample_of_lines, lines, tokenizer)
     require_no_chinese_words(lines.names, sample, config.masking, vocabulary)
 
-    def source(phase: PhaseConfig, seed: int, masking: MaskingConfig, validation: bool) -> TextBatches:
-        return TextBatches(lines, tokenizer, phase, config.objective, masking, seed, validation)
+    def source(
+        phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig, validation: bool
+    ) -> TextBatches:
+        return TextBatches(lines, tokenizer, phase, objective, masking, seed, validation)
 
     return BatchSources(
         tokenizer,
-        [source(phase, config.training.seed, _phase_masking(config, phase), False) for phase in config.phases],
-        [source(phase, VALIDATION_SEED, _validation_masking(config), True) for phase in config.phases],
+        [
+            source(phase, config.phase_objective(phase), config.training.seed, _phase_masking(config, phase), False)
+            for phase in config.phases
+        ],
+        [
+            source(phase, config.objective, VALIDATION_SEED, _validation_masking(config), True)
+            for phase in config.phases
+        ],
         None,
         sample,
     )

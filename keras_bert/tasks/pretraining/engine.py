@@ -45,6 +45,6 @@ def pretraining_engine(
         [phase.share for phase in config.phases],
         make_model,
         lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
-        PretrainingObjective(vocabulary.mask_id, terms=terms),
+        PretrainingObjective(vocabulary.mask_id, terms=terms, sep_id=vocabulary.sep_id),
         config.optimizer.clip_norm,
     )

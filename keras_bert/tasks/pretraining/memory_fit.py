@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.models.flops import training_flops
+from keras_bert.tasks.pretraining.phase_flops import phase_flops
 from keras_bert.training.memory import memory_limit, peak_memory, reset_peak
 from keras_bert.training.step_loop import taking
 
@@ -93,9 +93,7 @@ def memory_fit(pretraining: Pretraining) -> MemoryFit | None:
 
 def _work(config: PretrainConfig, phase: int) -> float:
     """The FLOPs of one step of a phase."""
-    phase_config = config.phases[phase]
-    flops = training_flops(config.model, phase_config.sequence_length, phase_config.max_predictions_per_seq)
-    return phase_config.batch_size * flops
+    return config.phases[phase].batch_size * phase_flops(config, phase)
 
 
 def _sizes(batch_size: int, unit: int) -> tuple[int, int]:

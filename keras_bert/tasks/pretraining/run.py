@@ -47,7 +47,13 @@ from keras_bert.training.step_loop import LoopBatches
 from keras_bert.training.strategy import check_divisible, describe, make_strategy
 
 # By the term of the loss that they are accuracies of.
-_HEADINGS = {"mlm": "masked LM", "nsp": "next sent.", "sop": "sent. order", "sbo": "boundary"}
+_HEADINGS = {
+    "mlm": "masked LM",
+    "lm": "next token",
+    "nsp": "next sent.",
+    "sop": "sent. order",
+    "sbo": "boundary",
+}
 
 
 @explained_lost_worker()
@@ -125,6 +131,11 @@ class Pretraining:
         assert self.config.init is not None
         return open_model_folder(self.config.init)
 
+    @property
+    def _token_loss(self) -> str:
+        """The name of the loss of masked or next tokens among the figures."""
+        return f"{self.config.objective.terms[0]}_loss"
+
     def is_finished(self) -> bool:
         """Whether the run is finished already, according to its chief."""
         return chief_says(self.strategy, self._found_finished)
@@ -161,7 +172,9 @@ class Pretraining:
         self.batches = PhasedBatches(
             self.sources.training, self.engine.budget, self.distribute, config.training.steps_per_loop
         )
-        measured = PretrainingObjective(vocabulary.mask_id, self.sources.unigram_nats, config.objective.terms)
+        measured = PretrainingObjective(
+            vocabulary.mask_id, self.sources.unigram_nats, config.objective.terms, vocabulary.sep_id
+        )
         self._evaluation_step = Step(self.strategy, self.engine.model, measured)
         self._validation: dict[int, tf.distribute.DistributedDataset] = {}
 
@@ -193,7 +206,7 @@ class Pretraining:
         for batch in self._validation_batches(phase):
             sums.add(self._evaluation_step.evaluate(batch))
         figures = {f"eval_{name}": value for name, value in sums.take().items()}
-        return {**figures, "eval_perplexity": perplexity(figures["eval_mlm_loss"])}
+        return {**figures, "eval_perplexity": perplexity(figures[f"eval_{self._token_loss}"])}
 
     def _validation_batches(self, phase: int) -> tf.distribute.DistributedDataset:
         """The same data set for every validation, so that its graph is built once."""
@@ -239,7 +252,7 @@ class Pretraining:
 
             def derive(done: int, figures: dict[str, float]) -> dict[str, float]:
                 utilization = views.utilization(self._phase_of(done), figures)
-                return {"perplexity": perplexity(figures["mlm_loss"]), **utilization}
+                return {"perplexity": perplexity(figures[self._token_loss]), **utilization}
 
             loop = Loop(engine, batches, evaluate, training, context, derive)
             evaluation = loop.run(first_step)
@@ -278,7 +291,8 @@ class Pretraining:
             self.tokenizer.lower_case,
             card=pretraining_card(self.config, self.run.path, done, evaluation, command),
         )
-        examples = fill_masks(self.engine.model, self.tokenizer, self.config.examples)
+        texts = self.config.examples
+        examples = [] if self.config.model.is_causal else fill_masks(self.engine.model, self.tokenizer, texts)
         results = {
             "steps": done,
             "minutes": self.config.training.minutes,

@@ -8,9 +8,9 @@ from keras_bert import files
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
-from keras_bert.models.flops import training_flops
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.fillings_panel import fillings_panel
+from keras_bert.tasks.pretraining.phase_flops import phase_flops
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.embedding_projector import write_embeddings
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
@@ -52,20 +52,19 @@ class PretrainingViews:
         self._peak = peak
 
     def fillings(self, done: int, phase: int) -> None:
-        """Logs held-out sentences with the model's fillings after `done` steps, in rows of a phase."""
+        """Logs held-out sentences with the model's fillings after `done` steps, in rows of a phase.
+
+        A left-to-right model has none.
+        """
+        if self._config.model.is_causal:
+            return
         rows = self._validation[phase].all_batches().take(1)
         batch = next(iter(rows.as_numpy_iterator()))
         self._log.table(done, "fillings", fillings_panel(self._model, self._vocabulary, batch))
 
     def utilization(self, phase: int, figures: Mapping[str, float]) -> dict[str, float]:
         """`flops_utilization`: the FLOP/s of the training steps as a share of the peak."""
-        phase_config = self._config.phases[phase]
-        flops = training_flops(
-            self._model.config,
-            phase_config.sequence_length,
-            phase_config.max_predictions_per_seq,
-            self._config.objective.span_boundary,
-        )
+        flops = phase_flops(self._config, phase, self._model.config)
         return {"flops_utilization": flops * figures["examples_per_second"] / self._peak}
 
     def traced(

@@ -1,0 +1,165 @@
+"""Pretraining on next tokens: alone, and in one phase of a run on masks."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from corpus import write_corpus
+from pretraining import metrics, recipe, stopped_at
+from scipy.special import log_softmax
+from tiny import pretraining_batch, random_weights, without_dropout
+
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.errors import UserError
+from keras_bert.inference.loading import load
+from keras_bert.models.flops import training_flops
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.tasks.pretraining.phase_flops import phase_flops
+from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.training.run_folder import RunFolder
+
+NEXT = {"model.attention": "causal", "objective.tokens": "next", "objective.pair": "none"}
+CAUSAL_FIRST = {
+    "objective.pair": "none",
+    "phases": [
+        {"share": 0.5, "sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 5, "tokens": "next"},
+        {"share": 0.5, "sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 5},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
+
+
+@pytest.fixture(scope="module")
+def finished(corpus, tmp_path_factory):
+    """(run folder, results) of a left-to-right run."""
+    run = RunFolder(str(tmp_path_factory.mktemp("runs") / "next"))
+    return run, pretrain(recipe(corpus, **NEXT), run, lambda line: None)
+
+
+def test_a_left_to_right_run_logs_its_own_figures_and_writes_a_decoder(finished):
+    run, results = finished
+    training = [line for line in metrics(run) if "lm_loss" in line]
+    assert training and not any(name.startswith(("mlm", "nsp")) for line in metrics(run) for name in line)
+    assert training[-1]["perplexity"] == pytest.approx(np.exp(training[-1]["lm_loss"]))
+    assert results["eval_perplexity"] == pytest.approx(np.exp(results["eval_lm_loss"]))
+    # The unigram does not know [SEP], so both are measured at tokens of text.
+    assert abs(results["eval_text_token_loss"] - results["eval_text_token_unigram_loss"]) < 1.0
+    with open(f"{run.model}/config.json", encoding="utf-8") as stream:
+        fields = json.load(stream)
+    assert fields["is_decoder"] and fields["architectures"] == ["BertLMHeadModel"]
+    assert "next tokens, left to right" in open(f"{run.model}/README.md", encoding="utf-8").read()
+    assert load(run.path).config.is_causal
+
+
+def test_raw_text_gives_the_same_kind_of_run(corpus, tmp_path, finished):
+    settings = {**NEXT, "data.source": "text", "vocabulary.file": f"{finished[0].data}/vocab.txt", "training.steps": 2}
+    results = pretrain(recipe(corpus, **settings), RunFolder(str(tmp_path / "run")), lambda line: None)
+    assert 0 < results["eval_lm_loss"] < 10 and "eval_text_token_unigram_loss" not in results
+
+
+@pytest.mark.slow
+def test_the_model_learns_the_next_token(tmp_path):
+    corpus = write_corpus(tmp_path / "text.txt", 1500)
+    settings = {
+        "phases.0.batch_size": 32,
+        "optimizer.warmup_steps": 30,
+        "training.steps": 300,
+        "training.evaluate_every": 300,
+    }
+    results = pretrain(recipe(corpus, **NEXT, **settings), RunFolder(str(tmp_path / "run")), lambda line: None)
+    assert results["eval_text_token_loss"] < results["eval_text_token_unigram_loss"] - 1.0
+
+
+def test_causal_first_and_then_masked_resumes_bit_for_bit(corpus, tmp_path, monkeypatch):
+    """Killed in the second phase with the last checkpoint in the first. Both phases are validated on the same masks."""
+    config = recipe(corpus, **CAUSAL_FIRST, **{"training.checkpoint_every": 5})
+    straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
+    results = pretrain(config, straight, lambda line: None)
+    with stopped_at(8, monkeypatch):
+        pretrain(config, stopped, lambda line: None)
+    again = pretrain(config, stopped, lambda line: None)
+    assert {**again, "seconds": 0} == {**results, "seconds": 0} and metrics(stopped) == metrics(straight)
+    lines = metrics(straight)
+    of_text, of_masks = ([line["step"] for line in lines if f"{name}_token_loss" in line] for name in ("text", "mask"))
+    assert of_text == [2, 4, 6] and of_masks == [8, 10, 12]
+    validations = [line for line in lines if "eval_mlm_loss" in line]
+    assert len(validations) == 2 and all("eval_mask_token_unigram_loss" in line for line in validations)
+    assert len({line["eval_mask_token_unigram_loss"] for line in validations}) == 1
+    assert not load(straight.path).config.is_causal
+
+
+@pytest.mark.slow
+def test_loops_of_steps_cross_into_the_other_phase(corpus, tmp_path):
+    """Each phase has its own function, of its own inputs."""
+    runs = [RunFolder(str(tmp_path / f"{loop}")) for loop in (1, 2)]
+    for loop, run in zip((1, 2), runs):
+        config = recipe(corpus, **CAUSAL_FIRST, **{"training.steps_per_loop": loop, "training.checkpoint_every": 6})
+        pretrain(config, run, lambda line: None)
+    assert metrics(runs[0]) == metrics(runs[1])
+
+
+@pytest.fixture(scope="module")
+def predicted():
+    """(model, batch of next tokens): the model of a run on masks."""
+    model, batch = BertForPreTraining(without_dropout()), pretraining_batch(without_dropout())
+    random_weights(model)
+    batch = {name: value for name, value in batch.items() if not name.startswith("masked")}
+    ids, mask = batch["input_word_ids"], batch["input_mask"]
+    following, has_next = np.roll(ids, -1, axis=1), np.roll(mask, -1, axis=1).astype("float32")
+    has_next[:, -1] = 0
+    return model, {**batch, "next_token_ids": following, "next_token_weights": has_next}
+
+
+def test_the_loss_is_the_mean_over_next_tokens(predicted):
+    """Against NumPy on the logits of the causal model; [SEP] does not count as text."""
+    model, batch = predicted
+    outputs, sep_id = model(batch), 3
+    causal = BertForPreTraining(without_dropout(attention="causal"))
+    random_weights(causal)
+    np.testing.assert_array_equal(outputs["mlm_logits"], causal(batch)["mlm_logits"])
+    batch["next_token_ids"][0, 2] = sep_id
+    nats = np.linspace(1, 2, 60).astype("float32")
+    objective = PretrainingObjective(4, nats, ("mlm",), sep_id)
+    tensors = {name: tf.constant(value) for name, value in batch.items()}
+    counts, sums = objective.counts(tensors), objective.sums(outputs, tensors)
+    labels, weights = batch["next_token_ids"], batch["next_token_weights"]
+    losses = -np.take_along_axis(log_softmax(outputs["mlm_logits"].numpy(), -1), labels[..., None], -1)[..., 0]
+    of_text = weights * (labels != sep_id)
+    assert float(counts["mlm"]) == weights.sum() and float(counts["text_token"]) == of_text.sum() < weights.sum()
+    np.testing.assert_allclose(sums["mlm"]["loss"], (losses * weights).sum(), rtol=1e-5)
+    np.testing.assert_allclose(sums["text_token"]["loss"], (losses * of_text).sum(), rtol=1e-5)
+    np.testing.assert_allclose(sums["text_token"]["unigram_loss"], (nats[labels] * of_text).sum(), rtol=1e-5)
+
+
+def test_flops_count_a_prediction_at_every_position(corpus):
+    config = recipe(corpus, **CAUSAL_FIRST)
+    assert phase_flops(config, 0) == training_flops(config.model, 32, 32)
+    assert phase_flops(config, 1) == training_flops(config.model, 32, 5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({**NEXT, "model.attention": "bidirectional"}, "model.attention: needs causal for objective.tokens next"),
+        ({"model.attention": "causal"}, "objective.tokens: needs next for model.attention causal"),
+        ({**NEXT, "objective.pair": "nsp"}, "objective.pair: needs none, and no span_boundary"),
+        ({**CAUSAL_FIRST, "objective.pair": "sop"}, "objective.pair: needs none, and no span_boundary"),
+        ({"objective.tokens": "all"}, "objective.tokens: needs one of masked, next"),
+        ({"model.attention": "left"}, "model.attention: needs one of bidirectional, causal"),
+        ({"phases.0.tokens": "masked"}, "phases.0.tokens: needs next, or none for objective.tokens"),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_refused(settings, message):
+    with pytest.raises(UserError, match=message):
+        recipe("text.txt", **settings)
+
+
+def test_older_recipes_and_runs_predict_masks():
+    config = PretrainConfig.from_mapping({})
+    assert config.objective.terms == ("mlm", "nsp") and config.phase_objective(config.phases[0]) == config.objective
