@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keras_bert import settings
-from keras_bert.cli.options import folder_to_write
+from keras_bert.cli.options import folder_to_write, model_option
 from keras_bert.config.recipes import find_config
-from keras_bert.config.studies import AblationPlan, PilotsPlan, selected, task_plans
+from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, selected, task_plans
 from keras_bert.errors import UserError
 from keras_bert.extras import require
 from keras_bert.program import command_line
@@ -173,3 +173,58 @@ def ablation(
     from keras_bert.studies.ablation import ablation as make
 
     _carried_out(context, output, lambda folder: make(folder, planned, variants, text, data, pretraining_seeds, seeds))
+
+
+@study.command()
+@click.argument("run", metavar="RUN")
+@_plan_option("embryology")
+@click.option("--data", required=True, metavar="FOLDER", help="Which the plan's folders are in.")
+@_output_option
+@_seeds_option
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(("words", "probes", "tasks")),
+    help="What to measure; repeatable. Default: all.",
+)
+@click.pass_context
+def embryology(
+    context: click.Context, run: str, plan: str, data: str, output: str, seeds: int, only: tuple[str, ...]
+) -> None:
+    """Show what a pretraining run learned when, from the snapshots that training.keep_every left.
+
+    \b
+    words   token reconstruction and mask prediction by part of speech
+    probes  linear probes by layer
+    tasks   fine-tuning from each snapshot
+
+    \b
+    Example:
+      python run.py study embryology runs/mini --data data --output runs/embryology
+    """
+    planned = settings.from_mapping(EmbryologyPlan, settings.read_yaml(find_config("studies", plan)))
+    _begin(context)
+    from keras_bert.studies.embryology import PARTS
+    from keras_bert.studies.embryology import embryology as make
+
+    _carried_out(context, output, lambda folder: make(folder, planned, run, data, seeds, only or PARTS))
+
+
+@study.command()
+@click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
+@model_option
+@_output_option
+@click.pass_context
+def attention(context: click.Context, texts: tuple[str, ...], model: str, output: str) -> None:
+    """Draw every head of a model for a text, and measure what the heads look at.
+
+    OUTPUT/heads.html shows the heads one by one in a browser. The shares are means over all texts.
+
+    \b
+    Example:
+      python run.py study attention --model runs/wiki "The cat sat on the mat." --output runs/attention
+    """
+    _begin(context)
+    from keras_bert.studies.attention import attention as make
+
+    _carried_out(context, output, lambda folder: make(folder, model, texts))

@@ -91,6 +91,50 @@ class AblationPlan:
         self.tasks = task_plans(self.tasks, "tasks")
 
 
+@dataclasses.dataclass
+class TaggedText:
+    """The files of a tagging task: `task` is `pos` (CoNLL-U) or `ner` (columns), `folder` is below `--data`."""
+
+    task: str
+    folder: str
+
+    def __post_init__(self) -> None:
+        if self.task not in ("pos", "ner"):
+            raise ValueError(f"task: needs pos or ner. Received: {self.task!r}.")
+
+
+@dataclasses.dataclass
+class EmbryologyPlan:
+    """What is measured at each snapshot of a pretraining run.
+
+    Attributes:
+        treebank: the text whose dev split is predicted word by word.
+        words_per_tag: how many words of each part of speech are masked.
+        probes: `{name: a TaggedText}`, on whose training split a linear probe is fitted.
+        probe_words: how many words a probe is fitted on, at most.
+        tasks: `{task: a TaskPlan}`, to fine-tune on from each snapshot.
+        published: `{part of speech: step}`, at which half of its words were reconstructed elsewhere.
+        source: where.
+    """
+
+    treebank: TaggedText
+    words_per_tag: int = 300
+    probes: dict = dataclasses.field(default_factory=dict)
+    probe_words: int = 8000
+    tasks: dict = dataclasses.field(default_factory=dict)
+    published: dict = dataclasses.field(default_factory=dict)
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for key in ("words_per_tag", "probe_words"):
+            if getattr(self, key) < 1:
+                raise ValueError(f"{key}: needs a number of at least 1. Received: {getattr(self, key)}.")
+        self.probes = {
+            name: settings.from_mapping(TaggedText, text, f"probes.{name}") for name, text in self.probes.items()
+        }
+        self.tasks = task_plans(self.tasks, "tasks")
+
+
 def task_plans(values: Mapping[str, Any], where: str = "") -> dict[str, TaskPlan]:
     """`{task: its plan}`, from a file's values. Raises `UserError` for what is unknown or missing in it."""
     prefix = f"{where}." if where else ""

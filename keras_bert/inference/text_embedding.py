@@ -88,7 +88,7 @@ class TextEmbedder:
         rows = [pieces[start:end] for start, end in itertools.pairwise(splits)]
 
         vectors = np.empty((splits[-1] if is_by_token else len(lengths), self._model.width), "float32")
-        for batch in _batches(lengths + _SPECIAL_TOKENS, self._batch_tokens):
+        for batch in batches_by_length(lengths + _SPECIAL_TOKENS, self._batch_tokens):
             inputs = encoder_inputs([rows[index] for index in batch], self._tokenizer.vocabulary)
             output = self._model.predict_on_batch(inputs)
             if not is_by_token:
@@ -99,7 +99,7 @@ class TextEmbedder:
         return EmbeddedTexts(vectors, given > lengths, splits, pieces, *offsets)
 
 
-def _batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
+def batches_by_length(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
     """Yields the indices of the texts of each batch: texts of similar length together, the longest first."""
     order = np.argsort(-lengths, kind="stable")
     first = 0

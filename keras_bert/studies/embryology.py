@@ -1,0 +1,311 @@
+"""What a BERT learns, and when: the snapshots of one pretraining run (Chiang, Huang and Lee 2020, arXiv 2010.02480)."""
+
+import functools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from keras_bert import files
+from keras_bert.config.studies import EmbryologyPlan, TaggedText
+from keras_bert.studies.downstream import Results, better, finetunings, main_scores, metric, score_cell
+from keras_bert.studies.pictures import curves_picture
+from keras_bert.studies.probes import LayerStates, probe
+from keras_bert.studies.study import Findings, StudyFolder
+from keras_bert.studies.tables import rows_of_markdown
+from keras_bert.studies.tagged_pieces import TaggedPieces, tagged_pieces
+from keras_bert.studies.word_predictions import WordPredictions, by_tag, sampled
+from keras_bert.tasks.examples.split_files import file_of, find_split_files
+from keras_bert.tasks.pretraining.snapshots import Snapshots
+from keras_bert.tasks.tagging.tagged_words import TaggedWords
+from keras_bert.tasks.tagging.tasks import TAGGING
+
+PARTS = ("words", "probes", "tasks")
+_MAX_LENGTH = 128  # Tokens of a row, for sentences.
+_HALF = 50.0  # Per cent.
+
+Shares = Mapping[str, Sequence[int]]  # {tag: [right words, words]}
+Points = Sequence[tuple[float, float]]  # [(step, per cent)]
+
+
+def embryology(
+    study: StudyFolder, plan: EmbryologyPlan, run: str, data: str, seeds: int, parts: Collection[str] = PARTS
+) -> Findings:
+    """Measures every snapshot that a run kept.
+
+    Args:
+        study: the study's folder; the runs of a task are in TASK/step-STEP/rate-RATE, without their models.
+        plan: what to measure.
+        run: the folder of a finished pretraining run.
+        data: the folder that the plan's folders are in.
+        seeds: how many fine-tuning seeds; a task's plan may have its own number.
+        parts: of `PARTS`.
+
+    Raises:
+        UserError: the run has no snapshots or is of another kind, or a text has no tags.
+    """
+    snapshots = Snapshots(run)
+    steps, lines, pictures = snapshots.steps, [], {}
+    found: dict[str, dict[int, Any]] = {}
+    if "words" in parts:
+        words = _measured(study, snapshots, "words", *_words(snapshots, plan, data))
+        found["words"] = words
+        pictures["parts_of_speech"] = curves_picture(
+            {
+                "token reconstruction": _curves(words, "reconstructed"),
+                "mask prediction": _curves(words, "filled_in"),
+            },
+            "step",
+            "per cent of the words",
+            is_logarithmic=True,
+            limits=(-2, 102),
+        )
+    if "probes" in parts and plan.probes:
+        found["probes"] = _measured(study, snapshots, "probes", *_probes(snapshots, plan, data))
+        panels = {name: _layer_curves(found["probes"], name) for name in plan.probes}
+        pictures["probes"] = curves_picture(panels, "step", "per cent", is_logarithmic=True)
+    if "tasks" in parts and plan.tasks:
+        found["tasks"] = _finetuned(study, snapshots, plan, data, seeds)
+    learned = {step: snapshots.nats_below_unigram(step) for step in steps}
+    pictures["downstream"] = curves_picture(
+        {
+            "nats below the unigram, held out": {"masked LM": _there(learned)},
+            **({"fine-tuned, per cent": _task_curves(found["tasks"])} if "tasks" in found else {}),
+        },
+        "step",
+        "",
+        is_logarithmic=True,
+    )
+    lines += [*table(steps, learned, found)]
+    if "words" in found:
+        lines += ["", "## Parts of speech", "", *tag_table(found["words"], plan.published), "", *notes(found, plan)]
+    return Findings("What was learned when", lines, pictures)
+
+
+def _measured(
+    study: StudyFolder, snapshots: Snapshots, name: str, about: Mapping[str, Any], measure: Callable[[], Any]
+) -> dict[int, Any]:
+    """`{step: what was measured}` of every snapshot."""
+
+    def of_step(step: int) -> Any:
+        with snapshots.restored(step):
+            return measure()
+
+    about = {"run": snapshots.run.path, **about}
+    parts = {
+        f"{name}, step {step:,}": study.kept(f"{name}/step-{step}", about, functools.partial(of_step, step))
+        for step in snapshots.steps
+    }
+    return dict(zip(snapshots.steps, study.made(parts, "Measured").values()))
+
+
+def _words(snapshots: Snapshots, plan: EmbryologyPlan, data: str) -> tuple[dict[str, Any], Callable[[], Any]]:
+    """(what the figures depend on, function () -> `{"reconstructed": shares, "filled_in": shares}`)."""
+    path, tagged = _read(plan.treebank, data, "dev")
+    pieces = tagged_pieces(snapshots.tokenizer, tagged, _longest_row(snapshots))
+    predictions = WordPredictions(snapshots.model, snapshots.tokenizer.vocabulary, pieces)
+    known, masked = np.flatnonzero(pieces.is_known), sampled(pieces, plan.words_per_tag)
+
+    def measure() -> dict[str, Shares]:
+        return {
+            "reconstructed": by_tag(pieces, known, predictions.reconstructed()[known]),
+            "filled_in": by_tag(pieces, masked, predictions.filled_in(masked)),
+        }
+
+    return {"treebank": path, "words_per_tag": plan.words_per_tag}, measure
+
+
+def _probes(snapshots: Snapshots, plan: EmbryologyPlan, data: str) -> tuple[dict[str, Any], Callable[[], Any]]:
+    """(what the figures depend on, function () -> `{probe: [score of each layer]}`)."""
+    paths: dict[str, Any] = {}
+    splits: dict[str, list[TaggedPieces]] = {}
+    for name, text in plan.probes.items():
+        for split, most in (("train", plan.probe_words), ("dev", plan.probe_words // 2)):
+            path, tagged = _read(text, data, split)
+            pieces = tagged_pieces(snapshots.tokenizer, _first(tagged, most), _longest_row(snapshots))
+            splits.setdefault(name, []).append(pieces)
+            paths[f"{name}.{split}"] = path
+    states = LayerStates(snapshots.model.encoder, snapshots.tokenizer.vocabulary)
+
+    def measure() -> dict[str, list[float]]:
+        return {
+            name: probe((states(train), train), (states(dev), dev), TAGGING[plan.probes[name].task] is TAGGING["ner"])
+            for name, (train, dev) in splits.items()
+        }
+
+    return {**paths, "probe_words": plan.probe_words}, measure
+
+
+def _read(text: TaggedText, data: str, split: str) -> tuple[str, TaggedWords]:
+    """(path, words) of a split."""
+    task = TAGGING[text.task]
+    path = file_of(text.task, find_split_files(task, files.join(data, text.folder)), split)
+    return path, task.reader(path).whole()
+
+
+def _first(tagged: TaggedWords, most: int) -> TaggedWords:
+    """The first sentences, with at most so many words unless the first has more."""
+    sentences = max(int(np.searchsorted(tagged.starts, most, side="right")) - 1, 1)
+    end = int(tagged.starts[sentences])
+    labels = tagged.labels and tagged.labels[:end]
+    return TaggedWords(tagged.origin, tagged.words[:end], labels, tagged.starts[: sentences + 1], tagged.lines[:end])
+
+
+def _longest_row(snapshots: Snapshots) -> int:
+    """Positions that the run never trained are of no use."""
+    return min(_MAX_LENGTH, max(phase.sequence_length for phase in snapshots.config.phases))
+
+
+def _finetuned(
+    study: StudyFolder, snapshots: Snapshots, plan: EmbryologyPlan, data: str, seeds: int
+) -> dict[int, dict[str, Results]]:
+    """`{step: {task: results}}`, each at its better rate."""
+    parts: dict[str, Callable[[], Results]] = {}
+    for step in snapshots.steps:
+        model = study.join("snapshots", f"step-{step}")
+        for task, planned in plan.tasks.items():
+            folder = study.join(task, f"step-{step}")
+            for rate, make in finetunings(task, planned, data, model, seeds, folder).items():
+                run = files.join(folder, f"rate-{rate:g}")
+                parts[f"{task} from step {step:,} at {rate:g}"] = functools.partial(
+                    _from_snapshot, snapshots, step, model, make, run
+                )
+    made = study.made(parts, "Fine-tuned")
+    files.remove_folder(study.join("snapshots"))
+    return {
+        step: {
+            task: better({rate: made[f"{task} from step {step:,} at {rate:g}"] for rate in planned.rates})[1]
+            for task, planned in plan.tasks.items()
+        }
+        for step in snapshots.steps
+    }
+
+
+def _from_snapshot(snapshots: Snapshots, step: int, model: str, make: Callable[[], Results], run: str) -> Results:
+    """Fine-tunes from a snapshot, written as a model folder while it is needed; keeps the figures alone.
+
+    The runs of all snapshots would fill the disk with models that nobody asked for.
+    """
+    if not files.exists(files.join(run, "results.json")) and not files.exists(files.join(model, "config.json")):
+        files.remove_folder(files.parent(model))
+        snapshots.write(step, model)
+    results = make()
+    for folder in (run, *(files.join(run, name) for name in files.list_folder(run) if name.startswith("seed-"))):
+        for name in ("model", "checkpoints"):
+            files.remove_folder(files.join(folder, name))
+    return results
+
+
+def share(counts: Sequence[int]) -> float:
+    """[right, all] in per cent."""
+    return 100.0 * counts[0] / counts[1]
+
+
+def overall(shares: Shares, weights: Shares) -> float:
+    """The share of all words that are right, in per cent, when each tag is as frequent as in `weights`."""
+    counts = {tag: weights[tag][1] for tag in shares}
+    return sum(share(shares[tag]) * counts[tag] for tag in shares) / sum(counts.values())
+
+
+def crossing(points: Points, goal: float) -> float | None:
+    """The step at which a curve first reaches a goal, linearly between two snapshots, from 0 at step 0; or None."""
+    before = (0.0, 0.0)
+    for step, value in points:
+        if value >= goal:
+            return before[0] + (goal - before[1]) / (value - before[1]) * (step - before[0])
+        before = (step, value)
+    return None
+
+
+def _curve(words: Mapping[int, Any], kind: str, tag: str) -> list[tuple[float, float]]:
+    return [(step, share(measured[kind][tag])) for step, measured in words.items()]
+
+
+def _curves(words: Mapping[int, Any], kind: str) -> dict[str, list[tuple[float, float]]]:
+    return {tag: _curve(words, kind, tag) for tag in next(iter(words.values()))[kind]}
+
+
+def _layer_curves(probes: Mapping[int, Any], name: str) -> dict[str, list[tuple[float, float]]]:
+    layers = len(next(iter(probes.values()))[name])
+    titles = ["embeddings", *(f"layer {number}" for number in range(1, layers))]
+    return {
+        title: [(step, measured[name][number]) for step, measured in probes.items()]
+        for number, title in enumerate(titles)
+    }
+
+
+def _task_curves(tasks: Mapping[int, Mapping[str, Results]]) -> dict[str, list[tuple[float, float]]]:
+    names = next(iter(tasks.values()))
+    return {
+        f"{task}, {metric(names[task])}": [
+            (step, float(np.median(main_scores(by_task[task])))) for step, by_task in tasks.items()
+        ]
+        for task in names
+    }
+
+
+def _there(values: Mapping[int, float | None]) -> list[tuple[float, float]]:
+    return [(step, value) for step, value in values.items() if value is not None]
+
+
+def table(
+    steps: Sequence[int], learned: Mapping[int, float | None], found: Mapping[str, Mapping[int, Any]]
+) -> Iterator[str]:
+    """Lines of Markdown, a row for each snapshot."""
+    header, columns = ["step", "nats below the unigram"], [[f"{step:,}" for step in steps]]
+    columns.append(["–" if learned[step] is None else f"{learned[step]:.3f}" for step in steps])
+    if "words" in found:
+        for kind, title in (("reconstructed", "words reconstructed"), ("filled_in", "masked words predicted")):
+            header.append(title)
+            measured = (found["words"][step] for step in steps)
+            columns.append([f"{overall(values[kind], values['reconstructed']):.1f}" for values in measured])
+    for name in next(iter(found.get("probes", {0: {}}).values())):
+        header.append(f"probe: {name} (best layer)")
+        scores = (found["probes"][step][name] for step in steps)
+        columns.append([f"{max(values):.1f} ({int(np.argmax(values))})" for values in scores])
+    for task, results in next(iter(found.get("tasks", {0: {}}).values())).items():
+        header.append(f"{task}, {metric(results)}")
+        columns.append([score_cell(found["tasks"][step][task]) for step in steps])
+    return rows_of_markdown(header, zip(*columns))
+
+
+def tag_table(words: Mapping[int, Any], published: Mapping[str, float]) -> Iterator[str]:
+    """Lines of Markdown, a row for each part of speech, the first learned first."""
+    *_, last = words.values()
+    rows = []
+    for tag, counts in last["reconstructed"].items():
+        seen, masked = _curve(words, "reconstructed", tag), _curve(words, "filled_in", tag)
+        half_seen = crossing(seen, _HALF)
+        half_masked = crossing(masked, masked[-1][1] / 2) if masked[-1][1] else None
+        cells = [tag, f"{counts[1]:,}", _step(half_seen), f"{seen[-1][1]:.1f}", _step(half_masked)]
+        cells += [f"{masked[-1][1]:.1f}", *([_step(published.get(tag))] if published else [])]
+        rows.append((float("inf") if half_seen is None else half_seen, cells))
+    header = ["part of speech", "words", "half reconstructed at step", "reconstructed at the end"]
+    header += ["half of its end predicted at step", "predicted at the end", *(["*published*"] if published else [])]
+    return rows_of_markdown(header, [cells for _, cells in sorted(rows, key=lambda row: row[0])])
+
+
+def _step(step: float | None) -> str:
+    return "–" if step is None else f"{step:,.0f}"
+
+
+def agreement(words: Mapping[int, Any], published: Mapping[str, float]) -> tuple[float, int]:
+    """(Spearman's correlation of our steps with the published ones, parts of speech); one never learned comes last."""
+    *_, last = words.values()
+    tags = [tag for tag in published if tag in last["reconstructed"]]
+    steps = [crossing(_curve(words, "reconstructed", tag), _HALF) for tag in tags]
+    ours = [float("inf") if step is None else step for step in steps]
+    if len(set(ours)) < 2:
+        return float("nan"), len(tags)
+    ranks = scipy.stats.rankdata(ours)
+    return float(scipy.stats.spearmanr(ranks, [published[tag] for tag in tags]).statistic), len(tags)
+
+
+def notes(found: Mapping[str, Any], plan: EmbryologyPlan) -> Iterator[str]:
+    """Lines of Markdown on how to read the table of the parts of speech."""
+    yield "A word is right if all its pieces are the likeliest ones; words with [UNK] are left out."
+    if plan.published:
+        correlation, count = agreement(found["words"], plan.published)
+        yield f"Published: half reconstructed at, {plan.source}. Spearman's correlation of the {count} steps with ours:"
+        yield f"{correlation:.2f}."
