@@ -1,5 +1,6 @@
 """`run.py study`: a command for each study."""
 
+import dataclasses
 import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -144,6 +145,8 @@ def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int
 @click.option("--text", required=True, help="A folder that `prepare` wrote, or whatever `pretrain --data` takes.")
 @click.option("--data", required=True, metavar="FOLDER", help="Which the folders of the plan's tasks are in.")
 @_output_option
+@click.option("--recipe", metavar="NAME|FILE", help="Of pretraining, in place of the plan's; such as wiki_mini.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting of pretraining. Repeatable.")
 @click.option("--pretraining-seeds", default=1, show_default=True, type=click.IntRange(min=1), help="How many.")
 @_seeds_option
 @_only_option("variants")
@@ -154,6 +157,8 @@ def ablation(
     text: str,
     data: str,
     output: str,
+    recipe: str | None,
+    overrides: tuple[str, ...],
     pretraining_seeds: int,
     seeds: int,
     only: tuple[str, ...],
@@ -168,6 +173,8 @@ def ablation(
     """
     path = find_config("studies", plan)
     planned = settings.from_mapping(AblationPlan, settings.read_yaml(path))
+    changes = dict(map(settings.parse_override, overrides))
+    planned = dataclasses.replace(planned, recipe=recipe or planned.recipe, set={**planned.set, **changes})
     variants = selected(planned.variants, only, "variant", path)
     _begin(context)
     from keras_bert.studies.ablation import ablation as make
@@ -228,3 +235,86 @@ def attention(context: click.Context, texts: tuple[str, ...], model: str, output
     from keras_bert.studies.attention import attention as make
 
     _carried_out(context, output, lambda folder: make(folder, model, texts))
+
+
+@study.command()
+@model_option
+@click.option("--word", "words", multiple=True, required=True, metavar="WORD", help="Repeatable.")
+@click.option("--text", "texts", multiple=True, required=True, metavar="GLOB", help="Text to read. Repeatable.")
+@click.option("--tokens", default=500_000, show_default=True, type=click.IntRange(min=1), help="Of the text, at most.")
+@click.option("--neighbours", default=8, show_default=True, type=click.IntRange(min=1), help="To list for each word.")
+@click.option("--layer", type=int, help="Of the contextual vectors, from 1. Default: the last.")
+@_output_option
+@click.pass_context
+def geometry(
+    context: click.Context,
+    model: str,
+    words: tuple[str, ...],
+    texts: tuple[str, ...],
+    tokens: int,
+    neighbours: int,
+    layer: int | None,
+    output: str,
+) -> None:
+    """List the neighbours of words by static, contextual and corpus vectors; take the sum of the embeddings apart.
+
+    \b
+    Example:
+      python run.py study geometry --model runs/wiki --word king --word bank --text 'wiki/*' --output runs/geometry
+    """
+    _begin(context)
+    from keras_bert.studies.geometry import geometry as make
+
+    _carried_out(context, output, lambda folder: make(folder, model, words, texts, tokens, neighbours, layer))
+
+
+@study.command()
+@click.option("--task", required=True, metavar="NAME", help="As for `finetune`.")
+@click.option("--init", required=True, metavar="MODEL", help="The model to fine-tune.")
+@click.option("--data-dir", metavar="DIR", help="Folder with the task's files. Default: TFDS's own folder.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting of both runs. Repeatable.")
+@click.option(
+    "--set-scratch",
+    "scratch",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="One of the run from scratch alone. Repeatable.",
+)
+@click.option(
+    "--radius",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="Of the plane, in lengths of the weights.",
+)
+@click.option("--points", default=11, show_default=True, type=click.IntRange(min=3), help="Of the grid, on each axis.")
+@click.option("--examples", default=512, show_default=True, type=click.IntRange(min=1), help="That the loss is over.")
+@_output_option
+@click.pass_context
+def landscape(
+    context: click.Context,
+    task: str,
+    init: str,
+    data_dir: str | None,
+    overrides: tuple[str, ...],
+    scratch: tuple[str, ...],
+    radius: float,
+    points: int,
+    examples: int,
+    output: str,
+) -> None:
+    """Compare fine-tuning with training from scratch: losses over the steps, and in a plane around each end.
+
+    \b
+    Example:
+      python run.py study landscape --task mrpc --init MODEL --data-dir glue --output runs/landscape
+    """
+    changes, more = (dict(map(settings.parse_override, given)) for given in (overrides, scratch))
+    _begin(context)
+    from keras_bert.studies.landscape import landscape as make
+
+    _carried_out(
+        context,
+        output,
+        lambda folder: make(folder, task, init, data_dir, changes, more, radius, points, examples),
+    )

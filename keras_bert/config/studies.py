@@ -85,7 +85,9 @@ class AblationPlan:
 
     def __post_init__(self) -> None:
         self.variants = {
-            name: settings.from_mapping(VariantPlan, plan or {}, f"variants.{name}")
+            name: plan
+            if isinstance(plan, VariantPlan)
+            else settings.from_mapping(VariantPlan, plan or {}, f"variants.{name}")
             for name, plan in self.variants.items()
         }
         self.tasks = task_plans(self.tasks, "tasks")
@@ -138,7 +140,10 @@ class EmbryologyPlan:
 def task_plans(values: Mapping[str, Any], where: str = "") -> dict[str, TaskPlan]:
     """`{task: its plan}`, from a file's values. Raises `UserError` for what is unknown or missing in it."""
     prefix = f"{where}." if where else ""
-    return {task: settings.from_mapping(TaskPlan, plan, f"{prefix}{task}") for task, plan in values.items()}
+    return {
+        task: plan if isinstance(plan, TaskPlan) else settings.from_mapping(TaskPlan, plan, f"{prefix}{task}")
+        for task, plan in values.items()
+    }
 
 
 def selected(plans: Mapping[str, _Plan], names: Collection[str], what: str, source: str) -> dict[str, _Plan]:

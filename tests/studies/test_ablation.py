@@ -64,7 +64,18 @@ def test_each_variant_has_its_better_rate_over_all_seeds_and_the_papers_figures(
                     baseline={"dev": {"f1": 0.8}},
                 )
     line = ["study", "ablation", "--plan", tmp_path / "plan.yaml", "--text", "prepared", "--data", "data"]
-    line += ["--output", output, "--pretraining-seeds", 2, "--seeds", 1]
+    line += [
+        "--output",
+        output,
+        "--pretraining-seeds",
+        2,
+        "--seeds",
+        1,
+        "--recipe",
+        "wiki_mini",
+        "--set",
+        "training.steps=9",
+    ]
     result = CliRunner().invoke(main, [str(argument) for argument in line])
     assert result.exit_code == 0, result.output
     assert (output / "ablation.md").read_text().splitlines()[2:] == [

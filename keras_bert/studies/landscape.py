@@ -1,0 +1,151 @@
+"""Fine-tuning against training from scratch: the losses over the steps, and in a plane around each end."""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert.data.batches.length_batches import LengthBatches
+from keras_bert.data.batches.static_shapes import choose_shapes
+from keras_bert.drawing import new_figure, plain, png
+from keras_bert.studies.loss_plane import LossPlane, steps
+from keras_bert.studies.runs import run_command
+from keras_bert.studies.study import Findings, StudyFolder
+from keras_bert.studies.tables import rows_of_markdown
+from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuning.pictures import loss_picture
+from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.step import Step
+from keras_bert.training.strategy import make_strategy
+
+ENDS = ("pretrained", "scratch")
+_BATCH = 32
+_SHAPES = 4  # Widths of the batches, each of which is traced.
+_LEVELS = 20
+_SMOOTHED = 5  # Logged losses that a drawn one is the mean of.
+
+Grid = list[list[float]]  # [y][x]
+
+
+def landscape(
+    study: StudyFolder,
+    task: str,
+    init: str,
+    data: str | None,
+    changes: Mapping[str, Any],
+    scratch_changes: Mapping[str, Any],
+    radius: float,
+    points: int,
+    examples: int,
+) -> Findings:
+    """Fine-tunes a model and the same one with random weights, and draws the training loss around where each ended.
+
+    Args:
+        study: the study's folder; the runs are pretrained and scratch in it.
+        task: the task.
+        init: the model.
+        data: the folder of the task's files; None for TFDS's own.
+        changes: settings of both runs.
+        scratch_changes: settings of the run from scratch alone, such as a higher learning rate.
+        radius: how far the plane reaches, in lengths of the weights.
+        points: points of the grid on each axis.
+        examples: training examples that the loss is measured on.
+    """
+    options: dict[str, str | None] = {"--task": task, "--init": init, **({"--data-dir": data} if data else {})}
+    starts: dict[str, tuple[dict[str, str | None], dict[str, Any]]] = {
+        "pretrained": (options, dict(changes)),
+        "scratch": ({**options, "--from-scratch": None}, {**changes, **scratch_changes}),
+    }
+    runs = study.made(
+        {
+            name: functools.partial(_finetuned, study.join(name), given, settings)
+            for name, (given, settings) in starts.items()
+        },
+        "Fine-tuned",
+    )
+    about = {"radius": radius, "points": points, "examples": examples}
+    grids = {name: _grid(study, name, about) for name in ENDS}
+    curves = {name: read_metrics(RunFolder(study.join(name)).metrics_file) for name in ENDS}
+    pictures = {
+        "losses": loss_picture(curves, f"{task}: training loss", _SMOOTHED),
+        "planes": planes_picture(grids, radius, f"{task}: loss around each end"),
+    }
+    return Findings(f"Fine-tuning against scratch: {task}", list(table(runs, grids)), pictures)
+
+
+def _finetuned(folder: str, options: Mapping[str, str | None], changes: Mapping[str, Any]) -> dict[str, Any]:
+    return RunFolder(folder).results() or run_command(folder, changes, "finetune", options)
+
+
+def _grid(study: StudyFolder, name: str, about: Mapping[str, Any]) -> Grid:
+    """The losses around the end of a run, row by row."""
+    # Opened at the first row that is not measured yet.
+    plane = functools.cache(lambda: training_plane(study.join(name), about["examples"]))
+    places = steps(about["radius"], about["points"])
+
+    def row(y: float) -> list[float]:
+        return [plane()(x, y) for x in places]
+
+    parts = {
+        f"{name}, row {number + 1} of {len(places)}": study.kept(
+            f"{name}/row-{number}", about, functools.partial(row, y)
+        )
+        for number, y in enumerate(places)
+    }
+    return list(study.made(parts, "Measured").values())
+
+
+def training_plane(run: str, examples: int) -> LossPlane:
+    """The plane around the weights that a run exported, of the loss on its first training examples in random order."""
+    finetuned = FinetunedModel(run)
+    rows = finetuned.problem.rows("train")
+    widths, groups = choose_shapes(rows, _SHAPES)
+    pad_id = finetuned.tokenizer.vocabulary.pad_id
+    source = LengthBatches(rows, _BATCH, 0, pad_id, widths, group_sizes=groups)
+    batches = list(source.epoch(0).take(max(examples // _BATCH, 1)))
+    step = Step(make_strategy("one"), finetuned.model, finetuned.problem.objective)
+    return LossPlane(finetuned.model, functools.partial(_mean_loss, step, batches))
+
+
+def _mean_loss(step: Step, batches: Sequence[Mapping[str, Any]]) -> float:
+    found = [step.evaluate(batch) for batch in batches]
+    terms = step.objective.terms
+    return sum(
+        float(sum(one["sums"][term]["loss"] for one in found)) / float(sum(one["counts"][term] for one in found))
+        for term in terms
+    )
+
+
+def table(runs: Mapping[str, Mapping[str, Any]], grids: Mapping[str, Grid]) -> Iterator[str]:
+    """Lines of Markdown, a row for each end."""
+    rows = []
+    for name, results in runs.items():
+        split, metric = next(iter(results["splits"])), results["main_metric"]
+        scale = 1.0 if results["per_cent"] else 100.0
+        losses = np.array(grids[name])
+        middle = losses[len(losses) // 2, len(losses) // 2]
+        edge = np.concatenate([losses[0], losses[-1], losses[1:-1, 0], losses[1:-1, -1]])
+        score = f"{split} {metric} {scale * results['splits'][split][metric]:.1f}"
+        rows.append([name, score, f"{middle:.3f}", f"{np.median(edge):.3f}", f"{(losses < 2 * middle).mean():.0%}"])
+    header = ["", "score", "training loss at the end", "median at the plane's edge", "of the plane below twice the end"]
+    return rows_of_markdown(header, rows)
+
+
+def planes_picture(grids: Mapping[str, Grid], radius: float, title: str) -> bytes:
+    """PNG of the loss around each end, with the same colours."""
+    figure = new_figure(2 + 4.5 * len(grids), 4.6)
+    losses = {name: np.array(grid) for name, grid in grids.items()}
+    least, most = (function([function(values) for values in losses.values()]) for function in (np.min, np.max))
+    levels = np.linspace(least, most if most > least else least + 1.0, _LEVELS)
+    drawn: Any = None
+    for axes, (name, values) in zip(figure.subplots(1, len(losses), squeeze=False)[0], losses.items()):
+        places = steps(radius, len(values))
+        drawn = axes.contourf(places, places, values, levels=levels, cmap="viridis")
+        axes.contour(places, places, values, levels=levels, colors="white", linewidths=0.4)
+        axes.plot(0, 0, "r+", markersize=12)
+        axes.set(title=plain(name), xlabel="first direction", ylabel="second direction", aspect="equal")
+    figure.colorbar(drawn, ax=figure.axes, label="training loss")
+    figure.suptitle(plain(title))
+    return png(figure)

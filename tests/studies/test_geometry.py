@@ -1,0 +1,102 @@
+"""Neighbours of words, and the sum of the embeddings taken apart."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from finetuning import VOCABULARY, write_tiny_bert
+
+from keras_bert.cli import main
+from keras_bert.errors import UserError
+from keras_bert.inference.encoder_inputs import encoder_inputs
+from keras_bert.inference.loading import load
+from keras_bert.studies.geometry import (
+    contextual_vectors,
+    embedding_shares,
+    neighbour_table,
+    piece_of,
+    share_table,
+    spread,
+    text_rows,
+    whole_words,
+)
+
+ROWS = [np.array(VOCABULARY.tokens.index(word) + np.zeros(1), np.int32) for word in ("good", "fine", "good")]
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    return load(write_tiny_bert(tmp_path_factory.mktemp("geometry") / "bert"))
+
+
+def id_of(word):
+    return VOCABULARY.tokens.index(word)
+
+
+def test_neighbours_are_by_the_cosine_and_never_the_word_itself():
+    """`fine` points as `good` does but is ten times as long; `bad` is its opposite; `nice` has no vector."""
+    candidates = np.array([id_of(word) for word in ("good", "fine", "bad", "nice")])
+    vectors = np.array([[1.0, 0.0], [10.0, 1.0], [-1.0, 0.0], [0.0, 0.0]])
+    lines = list(neighbour_table(VOCABULARY, candidates, [id_of("good")], {"made up": vectors}, most=2))
+    assert lines == ["|  | made up |", "| --- | --- |", "| good | fine 1.00, nice 0.00 |"]
+    assert list(spread({"a": np.ones((3, 2)), "b": np.eye(3)}))[-1].endswith("| 1.00 | 0.00 |")
+
+
+def test_contextual_vectors_are_means_over_all_occurrences(bert):
+    """Compared with one text at a time, without padding."""
+    rows = [
+        np.array([id_of(word) for word in text.split()], np.int32) for text in ("good w1 good w2", "bad", "w1 good")
+    ]
+    found = contextual_vectors(bert, rows, np.array([id_of("good"), id_of("bad")]), layer=1)
+    states = [bert.encoder(encoder_inputs([row], VOCABULARY))["hidden_states"][1][0] for row in rows]
+    expected = [np.mean([states[0][1], states[0][3], states[2][2]], axis=0), np.array(states[1][1])]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_the_shares_of_the_parts_add_up_and_follow_their_size(bert):
+    shares = embedding_shares(bert, ROWS)
+    np.testing.assert_allclose(sum(shares.values()), np.ones(3), atol=1e-6)
+    embeddings = bert.encoder.embeddings
+    tables = embeddings.word_embeddings, embeddings.position_embeddings, embeddings.token_type_embeddings
+    before = [np.array(table) for table in tables]
+    for table in tables[1:]:
+        table.assign(np.zeros(table.shape))
+    np.testing.assert_allclose(embedding_shares(bert, ROWS)["word"], np.ones(3), atol=1e-6)
+    for table, values in zip(tables, before):
+        table.assign(values)
+    lines = list(share_table({"word": np.full(20, 0.5), "position": np.full(20, 0.3), "segment": np.full(20, 0.2)}))
+    assert lines[2:] == ["| [CLS] | 50.0 | 30.0 | 20.0 |", "| 1 to 15 | 50.0 | 30.0 | 20.0 |"] + [
+        "| 16 to 19 | 50.0 | 30.0 | 20.0 |"
+    ]
+
+
+def test_candidates_are_whole_words_that_are_frequent_enough():
+    counts = np.full(len(VOCABULARY), 5)
+    counts[id_of("bad")] = 4
+    tokens = {VOCABULARY.tokens[number] for number in whole_words(VOCABULARY, counts)}
+    assert tokens == {"good", "fine", "nice", "dull", "poor"}
+
+
+def test_rows_end_with_their_document_and_the_text_with_its_tokens(bert, tmp_path):
+    (tmp_path / "text.txt").write_text("good bad\n\nfine\n\nnice poor dull\n")
+    assert [len(row) for row in text_rows(bert, [str(tmp_path / "text.txt")], 100)] == [2, 1, 3]
+    assert [len(row) for row in text_rows(bert, [str(tmp_path / "text.txt")], 4)] == [2, 1, 1]
+
+
+def test_a_word_of_several_pieces_is_refused(bert):
+    with pytest.raises(UserError, match="--word good bad: needs a word that is one piece .* Received: 'good bad'"):
+        piece_of(bert, "good bad")
+    with pytest.raises(UserError, match="--word zebra: needs a word"):
+        piece_of(bert, "zebra")
+
+
+def test_the_study_from_the_command_line(bert, tmp_path):
+    (tmp_path / "text.txt").write_text("good w1 bad. fine w2 bad. nice w3 poor. " * 10)
+    line = ["study", "geometry", "--model", bert.path, "--text", str(tmp_path / "text.txt")]
+    line += ["--output", str(tmp_path / "out")]
+    result = CliRunner().invoke(main, [*line, "--word", "good"])
+    assert result.exit_code == 0, result.output
+    assert "| good | " in (tmp_path / "out" / "geometry.md").read_text()
+    rare = CliRunner().invoke(main, [*line, "--word", "dull"])
+    assert rare.exit_code == 2 and "--word dull: needs 5 occurrences in the text. Received: 0" in rare.output
+    deep = CliRunner().invoke(main, [*line, "--word", "good", "--layer", "2"])
+    assert deep.exit_code == 2 and "--layer: needs one from 1 to 1. Received: 2" in deep.output

@@ -1,0 +1,65 @@
+"""The loss around the end of a run: directions, the plane, and the study."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from finetuning import write_sst2, write_tiny_bert
+
+from keras_bert.cli import main
+from keras_bert.studies.landscape import planes_picture, table
+from keras_bert.studies.loss_plane import LossPlane, filter_normalized, steps
+
+
+def test_directions_are_as_long_as_the_weights_filter_by_filter():
+    """The columns of a kernel, the rows of a table; biases stay."""
+    random = np.random.default_rng(0)
+    weights = random.normal(size=(5, 3)) * [1.0, 10.0, 0.0]
+    noise = filter_normalized(random, "kernel", weights)
+    np.testing.assert_allclose(np.linalg.norm(noise, axis=0), np.linalg.norm(weights, axis=0))
+    table_noise = filter_normalized(random, "word_embeddings", weights)
+    np.testing.assert_allclose(np.linalg.norm(table_noise, axis=1), np.linalg.norm(weights, axis=1))
+    assert not filter_normalized(random, "bias", np.ones(3)).any()
+
+
+def test_the_loss_of_a_bowl_grows_with_the_square_of_the_distance_and_the_weights_come_back():
+    """Two columns of length 2 and 3; the loss is their squared distance from the start, 13x² along an axis."""
+    layer = keras.layers.Dense(2, use_bias=False)
+    model = keras.Sequential([keras.Input((2,)), layer])
+    start = np.diag([2.0, 3.0]).astype("float32")
+    layer.kernel.assign(start)
+    plane = LossPlane(model, lambda: float(np.sum((np.array(layer.kernel) - start) ** 2)))
+    assert plane(0.0, 0.0) == 0.0
+    assert plane(0.5, 0.0) == pytest.approx(13 * 0.25, rel=1e-5)
+    assert plane(0.0, -1.0) == pytest.approx(13.0, rel=1e-5)
+    np.testing.assert_array_equal(np.array(layer.kernel), start)
+
+
+def test_the_table_and_the_grid():
+    assert steps(0.5, 3) == [-0.5, 0.0, 0.5]
+    runs = {"scratch": {"splits": {"dev": {"f1": 0.5}}, "main_metric": "f1", "per_cent": False}}
+    grids = {"scratch": [[4.0, 3.0, 4.0], [1.5, 1.0, 1.9], [4.0, 2.0, 4.0]]}
+    assert list(table(runs, grids))[-1] == "| scratch | dev f1 50.0 | 1.000 | 3.500 | 33% |"
+    assert planes_picture({**grids, "flat": [[1.0] * 3] * 3}, 0.5, "title").startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_the_study_from_the_command_line_and_once_more(tmp_path, monkeypatch):
+    """The middle of each plane is the loss of the model that the run exported; a second start measures nothing."""
+    bert = write_tiny_bert(tmp_path / "bert")
+    data = write_sst2(tmp_path / "glue", train=96, dev=16)
+    line = ["study", "landscape", "--task", "sst2", "--init", bert, "--data-dir", data, "--examples", "96"]
+    line += ["--points", "3", "--output", str(tmp_path / "out"), "--set", "training.steps=6"]
+    line += ["--set", "training.batch_size=8", "--set", "input.max_length=24", "--set", "training.jit_compile=false"]
+    line += ["--set-scratch", "optimizer.learning_rate=1e-2"]
+    first = CliRunner().invoke(main, line)
+    assert first.exit_code == 0, first.output
+    text = (tmp_path / "out" / "landscape.md").read_text()
+    assert "| pretrained | dev accuracy " in text and "| scratch | dev accuracy " in text
+    rows = [json.loads((tmp_path / "out" / "parts" / "scratch" / f"row-{n}.json").read_text()) for n in range(3)]
+    assert rows[1]["result"][1] < 1.0 and len({value for row in rows for value in row["result"]}) == 9
+    monkeypatch.setattr(LossPlane, "__init__", lambda *_: pytest.fail("Measured again."))
+    again = CliRunner().invoke(main, line)
+    assert again.exit_code == 0 and again.output == first.output
