@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from keras_bert.errors import UserError
 
-_OWN = ("bert",)  # The modules in `models/kinds` that hold a record, `KIND`.
+_OWN = ("bert", "albert")  # The modules in `models/kinds` that hold a record, `KIND`.
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
 

@@ -60,6 +60,13 @@ class TensorName:
 
         return TensorName(self.attribute.format(i=index), filled_in(self.huggingface), filled_in(self.google))
 
+    def with_copies(self, others: Iterable["TensorName"]) -> "TensorName":
+        """This name, with those of `others` for its copies in both formats."""
+        others = list(others)
+        huggingface = dataclasses.replace(self.huggingface, copies=tuple(name.huggingface.name for name in others))
+        google = dataclasses.replace(self.google, copies=tuple(name.google.name for name in others))
+        return TensorName(self.attribute, huggingface, google)
+
 
 def for_layers(rows: Iterable[TensorName], layers: int) -> list[TensorName]:
     """All rows: first those without `{i}`, then the others for each layer."""

@@ -139,7 +139,7 @@ def finetune(
     for recipe in recipes.values():
         folder.require_positions(recipe.input.max_length)
         if recipe.features.kind:
-            feature_layers(recipe.features.kind, folder.config.num_hidden_layers)
+            feature_layers(recipe.features.kind, folder.config.num_blocks)
 
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.training.run_folder import RunFolder

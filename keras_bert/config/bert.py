@@ -76,6 +76,11 @@ class BertConfig:
         return self.hidden_size
 
     @property
+    def maps_embeddings(self) -> bool:
+        """Whether a dense layer brings the embeddings to the width of the hidden states."""
+        return False
+
+    @property
     def num_blocks(self) -> int:
         """How many blocks a token passes through."""
         return self.num_hidden_layers
@@ -130,7 +135,8 @@ class BertConfig:
     @classmethod
     def from_fields(cls, values: Mapping[str, Any], where: str) -> "BertConfig":
         """The config of which a JSON file has the fields; its other fields are ignored."""
-        known = {key: value for key, value in values.items() if key in cls.json_fields()}
+        names = {item.name for item in dataclasses.fields(cls)} | {IS_DECODER}
+        known = {key: value for key, value in values.items() if key in names}
         attention = CAUSAL if known.pop(IS_DECODER, False) else BIDIRECTIONAL
         return settings.from_mapping(cls, {**known, "attention": attention}, where)
 

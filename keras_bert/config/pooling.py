@@ -14,7 +14,7 @@ def check_embedding(config: BertConfig, pooling: str, max_length: int | None = N
         raise UserError(f"pooling: needs one of {', '.join(POOLINGS)}. Received: {pooling!r}.")
     if pooling == "cls" and config.is_causal:
         raise UserError("Pooling cls: [CLS] has seen nothing of the text in a causal model. Use mean.")
-    layers, positions = config.num_hidden_layers, config.max_position_embeddings
+    layers, positions = config.num_blocks, config.max_position_embeddings
     if pooling == "last4" and layers < LAST_LAYERS:
         raise UserError(
             f"Pooling last4: needs a model with at least {LAST_LAYERS} layers. Received: one with {layers}. Use mean."

@@ -92,7 +92,8 @@ def _embed(
 ) -> tf.Tensor:
     words = look_up(embeddings.word_embeddings.value, ids)
     words += look_up(embeddings.position_embeddings.value, positions)
-    return embeddings.layer_norm(words + look_up(embeddings.token_type_embeddings.value, types))
+    words += look_up(embeddings.token_type_embeddings.value, types)
+    return embeddings.mapped(embeddings.layer_norm(words))
 
 
 def _attend(attention: SelfAttention, states: tf.Tensor, tokens: _Tokens) -> tf.Tensor:

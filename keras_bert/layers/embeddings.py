@@ -81,7 +81,11 @@ class BertEmbeddings(keras.layers.Layer):
         one_hot = one_hot + ops.where(in_range, 0.0, float("nan"))[..., None]
         embedded = words + positions + ops.matmul(one_hot, self.token_type_embeddings)
         embedded = self.layer_norm(ops.cast(embedded, self.compute_dtype))
-        return self.dropout(embedded, training=training)
+        return self.mapped(self.dropout(embedded, training=training))
+
+    def mapped(self, embedded: Tensor) -> Tensor:
+        """What the first block receives for the normalized sum [..., hidden]: in BERT the same."""
+        return embedded
 
     def compute_output_shape(
         self,

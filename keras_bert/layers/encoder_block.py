@@ -15,6 +15,9 @@ from keras_bert.layers.tensors import Tensor
 class EncoderBlock(keras.layers.Layer):
     """Self-attention, then the feed-forward network, each with a residual connection and LayerNorm.
 
+    `attention_of` and `ffn_of` are blocks whose weights it shares (ALBERT): those of the attention and its LayerNorm,
+    those of the feed-forward network and its LayerNorm.
+
     Call arguments: `hidden` [batch, seq, hidden], `attention_bias` [batch, 1, 1 or seq, seq].
     Returns: (output [batch, seq, hidden], attention probabilities [batch, heads, seq, seq]).
     """
@@ -29,6 +32,8 @@ class EncoderBlock(keras.layers.Layer):
         layer_norm_eps: float = 1e-12,
         hidden_dropout_rate: float = 0.1,
         attention_dropout_rate: float = 0.1,
+        attention_of: "EncoderBlock | None" = None,
+        ffn_of: "EncoderBlock | None" = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -42,38 +47,41 @@ class EncoderBlock(keras.layers.Layer):
         self.attention_dropout_rate = attention_dropout_rate
 
         policy = self.dtype_policy
-        self.attention = SelfAttention(
-            hidden_size,
-            num_attention_heads,
-            initializer_range,
-            attention_dropout_rate,
-            dtype=policy,
-            name="attention",
-        )
+        # In this order: the seeds of their random numbers are drawn as they are made.
+        self.attention: SelfAttention
+        self.attention_layer_norm: keras.layers.LayerNormalization
+        self.intermediate: keras.layers.Dense
+        self.output_dense: keras.layers.Dense
+        self.output_layer_norm: keras.layers.LayerNormalization
+        if attention_of:
+            self.attention = attention_of.attention
+        else:
+            sizes = hidden_size, num_attention_heads, initializer_range, attention_dropout_rate
+            self.attention = SelfAttention(*sizes, dtype=policy, name="attention")
         self.attention_dropout = Dropout(hidden_dropout_rate, dtype=policy, name="attention_dropout")
-        self.attention_layer_norm = keras.layers.LayerNormalization(
-            epsilon=layer_norm_eps, dtype=policy, name="attention_layer_norm"
+        self.attention_layer_norm = (
+            attention_of.attention_layer_norm if attention_of else self._layer_norm("attention_layer_norm")
         )
-        self.intermediate = keras.layers.Dense(
-            intermediate_size,
-            kernel_initializer=truncated_normal(initializer_range),
-            dtype=policy,
-            name="intermediate",
-        )
+        self.intermediate = ffn_of.intermediate if ffn_of else self._dense(intermediate_size, "intermediate")
         self.activation = activation(hidden_act)
-        self.output_dense = keras.layers.Dense(
-            hidden_size, kernel_initializer=truncated_normal(initializer_range), dtype=policy, name="output_dense"
-        )
+        self.output_dense = ffn_of.output_dense if ffn_of else self._dense(hidden_size, "output_dense")
         self.output_dropout = Dropout(hidden_dropout_rate, dtype=policy, name="output_dropout")
-        self.output_layer_norm = keras.layers.LayerNormalization(
-            epsilon=layer_norm_eps, dtype=policy, name="output_layer_norm"
-        )
+        self.output_layer_norm = ffn_of.output_layer_norm if ffn_of else self._layer_norm("output_layer_norm")
+
+    def _dense(self, units: int, name: str) -> keras.layers.Dense:
+        initializer = truncated_normal(self.initializer_range)
+        return keras.layers.Dense(units, kernel_initializer=initializer, dtype=self.dtype_policy, name=name)
+
+    def _layer_norm(self, name: str) -> keras.layers.LayerNormalization:
+        return keras.layers.LayerNormalization(epsilon=self.layer_norm_eps, dtype=self.dtype_policy, name=name)
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         shape = (None, None, self.hidden_size)
         for layer in (self.attention, self.attention_layer_norm, self.intermediate, self.output_layer_norm):
-            layer.build(shape)
-        self.output_dense.build((None, None, self.intermediate_size))
+            if not layer.built:  # Another block may share it.
+                layer.build(shape)
+        if not self.output_dense.built:
+            self.output_dense.build((None, None, self.intermediate_size))
 
     def call(self, hidden: Tensor, attention_bias: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
         attended, probabilities = self.attention(hidden, attention_bias, training=training)

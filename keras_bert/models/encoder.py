@@ -45,8 +45,8 @@ class BertEncoder(keras.Model):
         sequence_output: [batch, seq, hidden], the last layer.
         pooled_output: [batch, hidden], if there is a pooler: of [CLS], or under causal attention of the last token,
             the only one that has seen the whole row.
-        hidden_states: list of [batch, seq, hidden]: the embeddings, then each layer.
-        attentions: on request, list of [batch, heads, seq, seq], one for each layer.
+        hidden_states: list of [batch, seq, hidden]: the embeddings, then each block.
+        attentions: on request, list of [batch, heads, seq, seq], one for each block.
 
     Raises:
         ValueError: an input is missing, a sequence is longer than `max_position_embeddings` or, in eager mode, an id is

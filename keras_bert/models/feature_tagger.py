@@ -45,7 +45,7 @@ class BertFeatureTagger(EncoderWithHeads):
         self.num_labels = num_labels
         self.features = features
         self.lstm_size = lstm_size
-        self.feature_layers = feature_layers(features, config.num_hidden_layers)
+        self.feature_layers = feature_layers(features, config.num_blocks)
         self.encoder.trainable = False
         self.tagger = LstmTaggingHead(
             num_labels,

@@ -42,8 +42,9 @@ def set_first_values(
         assert unigram_nats is not None
         model.mlm_head.bias.assign(-unigram_nats)
     if initialization.attention == MIMETIC:
-        for layer, block in enumerate(model.encoder.blocks):
-            attention = block.attention
+        # Blocks of an ALBERT share theirs.
+        attentions = {id(block.attention): block.attention for block in model.encoder.blocks}
+        for layer, attention in enumerate(attentions.values()):
             query, key = mimetic_kernels(attention.hidden_size, attention.num_attention_heads, (seed, layer))
             attention.query.kernel.assign(query)
             attention.key.kernel.assign(key)

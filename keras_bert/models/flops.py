@@ -13,11 +13,13 @@ def training_flops(
     hidden size H, feed-forward size F and vocabulary V, the forward pass is
 
         L · (8·S·H² + 4·S²·H + 4·S·H·F)    projections, scores and context, feed-forward
-        + P · (2·H² + 2·H·V)               masked LM transform and decoder, at the masked positions only
-        + P · (2·(2·H + 200)·H + 2·H² + 2·H·V)    span boundary head, if there is one
-        + 2·H² + 4·H                       pooler and next sentence head
+        + P · (2·H·E + 2·E·V)              masked LM transform and decoder, at the masked positions only
+        + P · (2·(2·H + 200)·H + 2·H·E + 2·E·V)    span boundary head, if there is one
+        + 2·H² + 4·H                       pooler and next sentence or sentence order head
 
-    and the backward pass takes twice that, one product for each operand. Elementwise operations, LayerNorm, softmax,
+    where E is the width of the word embeddings, in BERT H. ALBERT maps them to H by 2·S·E·H more, and L then counts the
+    blocks that a token passes through, whether or not they share weights. The backward pass takes twice that, one
+    product for each operand. Elementwise operations, LayerNorm, softmax,
     embedding lookups and the optimizer are not counted: they are what keeps a step below the rate of a bare matrix
     product.
 
@@ -28,9 +30,11 @@ def training_flops(
         span_boundary: whether the span boundary objective is trained.
     """
     S, P = sequence_length, predictions_per_sequence
-    L, H, F, V = config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size
+    L, H, F, V = config.num_blocks, config.hidden_size, config.intermediate_size, config.vocab_size
+    E = config.embedding_width
     layer = 8 * S * H**2 + 4 * S**2 * H + 4 * S * H * F
-    masked_lm = P * (2 * H**2 + 2 * H * V)
-    boundary = P * (2 * (2 * H + PLACE_SIZE) * H + 2 * H**2 + 2 * H * V) if span_boundary else 0
+    mapping = 2 * S * E * H if config.maps_embeddings else 0
+    masked_lm = P * (2 * H * E + 2 * E * V)
+    boundary = P * (2 * (2 * H + PLACE_SIZE) * H + 2 * H * E + 2 * E * V) if span_boundary else 0
     next_sentence = 2 * H**2 + 4 * H
-    return 3 * (L * layer + masked_lm + boundary + next_sentence)
+    return 3 * (L * layer + mapping + masked_lm + boundary + next_sentence)

@@ -33,6 +33,13 @@ CASES = [
     ("single_label", "BertForSequenceClassification", ()),
     ("multi_label", "BertForSequenceClassification", ()),
     ("regression", "BertForSequenceClassification", ()),
+    ("albert", "AlbertForPreTraining", ()),
+    ("albert", "AlbertModel", ("predictions.", "sop_classifier.")),
+    ("albert_encoder", "AutoModel", ()),
+    ("albert_spans", "AlbertForQuestionAnswering", ()),
+    ("albert_tags", "AlbertForTokenClassification", ()),
+    ("albert_choice", "AlbertForMultipleChoice", ()),
+    ("albert_classes", "AlbertForSequenceClassification", ()),
 ]
 
 
@@ -98,7 +105,11 @@ def test_opens_with_equal_outputs(in_transformers, goldens, name, kind, heads):
     outputs = outputs_in(received)
     for output, value in outputs.items():
         expected = theirs.outputs["mlm_logits" if (name, output) == ("pretraining", "logits") else output]
-        if name in ("pretraining", "encoder", "causal") and output not in ("pooled_output", "nsp_logits"):
+        if name in ("pretraining", "encoder", "causal", "albert", "albert_encoder") and output not in (
+            "pooled_output",
+            "nsp_logits",
+            "sop_logits",
+        ):
             value, expected = value[..., theirs.real, :], expected[..., theirs.real, :]
         np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-5, err_msg=output)
     assert outputs and received["text_ids"].tolist() == ours.tokenizer([str(theirs.arrays["text"])]).to_list()[0]

@@ -1,6 +1,7 @@
 """What other implementations computed, in our names; tools/goldens makes it and tells how to add to it."""
 
 import functools
+import json
 import os
 import subprocess
 import sys
@@ -65,12 +66,14 @@ class Golden:
 
 
 def read_tensors(folder):
-    """The tensors of a model folder. An encoder's names begin with `bert.`, which transformers leaves out for a bare
-    BertModel and reads either way.
+    """The tensors of a model folder. An encoder's names begin with `bert.` or `albert.`, which transformers leaves out
+    for a bare BertModel and reads either way.
     """
     tensors = safetensors.numpy.load_file(os.path.join(folder, "model.safetensors"))
     bare = "embeddings.word_embeddings.weight" in tensors
-    return {f"bert.{name}" if bare else name: value for name, value in tensors.items()}
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as stream:
+        prefix = json.load(stream)["model_type"]
+    return {f"{prefix}.{name}" if bare else name: value for name, value in tensors.items()}
 
 
 def under(prefix, arrays):

@@ -27,7 +27,10 @@ CONFIG = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
 }
+# Two groups of two layers, and two blocks in a layer: 8 blocks, 4 of them with weights.
+ALBERT = {**CONFIG, "embedding_size": 8, "num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2}
 SMALL = {**CONFIG, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+SMALL_ALBERT = {**SMALL, "num_hidden_layers": 2, "embedding_size": 4}
 
 
 def labelled(*labels: str, **fields: Any) -> dict[str, Any]:
@@ -58,29 +61,43 @@ CASES = {
     "one_label": ("BertForSequenceClassification", {**SMALL, "num_labels": 1}),
     "no_and_yes": ("BertForSequenceClassification", {**SMALL, "id2label": {0: "no", 1: "yes"}}),
     "causal": ("BertLMHeadModel", {**SMALL, "num_hidden_layers": 2, "is_decoder": True, "use_cache": False}),
+    "albert": ("AlbertForPreTraining", ALBERT),
+    "albert_encoder": ("AlbertModel", SMALL_ALBERT),
+    "albert_spans": ("AlbertForQuestionAnswering", SMALL_ALBERT),
+    "albert_tags": ("AlbertForTokenClassification", {**labelled("O", "B-PER", "I-PER"), **SMALL_ALBERT}),
+    "albert_choice": ("AlbertForMultipleChoice", SMALL_ALBERT),
+    "albert_classes": (
+        "AlbertForSequenceClassification",
+        {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_ALBERT},
+    ),
 }
 
 
 def make(folder: str) -> None:
     """Writes a model folder with golden.npz for each of CASES, and the default config."""
     for seed, (name, (kind, fields)) in enumerate(CASES.items()):
-        config = transformers.BertConfig(**fields, attn_implementation="eager")
+        is_albert = kind.startswith("Albert")
+        make_config = transformers.AlbertConfig if is_albert else transformers.BertConfig
+        config = make_config(**fields, attn_implementation="eager")
         model = getattr(transformers, kind)(config).eval()
         randomize(model, seed)
         case = os.path.join(folder, name)
         model.save_pretrained(case)
         os.chmod(os.path.join(case, "model.safetensors"), 0o644)
         tokenizer().save_pretrained(case)
-        inputs = random_inputs(choices=2 if kind == "BertForMultipleChoice" else None)
+        inputs = random_inputs(choices=2 if kind.endswith("ForMultipleChoice") else None)
         found = outputs_of(model, inputs)
+        if name == "albert":
+            found["loss"] = sentence_order_loss(model, inputs)
         if name == "pretraining":
             found.update(attentions_of(model, inputs), **gradients_of(model, inputs))
         stored = {f"inputs/{key}": value for key, value in inputs.items()}
         stored.update({f"outputs/{key}": value for key, value in found.items()})
         arrays.save(os.path.join(case, "golden.npz"), PACKAGES, {**stored, **tokenizer_arrays(case)})
     arrays.save(os.path.join(folder, "sentence_order.npz"), PACKAGES, sentence_order())
-    with open(os.path.join(folder, "config_defaults.json"), "w", encoding="utf-8") as stream:
-        json.dump(transformers.BertConfig().to_dict(), stream, indent=2, sort_keys=True)
+    for name, make_config in (("", transformers.BertConfig), ("albert_", transformers.AlbertConfig)):
+        with open(os.path.join(folder, f"{name}config_defaults.json"), "w", encoding="utf-8") as stream:
+            json.dump(make_config().to_dict(), stream, indent=2, sort_keys=True)
 
 
 def randomize(model: torch.nn.Module, seed: int) -> None:
@@ -138,7 +155,7 @@ def outputs_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[st
     """All logits and, for a model without a task's head, `hidden_states` stacked and `pooler_output`."""
     with torch.no_grad():
         outputs = run(model, inputs)
-        if type(model).__name__ in ("BertModel", "BertForPreTraining", "BertForMaskedLM", "BertLMHeadModel"):
+        if type(model).__name__.endswith(("Model", "ForPreTraining", "ForMaskedLM")):
             encoded = run(model.base_model, inputs, output_hidden_states=True)
             outputs["hidden_states"] = torch.stack(encoded.hidden_states)
             if encoded.get("pooler_output") is not None:
@@ -171,6 +188,13 @@ def gradients_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[
     loss.backward()
     gradients = {f"gradients/{name}": value.grad.numpy() for name, value in model.named_parameters()}
     return {"loss": loss.detach().numpy(), **gradients}
+
+
+def sentence_order_loss(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    """The pretraining loss of an ALBERT: masked LM and sentence order."""
+    order = torch.tensor(inputs["next_sentence_labels"]).long()
+    with torch.no_grad():
+        return run(model, inputs, labels=masked_labels(inputs), sentence_order_label=order).loss.numpy()
 
 
 def sentence_order() -> dict[str, np.ndarray]:

@@ -90,7 +90,7 @@ class FinetuningRuns:
             self._report(line)
         self._folder.require_positions(config.input.max_length)
         if config.features.kind:
-            feature_layers(config.features.kind, self._folder.config.num_hidden_layers)
+            feature_layers(config.features.kind, self._folder.config.num_blocks)
             require_one_process()
         self._tokenizer = model_tokenizer(self._folder)
         self.problem = open_problem(config, self._tokenizer)

@@ -51,7 +51,7 @@ def text_statistics(
     Raises:
         UserError: the vocabulary is smaller than the model's hidden size.
     """
-    initialization, width = config.initialization, config.model.hidden_size
+    initialization, width = config.initialization, config.model.embedding_width
     vocab_size = len(sources.tokenizer.vocabulary)
     if (found := _read(config, folder)) is not None:
         return found
@@ -59,7 +59,7 @@ def text_statistics(
     if initialization.word_embeddings == CORPUS:
         if width > vocab_size:
             raise UserError(
-                f"initialization.word_embeddings: corpus needs a vocabulary of at least model.hidden_size ({width}) "
+                f"initialization.word_embeddings: corpus needs a vocabulary of at least the embeddings' width, {width} "
                 f"pieces. Received: {vocab_size}. Set initialization.word_embeddings=random."
             )
         report("Counting co-occurrences of pieces to initialize the word embeddings.")
@@ -108,10 +108,8 @@ def start_from(
 
 
 def _made_of(config: PretrainConfig) -> str:
-    initialization = config.initialization
-    return json.dumps(
-        [initialization.word_embeddings, initialization.sample_tokens, initialization.window, config.model.hidden_size]
-    )
+    initialization, width = config.initialization, config.model.embedding_width
+    return json.dumps([initialization.word_embeddings, initialization.sample_tokens, initialization.window, width])
 
 
 def _read(config: PretrainConfig, folder: str) -> TextStatistics | None:
