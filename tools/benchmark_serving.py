@@ -32,7 +32,7 @@ SIZES = {
 }
 SHAPES = {"1 x 16": (1, 16), "1 x 64": (1, 64), "1 x 128": (1, 128), "32 mixed": (32, None)}
 BATCHES = 8  # Different ones of each shape, so that nothing is answered from memory.
-TOLERANCE = {"ours_bfloat16": 0.02}
+TOLERANCE = {"ours_bfloat16": 0.02, "litert_float16": 0.01, "litert_int8": 0.05, "onnxruntime_int8": 0.05}
 
 
 def main():
@@ -50,7 +50,7 @@ def main():
     for size in arguments.models.split(","):
         with tempfile.TemporaryDirectory() as scratch:
             folder = write_classifier(os.path.join(scratch, size), SIZES[size], arguments.vocab)
-            compare(size, contestants, folder, arguments)
+            compare(size, contestants, folder, make_texts(arguments.vocab), arguments.threads, arguments)
 
 
 def is_installed(name):
@@ -81,7 +81,7 @@ def write_classifier(folder, size, vocab):
     return folder
 
 
-def make_texts(vocab):
+def make_texts(vocab, shapes=SHAPES):
     """`{shape: [texts, …]}` of words that are one token each."""
     rng = np.random.default_rng(0)
     with open(vocab, encoding="utf-8") as file:
@@ -91,24 +91,25 @@ def make_texts(vocab):
         return " ".join(rng.choice(words, max(1, tokens - 2)))
 
     made = {}
-    for name, (batch, tokens) in SHAPES.items():
+    for name, (batch, tokens) in shapes.items():
         lengths = np.clip(rng.lognormal(np.log(13), 0.6, (BATCHES, batch)), 3, 66).astype(int)
         lengths = lengths if tokens is None else np.full((BATCHES, batch), tokens)
         made[name] = [[text(length) for length in row] for row in lengths]
     return made
 
 
-def compare(size, contestants, folder, arguments):
-    texts = make_texts(arguments.vocab)
-    threads = arguments.threads
+def compare(size, contestants, folder, texts, threads, arguments):
+    """Prints the milliseconds of every contestant for `{shape: [texts, …]}`, and their ratios to the first's."""
     workers = {name: Contestant(name, [folder, threads], threads) for name in contestants}
+    shapes, last = list(texts), list(texts.values())[-1]
     try:
-        answers = {name: np.array(worker.ask([texts["32 mixed"][:1], 0])["answer"]) for name, worker in workers.items()}
+        first = {name: worker.ask([last[:1], 0]) for name, worker in workers.items()}
+        answers = {name: np.array(answer["answer"]) for name, answer in first.items()}
         for name, answer in answers.items():
             difference = np.abs(answer - answers[contestants[0]]).max()
             if difference > TOLERANCE.get(name, 1e-4):
                 sys.exit(f"{name} answers other probabilities: {difference:.1e}")
-        turns = {shape: {name: [] for name in contestants} for shape in SHAPES}
+        turns = {shape: {name: [] for name in contestants} for shape in shapes}
         for turn in range(arguments.turns):
             for shape, batches in texts.items():
                 for name in contestants if turn % 2 == 0 else contestants[::-1]:
@@ -117,12 +118,14 @@ def compare(size, contestants, folder, arguments):
     finally:
         for worker in workers.values():
             worker.close()
-    print(f"{size}: milliseconds, medians of {arguments.turns} turns [quartiles], {arguments.threads} threads")
+    print(f"{size}: milliseconds, medians of {arguments.turns} turns [quartiles], threads: {threads}")
+    for name in contestants:
+        print(f"{name:<16} {first[name]['megabytes']:.1f} MB of files")
     base = "pipeline" if "pipeline" in contestants else contestants[0]
-    for shape in SHAPES:
+    for shape in shapes:
         for name in contestants:
             ratios = [other / own for own, other in zip(turns[shape][name], turns[shape][base], strict=True)]
-            print(f"{shape:<9} {name:<14} {spread(turns[shape][name], 2)}   {spread(ratios, 2)} times {base}'s speed")
+            print(f"{shape:<9} {name:<16} {spread(turns[shape][name], 2)}   {spread(ratios, 2)} times {base}'s speed")
 
 
 def spread(values, digits):
@@ -133,6 +136,8 @@ def spread(values, digits):
 def serve(name, settings, scratch):
     """A contestant: a turn answers batches for so many seconds and tells the first answer and the seconds of each."""
     predict = CONTESTANTS[name][0](*settings, scratch)
+    # What it wrote, or else the folder that it opened.
+    megabytes = (bytes_below(scratch) or bytes_below(settings[0])) / 1e6
 
     def turn(request):
         batches, seconds = request
@@ -143,9 +148,13 @@ def serve(name, settings, scratch):
                 start = time.perf_counter()
                 predict(texts)
                 times.append(time.perf_counter() - start)
-        return {"answer": np.asarray(answer).tolist(), "times": times}
+        return {"answer": np.asarray(answer).tolist(), "times": times, "megabytes": megabytes}
 
     return turn
+
+
+def bytes_below(folder):
+    return sum(os.path.getsize(os.path.join(path, file)) for path, _, names in os.walk(folder) for file in names)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,27 @@ def build_ours_bfloat16(folder, threads, scratch):
     return build_ours(folder, threads, scratch, dtype="bfloat16")
 
 
+def build_litert(folder, threads, scratch, quantization="none"):
+    """The export for LiteRT behind the tokenizer in plain Python that lies beside it, one text at a time."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    import keras_bert
+    from keras_bert.export.litert import write_litert
+    from keras_bert.export.litert_model import LiteRTModel
+
+    path = os.path.join(scratch, "edge")
+    write_litert(path, keras_bert.load(folder), quantization)
+    model, tokenizer = LiteRTModel(path, threads), keras_bert.StandaloneTokenizer.from_folder(path)
+    return lambda texts: np.concatenate([model(tokenizer.encode(text))["probabilities"] for text in texts])
+
+
+def build_litert_float16(folder, threads, scratch):
+    return build_litert(folder, threads, scratch, "float16")
+
+
+def build_litert_int8(folder, threads, scratch):
+    return build_litert(folder, threads, scratch, "int8")
+
+
 def build_pipeline(folder, threads, scratch):
     """transformers' pipeline, on PyTorch."""
     import torch
@@ -52,7 +73,7 @@ def build_pipeline(folder, threads, scratch):
     return predict
 
 
-def build_onnxruntime(folder, threads, scratch):
+def build_onnxruntime(folder, threads, scratch, quantized=False):
     """onnxruntime behind Hugging Face's tokenizers, padded to the longest of the batch."""
     import onnxruntime
     import tokenizers
@@ -67,6 +88,12 @@ def build_onnxruntime(folder, threads, scratch):
     torch.onnx.export(
         model, (example,) * 3, path, input_names=names, output_names=["logits"], dynamic_axes=axes, dynamo=False
     )
+    if quantized:
+        from onnxruntime import quantization
+
+        exact, path = path, os.path.join(scratch, "int8.onnx")
+        quantization.quantize_dynamic(exact, path, per_channel=True, weight_type=quantization.QuantType.QInt8)
+        os.remove(exact)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
@@ -86,10 +113,20 @@ def build_onnxruntime(folder, threads, scratch):
     return predict
 
 
+def build_onnxruntime_int8(folder, threads, scratch):
+    return build_onnxruntime(folder, threads, scratch, quantized=True)
+
+
+_LITERT = ("ai_edge_litert",)
+_ONNX = ("onnxruntime", "onnx", "torch", "transformers", "tokenizers")
 CONTESTANTS = {
     "ours": (build_ours, ()),
     "ours_jit": (build_ours_jit, ()),
     "ours_bfloat16": (build_ours_bfloat16, ()),
     "pipeline": (build_pipeline, ("torch", "transformers")),
-    "onnxruntime": (build_onnxruntime, ("onnxruntime", "onnx", "torch", "transformers", "tokenizers")),
+    "onnxruntime": (build_onnxruntime, _ONNX),
+    "onnxruntime_int8": (build_onnxruntime_int8, _ONNX),
+    "litert": (build_litert, _LITERT),
+    "litert_float16": (build_litert_float16, _LITERT),
+    "litert_int8": (build_litert_int8, _LITERT),
 }
