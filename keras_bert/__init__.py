@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.inference.classify import Classification as Classification
     from keras_bert.inference.encoder_inputs import encoder_inputs as encoder_inputs
     from keras_bert.inference.fill_mask import Filling as Filling
+    from keras_bert.inference.generation import Continuation as Continuation
     from keras_bert.inference.loading import LoadedModel as LoadedModel
     from keras_bert.inference.loading import load as load
     from keras_bert.inference.pooling import PooledEncoder as PooledEncoder

@@ -17,6 +17,7 @@ PUBLIC_NAMES = {
     "Answers and vectors": {
         "Classification": "keras_bert.inference.classify",
         "Filling": "keras_bert.inference.fill_mask",
+        "Continuation": "keras_bert.inference.generation",
         "TextEmbedder": "keras_bert.inference.text_embedding",
         "EmbeddedTexts": "keras_bert.inference.text_embedding",
         "PooledEncoder": "keras_bert.inference.pooling",

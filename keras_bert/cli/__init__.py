@@ -18,6 +18,7 @@ from keras_bert.cli.evaluate import evaluate
 from keras_bert.cli.export import export
 from keras_bert.cli.fill import fill
 from keras_bert.cli.finetune import finetune
+from keras_bert.cli.generate import generate
 from keras_bert.cli.inspect import inspect
 from keras_bert.cli.launch import launch
 from keras_bert.cli.predict import predict
@@ -105,6 +106,7 @@ def main(debug: bool) -> None:
     python run.py finetune --task sst2 --init MODEL
     python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
     python run.py fill --model runs/demo "The file [MASK] be opened."
+    python run.py generate --model runs/left_to_right_mini "The city is"
     python run.py embed --model runs/demo --input texts.txt --output vectors.npz
     python run.py export --model runs/demo --output served/demo
     python run.py inspect base
@@ -121,6 +123,7 @@ _COMMANDS = [
     vocab,
     prepare,
     fill,
+    generate,
     embed,
     inspect,
     convert,

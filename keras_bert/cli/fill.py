@@ -3,8 +3,7 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, model_option
-from keras_bert.errors import UserError
+from keras_bert.cli.options import casing_option, model_option, require_utf8
 from keras_bert.quiet import import_tensorflow
 
 
@@ -23,9 +22,7 @@ def fill(context: click.Context, model: str, top_k: int, lower_case: bool | None
     Example:
       python run.py fill --model runs/demo "Return [MASK] if the two values are [MASK]."
     """
-    for text in texts:
-        if text.encode("utf-8", "replace").decode("utf-8") != text:
-            raise UserError(f"TEXT: needs UTF-8. Received: {text!r}. Is the terminal set to another encoding?")
+    require_utf8(texts)
     folder = open_model_folder(model, lower_case)  # Reports missing files before TensorFlow is imported.
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.inference.loading import load_folder

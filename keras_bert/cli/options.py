@@ -1,7 +1,7 @@
 """Options shared by several commands, and the settings they become."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -215,3 +215,10 @@ def run_settings(
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the settings that are not None."""
     return {key: value for key, value in values.items() if value is not None}
+
+
+def require_utf8(texts: Iterable[str]) -> None:
+    """Raises `UserError` if a text of the command line was not UTF-8."""
+    for text in texts:
+        if text.encode("utf-8", "replace").decode("utf-8") != text:
+            raise UserError(f"TEXT: needs UTF-8. Received: {text!r}. Is the terminal set to another encoding?")

@@ -93,10 +93,10 @@ def pretrain(
     if results is None:  # A worker that is not the chief.
         return
     _show(results)
-    click.echo(
-        f'Written: {folder.path}. Next: {PROGRAM} fill --model {folder.path} "…[MASK]…"   |   '
-        f"tensorboard --logdir {folder.path}"
+    next_command = (
+        f'generate --model {folder.path} "…"' if recipe.model.is_causal else f'fill --model {folder.path} "…[MASK]…"'
     )
+    click.echo(f"Written: {folder.path}. Next: {PROGRAM} {next_command}   |   tensorboard --logdir {folder.path}")
 
 
 def _default_recipe(data: Sequence[str], init: str | None, strategy: str | None) -> str:
@@ -171,4 +171,4 @@ def _show(results: dict[str, Any]) -> None:
     )
     click.echo(f"{where}: {loss:.3f} nats{compared}.")
     for example in results["examples"]:
-        click.echo(f"  {example['text']}\n    → {example['filled']}")
+        click.echo(f"  {example['text']}\n    → {example.get('filled') or example['continued']}")

@@ -201,7 +201,7 @@ class PretrainConfig:
 
     `init` is a model whose weights training starts from (`model` is then its architecture, and its vocabulary is the
     default); without it `initialization` sets the initial weights. `examples` are sentences with [MASK] for the trained
-    model to fill in.
+    model to fill in; a left-to-right model continues what is before the first [MASK].
     """
 
     name: str = "pretrain"

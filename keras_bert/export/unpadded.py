@@ -35,8 +35,7 @@ def encode(
     ids, types = (tokens.taken(tf.reshape(inputs[name], [-1])) for name in ("input_word_ids", "input_type_ids"))
     states = _embed(encoder.embeddings, ids, tokens.positions, types, look_up)
     for block in encoder.blocks:
-        states = block.attention_layer_norm(states + _attend(block.attention, states, tokens))
-        states = block.output_layer_norm(states + block.output_dense(block.activation(block.intermediate(states))))
+        states = block.after_attention(states, _attend(block.attention, states, tokens))
     sequence = tokens.padded(states)
     outputs = {"sequence_output": tf.where(tf.expand_dims(tokens.is_real, -1), sequence, 0.0)}
     if encoder.pooler is not None:

@@ -11,6 +11,7 @@ from keras_bert.config.bert import BertConfig
 from keras_bert.errors import UserError
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.program import PROGRAM
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -52,7 +53,8 @@ def fill_masks(
     """
     if model.config.is_causal:
         raise UserError(
-            f"Filling a {MASK} needs a model that sees both sides of it. Received: a causal one, which continues texts."
+            f"Filling a {MASK} needs a model that sees both sides of it. Received: a causal one. "
+            f"Continue texts with it: {PROGRAM} generate"
         )
     vocabulary = tokenizer.vocabulary
     return [_fill(model, vocabulary, text, _pieces(tokenizer, text, model.config), top_k) for text in texts]

@@ -14,10 +14,12 @@ from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.names import MASKED_LM_HEAD
 from keras_bert.checkpoints.unwritten import unwritten
 from keras_bert.config.bert import BertConfig
+from keras_bert.config.sampling import SamplingConfig
 from keras_bert.errors import UserError
 from keras_bert.files import StrPath
 from keras_bert.inference.classify import TextOrPair
 from keras_bert.inference.fill_mask import Filling, fill_masks
+from keras_bert.inference.generation import Continuation, TextGenerator
 from keras_bert.inference.text_embedding import BATCH_TOKENS, TextEmbedder
 from keras_bert.layers.initializers import normal_replaced_by
 from keras_bert.models.encoder import BertEncoder
@@ -45,6 +47,7 @@ class LoadedModel:
     model: keras.Model
     report: LoadReport
     _embedders: dict[str, TextEmbedder] = dataclasses.field(default_factory=dict, init=False, repr=False)
+    _generator: TextGenerator | None = dataclasses.field(default=None, init=False, repr=False)
 
     @property
     def path(self) -> str:
@@ -123,13 +126,46 @@ class LoadedModel:
         Raises:
             UserError: the folder has no masked LM head, or a text has no [MASK] or is too long.
         """
-        if not isinstance(self.model, BertForPreTraining):
-            held = f"a {self.head.architecture}" if self.head else "the encoder alone"
-            raise UserError(
-                f"{self.path}: needs a masked LM head to fill [MASK]s, and holds {held}. "
-                f"Train one on it with: {PROGRAM} pretrain --init MODEL"
-            )
-        return fill_masks(self.model, self.tokenizer, texts, top_k)
+        return fill_masks(self._token_model("fill [MASK]s"), self.tokenizer, texts, top_k)
+
+    def generate(
+        self,
+        texts: Sequence[str],
+        max_tokens: int = 50,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+    ) -> list[Continuation]:
+        """Continues texts with a left-to-right model.
+
+        Args:
+            texts: the beginnings of texts.
+            max_tokens: the most pieces to add to each; a model may end a text before, by [SEP].
+            temperature: 0 adds the most probable piece each time; above 0, one is drawn, from probabilities that 1
+                leaves as they are, less sharpens and more flattens.
+            top_k: draw from that many of the most probable pieces.
+            top_p: draw from the fewest pieces that have that share of the probability together.
+            seed: what is drawn is a function of the seed and the text.
+
+        Raises:
+            UserError: the model is not causal or has no masked LM head, or a text fills its positions.
+            ValueError: an option is out of range, or does not apply at temperature 0.
+        """
+        sampling = SamplingConfig(max_tokens, temperature, top_k, top_p, seed)
+        if self._generator is None:
+            self._generator = TextGenerator(self._token_model("generate"), self.tokenizer, self.path)
+        return [self._generator(text, sampling) for text in texts]
+
+    def _token_model(self, what_for: str) -> BertForPreTraining:
+        """The model, which must have a head for tokens. Raises `UserError`."""
+        if isinstance(self.model, BertForPreTraining):
+            return self.model
+        held = f"a {self.head.architecture}" if self.head else "the encoder alone"
+        raise UserError(
+            f"{self.path}: needs a masked LM head to {what_for}, and holds {held}. "
+            f"Train one on it with: {PROGRAM} pretrain --init MODEL"
+        )
 
 
 def load(path: StrPath, lower_case: bool | None = None) -> LoadedModel:

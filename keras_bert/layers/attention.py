@@ -54,6 +54,10 @@ class SelfAttention(keras.layers.Layer):
             projection.build((None, None, self.hidden_size))
 
     def call(self, hidden: Tensor, attention_bias: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
+        return self.attend(*self.project(hidden), attention_bias, training)
+
+    def project(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of states [batch, seq, hidden], each [batch, heads, seq, head_size]."""
         batch, seq = ops.shape(hidden)[:2]
 
         def split_heads(vectors: Tensor) -> Tensor:  # [batch, seq, hidden] -> [batch, heads, seq, head_size]
@@ -61,6 +65,13 @@ class SelfAttention(keras.layers.Layer):
             return ops.transpose(vectors, (0, 2, 1, 3))
 
         query, key, value = (split_heads(part(hidden)) for part in (self.query, self.key, self.value))
+        return query, key, value
+
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, attention_bias: Tensor, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """What `call` returns for what `project` returned; there may be more keys and values than queries."""
+        batch, _, seq, _ = ops.shape(query)
         scores = ops.matmul(query * self.head_size**-0.5, ops.transpose(key, (0, 1, 3, 2)))
         # In float32 even under bfloat16, whose 8 bits of precision are too few to sum 512 probabilities.
         scores = ops.cast(scores, "float32") + ops.cast(attention_bias, "float32")

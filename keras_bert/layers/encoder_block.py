@@ -85,9 +85,13 @@ class EncoderBlock(keras.layers.Layer):
 
     def call(self, hidden: Tensor, attention_bias: Tensor, training: bool = False) -> tuple[Tensor, Tensor]:
         attended, probabilities = self.attention(hidden, attention_bias, training=training)
+        return self.after_attention(hidden, attended, training), probabilities
+
+    def after_attention(self, hidden: Tensor, attended: Tensor, training: bool = False) -> Tensor:
+        """The block's output [..., hidden] for its input and what attention made of it."""
         hidden = self.attention_layer_norm(hidden + self.attention_dropout(attended, training=training))
         output = self.output_dense(self.activation(self.intermediate(hidden)))
-        return self.output_layer_norm(hidden + self.output_dropout(output, training=training)), probabilities
+        return self.output_layer_norm(hidden + self.output_dropout(output, training=training))
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -82,7 +82,7 @@ def pretraining_card(
         "en" if is_documentation else None,
         [held_out] if scores else [],
         "Measured by this run after its last step, on documents that it was not trained on.",
-        'keras-bert fill --model . "… [MASK] …"',
+        'keras-bert generate --model . "…"' if config.model.is_causal else 'keras-bert fill --model . "… [MASK] …"',
     )
 
 

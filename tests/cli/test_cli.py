@@ -9,6 +9,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 from corpus import write_corpus
+from goldens import COMMITTED
 
 from keras_bert.cli import main
 from keras_bert.errors import UserError
@@ -77,6 +78,12 @@ def invoke(*arguments):
         (["pretrain", "--data", "/absent/*.txt", "--config", "wiki_mini"], "No file matches '/absent/*.txt'"),
         (["inspect", "bass"], "bass: no such config"),
         (["fill", "--model", "/absent", "[MASK]"], "/absent: needs a model folder"),
+        (["generate", "--model", "/absent", "--top-k", "5", "A"], "--top-k: needs a temperature above 0"),
+        (["generate", "--model", "/absent", "--temperature", "1", "--top-p", "2", "A"], "--top-p: needs a share above"),
+        (
+            ["generate", "--model", os.path.join(COMMITTED, "pretraining"), "A"],
+            "needs model.attention causal to generate. Received: bidirectional",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(arguments, message, tmp_path, monkeypatch):

@@ -148,7 +148,7 @@ def test_what_makes_no_sense_is_refused_with_the_remedy(classifier, theirs, tmp_
     bert, folder = load(theirs.path), open_model_folder(classifier[1])
     with pytest.raises(UserError, match="Use mean"):
         bert.encode(["a cat"], pooling="cls")
-    with pytest.raises(UserError, match="continues texts"):
+    with pytest.raises(UserError, match="run.py generate"):
         bert.fill(["The [MASK]."])
     with pytest.raises(UserError, match="Google's code has no causal attention"):
         convert_folder(folder, "google", tmp_path / "google", VOCABULARY)

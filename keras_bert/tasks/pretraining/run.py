@@ -14,7 +14,9 @@ from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.inference.fill_mask import fill_masks
+from keras_bert.config.sampling import SamplingConfig
+from keras_bert.inference.fill_mask import MASK, Filling, fill_masks
+from keras_bert.inference.generation import Continuation, TextGenerator
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
@@ -46,6 +48,7 @@ from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import LoopBatches
 from keras_bert.training.strategy import check_divisible, describe, make_strategy
 
+_EXAMPLE_TOKENS = 20  # That a left-to-right model adds to each of the recipe's examples.
 # By the term of the loss that they are accuracies of.
 _HEADINGS = {
     "mlm": "masked LM",
@@ -291,17 +294,23 @@ class Pretraining:
             self.tokenizer.lower_case,
             card=pretraining_card(self.config, self.run.path, done, evaluation, command),
         )
-        texts = self.config.examples
-        examples = [] if self.config.model.is_causal else fill_masks(self.engine.model, self.tokenizer, texts)
         results = {
             "steps": done,
             "minutes": self.config.training.minutes,
             **evaluation,
             "seconds": round(time.perf_counter() - began, 1),
-            "examples": [dataclasses.asdict(filling) for filling in examples],
+            "examples": [dataclasses.asdict(example) for example in self._examples()],
         }
         self.run.write_results(results)
         return self.run.results()
+
+    def _examples(self) -> Sequence[Filling | Continuation]:
+        """What the model makes of the recipe's examples."""
+        model, texts = self.engine.model, self.config.examples
+        if not model.config.is_causal:
+            return fill_masks(model, self.tokenizer, texts)
+        generate = TextGenerator(model, self.tokenizer)
+        return [generate(text.partition(MASK)[0].rstrip(), SamplingConfig(_EXAMPLE_TOKENS)) for text in texts]
 
 
 def _columns(terms: Iterable[str]) -> list[Column]:

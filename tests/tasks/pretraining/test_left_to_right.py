@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from click.testing import CliRunner
 from corpus import write_corpus
 from pretraining import metrics, recipe, stopped_at
 from scipy.special import log_softmax
 from tiny import pretraining_batch, random_weights, without_dropout
 
+from keras_bert.cli import main
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
@@ -39,7 +41,7 @@ def corpus(tmp_path_factory):
 def finished(corpus, tmp_path_factory):
     """(run folder, results) of a left-to-right run."""
     run = RunFolder(str(tmp_path_factory.mktemp("runs") / "next"))
-    return run, pretrain(recipe(corpus, **NEXT), run, lambda line: None)
+    return run, pretrain(recipe(corpus, **NEXT, examples=["The cat", "The [MASK] sat."]), run, lambda line: None)
 
 
 def test_a_left_to_right_run_logs_its_own_figures_and_writes_a_decoder(finished):
@@ -55,6 +57,17 @@ def test_a_left_to_right_run_logs_its_own_figures_and_writes_a_decoder(finished)
     assert fields["is_decoder"] and fields["architectures"] == ["BertLMHeadModel"]
     assert "next tokens, left to right" in open(f"{run.model}/README.md", encoding="utf-8").read()
     assert load(run.path).config.is_causal
+    assert [example["text"] for example in results["examples"]] == ["The cat", "The"]
+    assert all(example["continued"].startswith(example["text"]) for example in results["examples"])
+
+
+def test_the_command_continues_texts(finished):
+    run, results = finished
+    asked = ["generate", "--model", run.path, "--max-tokens", "20", "The cat"]
+    greedy = CliRunner().invoke(main, asked)
+    assert greedy.exit_code == 0 and greedy.output.splitlines()[-1] == results["examples"][0]["continued"]
+    drawn = [CliRunner().invoke(main, [*asked, "--temperature", "1", "--seed", seed]).output for seed in "112"]
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_raw_text_gives_the_same_kind_of_run(corpus, tmp_path, finished):

@@ -1,0 +1,60 @@
+"""`run.py generate`."""
+
+import click
+
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.cli.options import casing_option, given, model_option, require_utf8
+from keras_bert.config.sampling import SamplingConfig, require_left_to_right
+from keras_bert.errors import UserError
+from keras_bert.quiet import import_tensorflow
+
+
+@click.command()
+@model_option
+@click.option("--max-tokens", type=click.IntRange(min=1), default=50, show_default=True, help="Most pieces to add.")
+@click.option(
+    "--temperature",
+    type=click.FloatRange(min=0.0),
+    default=0.0,
+    show_default=True,
+    help="Above 0, draw each piece, from the probabilities sharpened (below 1) or flattened (above 1) by it.",
+)
+@click.option("--top-k", type=click.IntRange(min=1), help="Draw from that many of the most probable pieces.")
+@click.option("--top-p", type=float, help="Draw from the fewest pieces with that share of the probability.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of what is drawn.")
+@casing_option
+@click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
+@click.pass_context
+def generate(
+    context: click.Context,
+    model: str,
+    max_tokens: int,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int,
+    lower_case: bool | None,
+    texts: tuple[str, ...],
+) -> None:
+    """Continue texts with a left-to-right model.
+
+    By default the most probable piece is added each time; --temperature draws one. A text ends where the model ends it,
+    by [SEP], or after --max-tokens.
+
+    \b
+    Example:
+      python run.py generate --model runs/left_to_right_mini --temperature 0.8 --top-p 0.95 "The city is"
+    """
+    require_utf8(texts)
+    options = {"max_tokens": max_tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    try:
+        SamplingConfig(**given(options))
+    except ValueError as error:
+        raise UserError(f"--{str(error).replace('_', '-', 1)}") from None
+    folder = open_model_folder(model, lower_case)  # Reports what is missing before TensorFlow is imported.
+    require_left_to_right(folder.config, folder.name)
+    import_tensorflow(context.find_root().params["debug"])
+    from keras_bert.inference.loading import load_folder
+
+    for continuation in load_folder(folder).generate(list(texts), **given(options)):
+        click.echo(continuation.continued)

@@ -1,0 +1,43 @@
+"""How a left-to-right model chooses the next token."""
+
+from dataclasses import dataclass
+
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.checks import require, require_positive
+from keras_bert.errors import UserError
+from keras_bert.program import PROGRAM
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """At `temperature` 0 the most probable token is taken (greedy); otherwise one is drawn.
+
+    The logits are divided by `temperature`. `top_k` leaves that many of the most probable tokens (Fan et al. 2018),
+    `top_p` the fewest that have that share of the probability together (Holtzman et al. 2020); with both, `top_k` comes
+    first. `max_tokens` is the most tokens to add. What is drawn is a function of `seed` and the text.
+    """
+
+    max_tokens: int = 50
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_positive(self, "max_tokens")
+        require(0.0 <= self.temperature < float("inf"), "temperature", "0 or more", self.temperature)
+        require(self.seed >= 0, "seed", "0 or more", self.seed)
+        require(self.top_k is None or self.top_k > 0, "top_k", "a value above 0", self.top_k)
+        require(self.top_p is None or 0.0 < self.top_p <= 1.0, "top_p", "a share above 0, at most 1", self.top_p)
+        for key in ("top_k", "top_p"):
+            given = getattr(self, key)
+            require(given is None or self.temperature > 0.0, key, "a temperature above 0; greedy draws nothing", given)
+
+
+def require_left_to_right(config: BertConfig, name: str) -> None:
+    """Raises `UserError` unless a model can generate; `name` is what messages call it."""
+    if not config.is_causal:
+        raise UserError(
+            f"{name}: needs model.attention causal to generate. Received: {config.attention}. Train a left-to-right "
+            f"model with {PROGRAM} pretrain --config left_to_right_mini, or fill in [MASK]s with {PROGRAM} fill."
+        )

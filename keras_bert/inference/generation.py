@@ -1,0 +1,153 @@
+"""Continues texts with a left-to-right model."""
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from scipy.special import softmax
+
+from keras_bert.config.sampling import SamplingConfig, require_left_to_right
+from keras_bert.errors import UserError
+from keras_bert.inference.finite_outputs import require_numbers
+from keras_bert.inputs.padding import doubling_lengths
+from keras_bert.models.cached_decoding import Cache, begin, extend
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.text.joined_pieces import joined_pieces
+from keras_bert.text.tokenizer import WordPieceTokenizer
+
+
+@dataclasses.dataclass
+class Continuation:
+    """What a model makes of the beginning of a text.
+
+    Attributes:
+        text: the beginning as given.
+        pieces: the pieces added.
+        continued: both as one text.
+        has_ended: whether the model ended the text, by [SEP], before the length did.
+    """
+
+    text: str
+    pieces: list[str]
+    continued: str
+    has_ended: bool
+
+
+class TextGenerator:
+    """Continues texts, one token at a time.
+
+    Args:
+        model: a causal model.
+        tokenizer: its tokenizer.
+        name: what messages call the model.
+
+    Raises:
+        UserError: the model is not causal.
+    """
+
+    def __init__(self, model: BertForPreTraining, tokenizer: WordPieceTokenizer, name: str = "model") -> None:
+        require_left_to_right(model.config, name)
+        self._reader = CachedReader(model)
+        self._tokenizer = tokenizer
+        self._positions = model.config.max_position_embeddings
+        vocabulary = tokenizer.vocabulary
+        self._never = [vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.mask_id]
+
+    def __call__(self, text: str, sampling: SamplingConfig | None = None) -> Continuation:
+        """Continues a text until [SEP], `sampling.max_tokens` or the model's last position.
+
+        Raises:
+            UserError: the text fills the model's positions, or the model's outputs are not finite.
+        """
+        sampling, vocabulary = sampling or SamplingConfig(), self._tokenizer.vocabulary
+        ids = [vocabulary.cls_id, *self._tokenizer.tokenize([text]).to_list()[0]]
+        if len(ids) >= self._positions:
+            raise UserError(
+                f"The text needs at most {self._positions - 2} pieces, to leave room for [CLS] and another piece. "
+                f"Received: {len(ids) - 1}. Shorten it."
+            )
+        rng = np.random.default_rng(np.random.SeedSequence((sampling.seed, *ids)))
+        most = min(sampling.max_tokens, self._positions - len(ids))
+        added: list[int] = []
+        logits, has_ended = self._reader.begin(ids, most), False
+        while True:
+            require_numbers([logits], "texts")
+            allowed = logits.astype(np.float64)
+            allowed[self._never] = -np.inf
+            token = chosen_token(allowed, sampling, rng)
+            if token == vocabulary.sep_id:
+                has_ended = True
+                break
+            added.append(token)
+            if len(added) == most:
+                break
+            logits = self._reader.extend(token)
+        pieces = [vocabulary.tokens[index] for index in added]
+        return Continuation(text, pieces, _continued(text, pieces), has_ended)
+
+
+class CachedReader:
+    """Reads a row token by token and gives the logits of the next; the keys and values of the row are kept.
+
+    Args:
+        model: a causal model.
+    """
+
+    def __init__(self, model: BertForPreTraining) -> None:
+        self._lengths = doubling_lengths(model.config.max_position_embeddings)
+
+        def begun(word_ids: tf.Tensor, last: tf.Tensor) -> tuple[tf.Tensor, Cache]:
+            states, cache = begin(model.encoder, word_ids)
+            return logits(tf.gather(states, last[tf.newaxis], axis=1)), cache
+
+        def extended(word_ids: tf.Tensor, place: tf.Tensor, cache: Cache) -> tuple[tf.Tensor, Cache]:
+            states, cache = extend(model.encoder, word_ids, place, cache)
+            return logits(states), cache
+
+        def logits(states: tf.Tensor) -> tf.Tensor:
+            return model.mlm_head(states, model.encoder.embeddings.word_embeddings)[0, 0]
+
+        # Traced once for each width of a row, of which there are few.
+        self._begun, self._extended = (tf.function(function, autograph=False) for function in (begun, extended))
+
+    def begin(self, ids: Sequence[int], most: int) -> np.ndarray:
+        """Reads the tokens that a row begins with, and returns the logits of the next: float32 [vocab].
+
+        Args:
+            ids: the tokens, [CLS] included.
+            most: how many tokens may follow.
+        """
+        width = next(length for length in self._lengths if length >= len(ids) + most)
+        self._row, self._length = np.zeros((1, width), np.int32), len(ids)
+        self._row[0, : len(ids)] = ids
+        logits, self._cache = self._begun(tf.constant(self._row), tf.constant(len(ids) - 1))
+        return logits.numpy()
+
+    def extend(self, token: int) -> np.ndarray:
+        """Reads one more token of the row, and returns the logits of the next: float32 [vocab]."""
+        self._row[0, self._length] = token
+        logits, self._cache = self._extended(tf.constant(self._row), tf.constant(self._length), self._cache)
+        self._length += 1
+        return logits.numpy()
+
+
+def chosen_token(logits: np.ndarray, sampling: SamplingConfig, rng: np.random.Generator) -> int:
+    """The next token's id for its logits, float64 [vocab]; see `SamplingConfig`. Of equal ones, the first is first."""
+    if sampling.temperature == 0.0:
+        return int(np.argmax(logits))
+    order = np.argsort(-logits, kind="stable")[: sampling.top_k]
+    shares = np.cumsum(softmax(logits[order] / sampling.temperature))
+    if sampling.top_p is not None:
+        shares = shares[: np.searchsorted(shares, sampling.top_p) + 1]
+    drawn = np.searchsorted(shares, rng.random() * shares[-1], side="right")
+    return int(order[min(drawn, len(shares) - 1)])
+
+
+def _continued(text: str, pieces: Sequence[str]) -> str:
+    """The text, unchanged, and what follows it."""
+    if not pieces:
+        return text
+    before, last = re.fullmatch(r"(.*?)(\S*)\s*", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    return before + joined_pieces([last, *pieces] if last else pieces)
