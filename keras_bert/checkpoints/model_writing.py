@@ -15,7 +15,7 @@ from keras_bert.checkpoints.tokenizer_settings import (
 )
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import FIELD
-from keras_bert.task_kinds import TaskKind, kind_of_head
+from keras_bert.task_kinds import kind_of_head
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -56,15 +56,16 @@ def write_model_folder(
     fields: dict[str, Any] = head.to_fields() if head else {"architectures": [kind]}
     if task:
         fields[FIELD] = {**fields.get(FIELD, {}), **task}
-    if head and not _is_transformers_own(kind_of_head(head), fields, model.config):
+    if head and not _is_transformers_own(head, fields, model.config):
         fields["architectures"] = ["BertModel"]
         fields[FIELD] = {**fields.get(FIELD, {}), "architecture": head.architecture}
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields, card)
 
 
-def _is_transformers_own(kind: TaskKind, fields: Mapping[str, Any], config: BertConfig) -> bool:
+def _is_transformers_own(head: TaskHead, fields: Mapping[str, Any], config: BertConfig) -> bool:
     """Whether the fields suffice for transformers to compute what the model does."""
-    return kind.is_of(fields) and not (kind.pools and config.is_causal)
+    kind = kind_of_head(head)
+    return kind.is_of(fields) and not (kind.pools and config.is_causal) and not getattr(head, "bilstm_size", None)
 
 
 def describe_folder(path: files.StrPath, card: ModelCard) -> None:

@@ -129,28 +129,28 @@ _SPAN_BOUNDARY_HEAD = (
 
 def _own(attribute: str, name: str) -> TensorName:
     """A tensor that neither Hugging Face's nor Google's models have, stored in Keras' orientation."""
-    return TensorName(
-        f"tagger.{attribute}",
-        StoredName(f"keras_bert.tagger.{name}"),
-        StoredName(f"keras_bert/tagger/{name.replace('.', '/')}"),
-    )
+    return TensorName(attribute, StoredName(f"keras_bert.{name}"), StoredName(f"keras_bert/{name.replace('.', '/')}"))
 
 
-# The gates of an LSTM are in the order of Keras: input, forget, cell, output.
-_FEATURE_TAGGER = (
-    *(
-        _own(f"lstms.{index}.{direction}_layer.cell.{weight}", f"lstm.{index}.{direction}.{weight}")
+def _lstms(attribute: str, name: str) -> tuple[TensorName, ...]:
+    """The tensors of `layers.bilstm.make_lstms`. The gates are in the order of Keras: input, forget, cell, output."""
+    return tuple(
+        _own(f"{attribute}.{index}.{direction}_layer.cell.{weight}", f"{name}.{index}.{direction}.{weight}")
         for index in (0, 1)
         for direction in ("forward", "backward")
         for weight in ("kernel", "recurrent_kernel", "bias")
-    ),
+    )
+
+
+_FEATURE_TAGGER = (
+    *_lstms("tagger.lstms", "tagger.lstm"),
     *dense("tagger.classifier.dense", "keras_bert.tagger.classifier", "keras_bert/tagger/classifier"),
 )
 
 ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
 SENTENCE_ORDER_HEAD, SPAN_BOUNDARY_HEAD = "sop_head", "sbo_head"
 CLASSIFIER, SPAN_HEAD = "classifier", "qa_outputs"
-FEATURE_TAGGER, SCALAR_MIX = "tagger", "tagger.mix"
+FEATURE_TAGGER, SCALAR_MIX, BILSTM = "tagger", "tagger.mix", "bilstm"
 
 # By the attribute of the models that have the part. A file has all tensors of a part or none.
 HEADS: dict[str, tuple[TensorName, ...]] = {
@@ -160,7 +160,9 @@ HEADS: dict[str, tuple[TensorName, ...]] = {
     SPAN_HEAD: output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/"),
     # A BiLSTM over frozen features, and its scalar mix of layers if it learns one.
     FEATURE_TAGGER: _FEATURE_TAGGER,
-    SCALAR_MIX: (_own("mix.layer_weights", "mix.layer_weights"), _own("mix.gamma", "mix.gamma")),
+    SCALAR_MIX: tuple(_own(f"tagger.mix.{name}", f"tagger.mix.{name}") for name in ("layer_weights", "gamma")),
+    # A BiLSTM between an encoder that is trained and any task's head.
+    BILSTM: _lstms("bilstm.lstms", "bilstm"),
 }
 
 

@@ -8,6 +8,7 @@ import click
 from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name, is_web_address
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.names import (
+    BILSTM,
     CLASSIFIER,
     ENCODER,
     FEATURE_TAGGER,
@@ -38,6 +39,7 @@ _PARTS = {
     SPAN_HEAD: "answer span head",
     FEATURE_TAGGER: "tagger over frozen features",
     SCALAR_MIX: "layer weights of the features",
+    BILSTM: "BiLSTM",
 }
 
 

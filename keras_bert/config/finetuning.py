@@ -118,6 +118,21 @@ class FinetuneTrainingConfig(RunConfig):
 
 
 @dataclass
+class HeadConfig:
+    """`bilstm_size` puts a two-layer BiLSTM with that many units in each direction between the encoder and the head.
+
+    The paper's section 5.1 does so with its left-to-right model. Classifiers then read what each direction has after
+    its last token, not the pooler's output.
+    """
+
+    bilstm_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.bilstm_size is not None:
+            require_positive(self, "bilstm_size")
+
+
+@dataclass
 class FinetuneConfig:
     """All settings of a fine-tuning experiment.
 
@@ -135,12 +150,15 @@ class FinetuneConfig:
     input: InputConfig = field(default_factory=InputConfig)
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     features: FeaturesConfig = field(default_factory=FeaturesConfig)
+    head: HeadConfig = field(default_factory=HeadConfig)
     optimizer: FinetuneOptimizerConfig = field(default_factory=FinetuneOptimizerConfig)
     training: FinetuneTrainingConfig = field(default_factory=FinetuneTrainingConfig)
 
     def __post_init__(self) -> None:
         kept = self.features.kind is None or not any(vars(self.initialization).values())
         require(kept, "initialization", "an encoder that is trained", f"features.kind {self.features.kind}")
+        one = self.features.kind is None or self.head.bilstm_size is None
+        require(one, "head.bilstm_size", "no features.kind, which has a BiLSTM of its own", self.head.bilstm_size)
         fits = self.features.kind is None or self.task in TAGGING_TASKS
         require(fits, "features", f"a tagging task ({', '.join(TAGGING_TASKS)})", self.task)
 

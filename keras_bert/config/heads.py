@@ -30,32 +30,48 @@ Labelled = TypeVar("Labelled", bound="_LabelledHead")
 
 
 @dataclasses.dataclass(frozen=True)
-class MultipleChoiceConfig:
-    """The head of a `BertForMultipleChoice`, which has no settings."""
+class _Head:
+    """What all heads may have.
+
+    Attributes:
+        bilstm_size: the units in each direction of a two-layer BiLSTM between the encoder and the head; None for none.
+            transformers has no such models.
+    """
+
+    bilstm_size: int | None = dataclasses.field(default=None, kw_only=True)
+
+    def _own_fields(self) -> dict[str, Any]:
+        """The fields for config.json that all heads may have."""
+        return {FIELD: {"bilstm_size": self.bilstm_size}} if self.bilstm_size else {}
+
+
+@dataclasses.dataclass(frozen=True)
+class MultipleChoiceConfig(_Head):
+    """The head of a `BertForMultipleChoice`."""
 
     architecture: ClassVar[str] = "BertForMultipleChoice"
 
     def to_fields(self) -> dict[str, Any]:
         """The fields for config.json."""
-        return {"architectures": [self.architecture]}
+        return {"architectures": [self.architecture], **self._own_fields()}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "MultipleChoiceConfig":
         """Reads config.json's fields. Raises `UserError` unless the head has one output."""
         if num_outputs != 1:
             raise UserError(f"{path}: needs a head with 1 output for {cls.architecture}. Received: {num_outputs}.")
-        return cls()
+        return cls(bilstm_size=_bilstm_size(fields, path))
 
 
 @dataclasses.dataclass(frozen=True)
-class SpanExtractionConfig:
-    """The head of a `BertForQuestionAnswering`, which has no settings."""
+class SpanExtractionConfig(_Head):
+    """The head of a `BertForQuestionAnswering`."""
 
     architecture: ClassVar[str] = "BertForQuestionAnswering"
 
     def to_fields(self) -> dict[str, Any]:
         """The fields for config.json."""
-        return {"architectures": [self.architecture]}
+        return {"architectures": [self.architecture], **self._own_fields()}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "SpanExtractionConfig":
@@ -64,11 +80,11 @@ class SpanExtractionConfig:
             raise UserError(
                 f"{path}: needs a head with 2 outputs, start and end, for {cls.architecture}. Received: {num_outputs}."
             )
-        return cls()
+        return cls(bilstm_size=_bilstm_size(fields, path))
 
 
 @dataclasses.dataclass(frozen=True)
-class _LabelledHead:
+class _LabelledHead(_Head):
     """A head with one output per label.
 
     Attributes:
@@ -97,6 +113,7 @@ class _LabelledHead:
             "id2label": {str(index): label for index, label in enumerate(self.labels)},
             "label2id": {label: index for index, label in enumerate(self.labels)},
             "num_labels": len(self.labels),
+            **self._own_fields(),
         }
 
 
@@ -133,7 +150,8 @@ class ClassificationConfig(_LabelledHead):
     def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "ClassificationConfig":
         """Reads config.json's fields. The defaults are transformers': LABEL_0 and so on; one label means regression."""
         problem_type = fields.get("problem_type") or (REGRESSION if num_outputs == 1 else SINGLE_LABEL)
-        return _new_head(cls, f"{path}: ", _label_names(fields, num_outputs, path), problem_type)
+        labels, bilstm_size = _label_names(fields, num_outputs, path), _bilstm_size(fields, path)
+        return _new_head(cls, f"{path}: ", labels, problem_type, bilstm_size=bilstm_size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +167,8 @@ class TokenClassificationConfig(_LabelledHead):
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "TokenClassificationConfig":
         """Reads config.json's fields."""
-        return _new_head(cls, f"{path}: ", _label_names(fields, num_outputs, path))
+        labels, bilstm_size = _label_names(fields, num_outputs, path), _bilstm_size(fields, path)
+        return _new_head(cls, f"{path}: ", labels, bilstm_size=bilstm_size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,10 +206,18 @@ class FeatureTaggingConfig(TokenClassificationConfig):
         return _new_head(cls, f"{path}: {FIELD}.", labels, own.get("features"), own.get("lstm_size"))
 
 
-def _new_head(head: type[Labelled], origin: str, labels: tuple[str, ...], *values: Any) -> Labelled:
+def _bilstm_size(fields: Mapping[str, Any], path: str) -> int | None:
+    """`bilstm_size` in config.json's fields. Raises `UserError` unless it is a size or absent."""
+    size = (fields.get(FIELD) or {}).get("bilstm_size")
+    if size is None or isinstance(size, int) and size > 0:
+        return size
+    raise UserError(f"{path}: {FIELD}.bilstm_size: needs a whole number above 0. Received: {size!r}.")
+
+
+def _new_head(head: type[Labelled], origin: str, labels: tuple[str, ...], *values: Any, **options: Any) -> Labelled:
     """A head made from config.json's values; errors begin with `origin`."""
     try:
-        return head(labels, *values)
+        return head(labels, *values, **options)
     except ValueError as error:
         raise UserError(f"{origin}{error}") from None
 

@@ -52,5 +52,5 @@ def classification_signatures(
 
 
 def _logits(network: Network, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-    pooled = network.encode(inputs)["pooled_output"]
+    pooled = network.encoded(inputs)["pooled_output"]
     return network.run(lambda model: model.classifier(pooled))

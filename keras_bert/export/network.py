@@ -40,6 +40,11 @@ class Network:
         rows = tf.shape(inputs["input_mask"])[0]
         return tf.cond(tf.equal(rows, 1), lambda: self._encode_compiled(inputs), lambda: self._encode(inputs))
 
+    def encoded(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """What a task's head reads: the result of `encode` or, with a BiLSTM, what it makes of that."""
+        outputs = self.encode(inputs)
+        return self.run(lambda model: model.on_top(outputs, inputs["input_mask"]))
+
     def _encode(
         self,
         inputs: Mapping[str, tf.Tensor],

@@ -37,7 +37,7 @@ def question_answering_signatures(
     longest_question = max(min(answering.max_question_length, text_inputs.reading.max_length - 4), 0)
 
     def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        states = network.encode(inputs)["sequence_output"]
+        states = network.encoded(inputs)["sequence_output"]
         logits = network.run(lambda model: model.qa_outputs(states))
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 

@@ -32,7 +32,7 @@ def tagging_signatures(
     def logits_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         if isinstance(head, FeatureTaggingConfig):
             return network.run(lambda model: model(inputs)["logits"])
-        states = network.encode(inputs)["sequence_output"]
+        states = network.encoded(inputs)["sequence_output"]
         return network.run(lambda model: model.classifier(states))
 
     def best(logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -5,11 +5,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_bert.layers.bilstm import build_lstms, make_lstms, run_lstms
 from keras_bert.layers.classification_head import ClassificationHead
 from keras_bert.layers.scalar_mix import ScalarMix
 from keras_bert.layers.tensors import Tensor
-
-_NUM_LSTM_LAYERS = 2
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -51,13 +50,8 @@ class LstmTaggingHead(keras.layers.Layer):
         self.dropout_prob = dropout_prob
         self.initializer_range = initializer_range
         policy = self.dtype_policy
-        # cuDNN rejects rows of nothing but padding, such as those that fill up a batch, and XLA rejects cuDNN.
-        options = {"return_sequences": True, "use_cudnn": False, "dtype": policy}
         self.mix = ScalarMix(num_layers, dtype=policy, name="mix") if is_weighted else None
-        self.lstms = [
-            keras.layers.Bidirectional(keras.layers.LSTM(lstm_size, **options), dtype=policy, name=f"lstm_{index}")
-            for index in range(_NUM_LSTM_LAYERS)
-        ]
+        self.lstms = make_lstms(lstm_size, policy)
         self.classifier = ClassificationHead(
             num_labels, 2 * lstm_size, dropout_prob, initializer_range, dtype=policy, name="classifier"
         )
@@ -66,10 +60,8 @@ class LstmTaggingHead(keras.layers.Layer):
         if self.mix is not None:
             self.mix.build()
         width = self.hidden_size * (1 if self.is_weighted else self.num_layers)
-        for lstm in self.lstms:
-            lstm.build((None, None, width))
-            width = 2 * self.lstm_size
-        self.classifier.build((None, None, width))
+        build_lstms(self.lstms, width)
+        self.classifier.build((None, None, 2 * self.lstm_size))
 
     def call(self, states: Tensor, is_token: Tensor, training: bool = False) -> Tensor:
         if self.mix is not None:
@@ -77,11 +69,7 @@ class LstmTaggingHead(keras.layers.Layer):
         else:
             batch, seq, *_ = ops.shape(states)
             states = ops.reshape(states, (batch, seq, self.num_layers * self.hidden_size))
-        for lstm in self.lstms:
-            states = lstm(states, mask=is_token, training=training)
-            # At padding an LSTM repeats its last state.
-            states = states * ops.cast(is_token, states.dtype)[..., None]
-        return self.classifier(states, training=training)
+        return self.classifier(run_lstms(self.lstms, states, is_token, training), training=training)
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 import keras
 
 from keras_bert.config.bert import BertConfig
+from keras_bert.layers.bilstm import BiLstm
 from keras_bert.layers.classification_head import ClassificationHead
 from keras_bert.model_kinds import config_from_mapping, kind_of_config
+from keras_bert.models.tensors import Batch, Tensor
 
 _Model = TypeVar("_Model", bound="EncoderWithHeads")
 
@@ -18,22 +20,49 @@ class EncoderWithHeads(keras.Model):
     Args:
         config: the architecture of the encoder.
         with_pooler: whether the encoder has a pooler.
+        bilstm_size: the units in each direction of a BiLSTM between the encoder and the heads, which then has no use
+            for the pooler; None for no BiLSTM.
+
+    Attributes:
+        bilstm: the BiLSTM, or None.
     """
 
-    def __init__(self, config: BertConfig, with_pooler: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self, config: BertConfig, with_pooler: bool = True, bilstm_size: int | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.config = config
         make_encoder = kind_of_config(config).make_encoder
+        with_pooler = with_pooler and bilstm_size is None
         self.encoder = make_encoder(config, with_pooler=with_pooler, dtype=self.dtype_policy, name="encoder")
+        self.bilstm = None
+        if bilstm_size is not None:
+            self.bilstm = BiLstm(config.hidden_size, bilstm_size, dtype=self.dtype_policy, name="bilstm")
+
+    def encoded(self, inputs: Batch, training: bool = False) -> dict[str, Any]:
+        """What the heads read: the encoder's outputs, or with a BiLSTM what it makes of them."""
+        return self.on_top(self.encoder(inputs, training=training), inputs["input_mask"], training)
+
+    def on_top(self, outputs: dict[str, Any], input_mask: Tensor, training: bool = False) -> dict[str, Any]:
+        """`encoded`, for the encoder's outputs."""
+        if self.bilstm is None:
+            return outputs
+        states, pooled = self.bilstm(outputs["sequence_output"], input_mask > 0, training=training)
+        return {"sequence_output": states, "pooled_output": pooled}
 
     def make_classifier(
         self, num_labels: int, name: str = "classifier", dropout_prob: float | None = None
     ) -> ClassificationHead:
-        """Creates a head for this encoder. The default of `dropout_prob` is the config's `head_dropout_prob`."""
-        config = self.config
+        """Creates a head for what `encoded` returns.
+
+        The default of `dropout_prob` is the config's `head_dropout_prob`.
+        """
+        config, width = self.config, self.config.hidden_size
+        if self.bilstm is not None:
+            width = 2 * self.bilstm.lstm_size
         dropout_prob = config.head_dropout_prob if dropout_prob is None else dropout_prob
         return ClassificationHead(
-            num_labels, config.hidden_size, dropout_prob, config.initializer_range, dtype=self.dtype_policy, name=name
+            num_labels, width, dropout_prob, config.initializer_range, dtype=self.dtype_policy, name=name
         )
 
     def build(self, input_shape: Any = None) -> None:
@@ -42,7 +71,8 @@ class EncoderWithHeads(keras.Model):
                 layer.build((None, self.config.hidden_size))
 
     def get_config(self) -> dict[str, Any]:
-        return {"name": self.name, "dtype": self.dtype_policy.name, "config": dataclasses.asdict(self.config)}
+        own = {} if self.bilstm is None else {"bilstm_size": self.bilstm.lstm_size}
+        return {"name": self.name, "dtype": self.dtype_policy.name, "config": dataclasses.asdict(self.config), **own}
 
     @classmethod
     def from_config(cls: type[_Model], config: dict[str, Any]) -> _Model:

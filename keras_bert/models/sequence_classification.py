@@ -30,7 +30,7 @@ class BertForSequenceClassification(EncoderWithHeads):
         self.build()
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
-        pooled = self.encoder(inputs, training=training)["pooled_output"]
+        pooled = self.encoded(inputs, training=training)["pooled_output"]
         return {"logits": self.classifier(pooled, training=training)}
 
     def get_config(self) -> dict[str, Any]:

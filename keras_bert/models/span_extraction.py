@@ -29,6 +29,6 @@ class BertForQuestionAnswering(EncoderWithHeads):
         self.build()
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
-        states = self.encoder(inputs, training=training)["sequence_output"]
+        states = self.encoded(inputs, training=training)["sequence_output"]
         logits = self.qa_outputs(states, training=training)
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}

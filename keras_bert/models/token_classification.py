@@ -30,7 +30,7 @@ class BertForTokenClassification(EncoderWithHeads):
         self.build()
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
-        states = self.encoder(inputs, training=training)["sequence_output"]
+        states = self.encoded(inputs, training=training)["sequence_output"]
         return {"logits": self.classifier(states, training=training)}
 
     def get_config(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Opens the task that a recipe names."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,12 @@ def open_problem(
     if kind is None:
         raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {config.task!r}.")
     own = {INPUT: asked} if asked else _own_files(config.data)
-    return kind.open_problem(config, tokenizer, head, described or {}, own)
+    problem = kind.open_problem(config, tokenizer, head, described or {}, own)
+    if head is None and config.head.bilstm_size:
+        if not hasattr(problem.head, "bilstm_size"):
+            raise UserError(f"head.bilstm_size: needs a task of the package's own kinds. Received: {config.task}.")
+        problem.head = dataclasses.replace(problem.head, bilstm_size=config.head.bilstm_size)
+    return problem
 
 
 def _own_files(data: TaskDataConfig) -> dict[str, str]:

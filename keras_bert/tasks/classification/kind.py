@@ -24,7 +24,7 @@ class Classification(TaskKind):
     def make_model(self, config: BertConfig, head: ClassificationConfig, **keras_options: Any) -> Any:
         from keras_bert.models.sequence_classification import BertForSequenceClassification
 
-        return BertForSequenceClassification(config, head.num_labels, **keras_options)
+        return BertForSequenceClassification(config, head.num_labels, bilstm_size=head.bilstm_size, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.export.classification import classification_signatures

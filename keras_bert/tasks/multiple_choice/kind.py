@@ -22,7 +22,7 @@ class MultipleChoice(TaskKind):
     def make_model(self, config: BertConfig, head: MultipleChoiceConfig, **keras_options: Any) -> Any:
         from keras_bert.models.multiple_choice import BertForMultipleChoice
 
-        return BertForMultipleChoice(config, **keras_options)
+        return BertForMultipleChoice(config, bilstm_size=head.bilstm_size, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.export.multiple_choice import multiple_choice_signatures

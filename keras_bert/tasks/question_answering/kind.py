@@ -26,7 +26,7 @@ class QuestionAnswering(TaskKind):
     def make_model(self, config: BertConfig, head: SpanExtractionConfig, **keras_options: Any) -> Any:
         from keras_bert.models.span_extraction import BertForQuestionAnswering
 
-        return BertForQuestionAnswering(config, **keras_options)
+        return BertForQuestionAnswering(config, bilstm_size=head.bilstm_size, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.export.question_answering import question_answering_signatures

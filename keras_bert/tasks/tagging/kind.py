@@ -24,7 +24,7 @@ class Tagging(TaskKind):
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
         from keras_bert.models.token_classification import BertForTokenClassification
 
-        return BertForTokenClassification(config, head.num_labels, **keras_options)
+        return BertForTokenClassification(config, head.num_labels, bilstm_size=head.bilstm_size, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.export.tagging import tagging_signatures
