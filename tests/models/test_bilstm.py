@@ -80,7 +80,7 @@ def test_its_folder_opens_again_and_answers_alike_when_served(kind, tmp_path):
     for name in compared:
         received, wanted = answers[name], expected[name].numpy()
         if kind in ("tagging", "answering"):
-            received, wanted = received[real], wanted[real]
+            received, wanted = received[:, : real.shape[1]][real], wanted[real]  # Serving pads to its own lengths.
         np.testing.assert_allclose(received, wanted, rtol=1e-4, atol=1e-5)
     assert compared
 
