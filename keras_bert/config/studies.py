@@ -55,16 +55,24 @@ class VariantPlan:
     """One way to pretrain, to be compared with others.
 
     Attributes:
-        set: its own settings.
+        set: its own settings of pretraining.
         recipe: its own recipe; None for that of the plan.
+        pretrained_as: another variant, which is pretrained alike, so that its runs serve both; None if there is none.
+        finetuning: its own settings of fine-tuning, on every task.
         published: `{task and metric: score in per cent}`, what a paper measured for such a model.
         source: that paper and its table.
     """
 
     set: dict = dataclasses.field(default_factory=dict)
     recipe: str | None = None
+    pretrained_as: str | None = None
+    finetuning: dict = dataclasses.field(default_factory=dict)
     published: dict = dataclasses.field(default_factory=dict)
     source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.pretrained_as and (self.set or self.recipe):
+            raise ValueError("pretrained_as: needs a variant without set and recipe of its own. Received: both.")
 
 
 @dataclasses.dataclass
@@ -91,6 +99,12 @@ class AblationPlan:
             for name, plan in self.variants.items()
         }
         self.tasks = task_plans(self.tasks, "tasks")
+        for name, variant in self.variants.items():
+            other = variant.pretrained_as
+            if other and (other not in self.variants or self.variants[other].pretrained_as):
+                raise ValueError(
+                    f"variants.{name}.pretrained_as: needs a variant that is pretrained. Received: {other}."
+                )
 
 
 @dataclasses.dataclass

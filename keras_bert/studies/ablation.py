@@ -1,5 +1,6 @@
 """The ablation of the paper: ways to pretrain on the same number of tokens, compared on tasks that tell them apart."""
 
+import dataclasses
 import functools
 import itertools
 import statistics
@@ -41,27 +42,34 @@ def ablation(
         seeds: how many fine-tuning seeds for each of these; a task's plan may have its own number.
     """
     numbers = range(1, pretraining_seeds + 1)
-    runs = study.made(
+    bases = {name: variant.pretrained_as or name for name, variant in variants.items()}
+    made_runs = study.made(
         {
-            f"{name}, seed {seed}": functools.partial(
+            f"{base}, seed {seed}": functools.partial(
                 pretrained,
-                study.join("pretrained", name, f"seed-{seed}"),
-                variant.recipe or plan.recipe,
-                {**plan.set, **variant.set},
+                study.join("pretrained", base, f"seed-{seed}"),
+                plan.variants[base].recipe or plan.recipe,
+                {**plan.set, **plan.variants[base].set},
                 text,
                 seed,
             )
-            for seed, (name, variant) in itertools.product(numbers, variants.items())
+            for seed, base in itertools.product(numbers, dict.fromkeys(bases.values()))
         },
         "Pretrained",
     )
+    runs = {(name, seed): made_runs[f"{base}, seed {seed}"] for seed in numbers for name, base in bases.items()}
     # The seeds of a task come last, so that a study that is stopped has a whole column.
     parts = {
         f"{task}: {name}, seed {seed} at {rate:g}": make
         for task, planned in plan.tasks.items()
-        for seed, name in itertools.product(numbers, variants)
+        for seed, (name, variant) in itertools.product(numbers, variants.items())
         for rate, make in finetunings(
-            task, planned, data, runs[f"{name}, seed {seed}"], seeds, study.join(task, name, f"seed-{seed}")
+            task,
+            dataclasses.replace(planned, set={**planned.set, **variant.finetuning}),
+            data,
+            runs[name, seed],
+            seeds,
+            study.join(task, name, f"seed-{seed}"),
         ).items()
     }
     made = study.made(parts, "Fine-tuned")
@@ -74,7 +82,7 @@ def ablation(
         }
         for task, planned in plan.tasks.items()
     }
-    learned = {name: [nats_below(runs[f"{name}, seed {seed}"]) for seed in numbers] for name in variants}
+    learned = {name: [nats_below(runs[name, seed]) for seed in numbers] for name in variants}
     lines = [*table(found, learned, variants), "", *sources(variants)]
     return Findings(TITLE, lines, {"ablation": scores_picture(drawn(found, variants), TITLE)})
 

@@ -1,11 +1,13 @@
 """Embryology: what is read from snapshots, and its table."""
 
 import json
+import subprocess
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from corpus import write_corpus
+from finetuning import write_sst2
 from pretraining import recipe
 
 from keras_bert.checkpoints.model_folder import open_model_folder
@@ -151,3 +153,27 @@ def test_a_plan_names_what_it_reads():
         TaggedText("squad", "squad")
     with pytest.raises(ValueError, match="words_per_tag: needs a number of at least 1"):
         EmbryologyPlan(TaggedText("pos", "bank"), words_per_tag=0)
+
+
+@pytest.mark.slow
+def test_fine_tuning_from_each_snapshot_keeps_the_figures_alone(run, tmp_path, monkeypatch):
+    """Models of all snapshots would fill a disk; a second start neither writes a snapshot nor trains."""
+    write_sst2(tmp_path / "data" / "glue", train=48, dev=16)
+    changes = {"training.steps": 2, "training.batch_size": 8, "training.jit_compile": False, "input.max_length": 24}
+    task = {"folder": "glue", "task": "sst2", "set": changes, "rates": [1e-2], "seeds": 1}
+    plan = {"treebank": {"task": "pos", "folder": "bank"}, "tasks": {"reviews": task}}
+    (tmp_path / "plan.yaml").write_text(json.dumps(plan))
+    line = ["study", "embryology", run, "--plan", tmp_path / "plan.yaml", "--data", tmp_path / "data"]
+    line = [str(word) for word in [*line, "--output", tmp_path / "out", "--only", "tasks"]]
+    first = CliRunner().invoke(main, line)
+    assert first.exit_code == 0, first.output
+    steps = Snapshots(str(run)).steps
+    page = (tmp_path / "out" / "embryology.md").read_text()
+    assert "| step | nats below the unigram | reviews, accuracy |" in page
+    assert page.count("\n| ") == 1 + 1 + len(steps)
+    kept = [str(path) for path in (tmp_path / "out").rglob("*")]
+    assert not any("snapshots" in path or path.endswith((".safetensors", "checkpoints")) for path in kept)
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("Trained again."))
+    monkeypatch.setattr(Snapshots, "write", None)
+    again = CliRunner().invoke(main, line)
+    assert again.exit_code == 0 and again.output == first.output

@@ -1,14 +1,18 @@
 """The mechanism of studies: parts that are made once, the page, and runs as parts."""
 
 import os
+import signal
 import subprocess
+import sys
+import threading
+import time
 
 import pytest
 from click.testing import CliRunner
 from finetuning import write_sst2, write_tiny_bert
 
 from keras_bert.cli import main
-from keras_bert.errors import UserError
+from keras_bert.errors import RunStopped, UserError
 from keras_bert.studies.runs import run_command
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.tasks.finetuning.pictures import scores_picture
@@ -118,3 +122,30 @@ def test_every_plan_that_is_shipped_can_be_read():
         assert "no such" in refused(
             name, "--only", f"{only}-", "--data", "data", "--output", "out", *more.get(name, ())
         )
+
+
+WAITS = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_request_to_stop_is_passed_on_and_waited_for(tmp_path, monkeypatch):
+    """Otherwise the run would go on by itself, and the same command would find its folder taken."""
+    monkeypatch.setattr("keras_bert.studies.runs.own_program", lambda: [sys.executable, "-c", WAITS])
+    log = tmp_path / "run.log"
+
+    def ask():
+        while not log.exists() or "ready" not in log.read_text():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    with pytest.raises(RunStopped, match="run: stopped; the same command resumes") as stopped:
+        run_command(str(tmp_path / "run"), {}, "finetune", {})
+    asker.join()
+    assert stopped.value.status == 75
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
