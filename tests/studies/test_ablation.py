@@ -27,7 +27,8 @@ def test_the_plan_that_is_shipped_can_be_trained_on_the_same_tokens():
     """A setting that does not exist, or a variant that sees more text, would show after hours."""
     plan = settings.from_mapping(AblationPlan, settings.read_yaml(find_config("studies", "ablation")))
     tokens = set()
-    for variant in plan.variants.values():
+    for name, variant in plan.variants.items():
+        variant = plan.variants[variant.pretrained_as or name]
         recipe = find_config("pretrain", variant.recipe or plan.recipe)
         config = PretrainConfig.from_file(recipe, {**plan.set, **variant.set})
         phases = [phase.share * phase.batch_size * phase.sequence_length for phase in config.phases]
@@ -36,7 +37,9 @@ def test_the_plan_that_is_shipped_can_be_trained_on_the_same_tokens():
     assert len(tokens) == 1
     for task, planned in plan.tasks.items():
         recipe = find_config("finetune", planned.task or task)
-        assert FinetuneConfig.from_file(recipe, planned.set).training.batch_size > 0
+        for variant in plan.variants.values():
+            config = FinetuneConfig.from_file(recipe, {**planned.set, **variant.finetuning})
+            assert config.training.batch_size > 0
 
 
 def write_results(folder, **values):
