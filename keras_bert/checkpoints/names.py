@@ -147,10 +147,15 @@ _FEATURE_TAGGER = (
     *dense("tagger.classifier.dense", "keras_bert.tagger.classifier", "keras_bert/tagger/classifier"),
 )
 
+_CRF = (
+    *(_own(f"crf.{name}", f"crf.{name}") for name in ("transitions", "starts", "ends")),
+    *dense("crf.classifier.dense", "keras_bert.crf.classifier", "keras_bert/crf/classifier"),
+)
+
 ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
 SENTENCE_ORDER_HEAD, SPAN_BOUNDARY_HEAD = "sop_head", "sbo_head"
 CLASSIFIER, SPAN_HEAD = "classifier", "qa_outputs"
-FEATURE_TAGGER, SCALAR_MIX, BILSTM = "tagger", "tagger.mix", "bilstm"
+FEATURE_TAGGER, SCALAR_MIX, BILSTM, CRF_TAGGER = "tagger", "tagger.mix", "bilstm", "crf"
 
 # By the attribute of the models that have the part. A file has all tensors of a part or none.
 HEADS: dict[str, tuple[TensorName, ...]] = {
@@ -163,6 +168,7 @@ HEADS: dict[str, tuple[TensorName, ...]] = {
     SCALAR_MIX: tuple(_own(f"tagger.mix.{name}", f"tagger.mix.{name}") for name in ("layer_weights", "gamma")),
     # A BiLSTM between an encoder that is trained and any task's head.
     BILSTM: _lstms("bilstm.lstms", "bilstm"),
+    CRF_TAGGER: _CRF,
 }
 
 

@@ -7,7 +7,7 @@ import click
 
 from keras_bert import whole_files
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import file_to_write, model_option, table_options, table_settings
+from keras_bert.cli.options import file_to_write, model_option, restore_spaces_option, table_options, table_settings
 from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
 from keras_bert.tasks.noise.noise import Noise, changes_text
@@ -23,11 +23,18 @@ from keras_bert.tasks.noise.noise import Noise, changes_text
     metavar="KIND[=SHARE]",
     help="Also score the split with this noise added to its texts. Repeatable.",
 )
+@restore_spaces_option
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
 @table_options
 @click.pass_context
 def evaluate(
-    context: click.Context, model: str, split: str, noises: tuple[str, ...], output: str | None, **data: Any
+    context: click.Context,
+    model: str,
+    split: str,
+    noises: tuple[str, ...],
+    restore_spaces: str | None,
+    output: str | None,
+    **data: Any,
 ) -> None:
     """Score a fine-tuned model on labelled examples.
 
@@ -43,6 +50,7 @@ def evaluate(
     Examples:
       python run.py evaluate --model runs/sst2
       python run.py evaluate --model runs/sst2 --data-dir glue --noise typo=0.3 --noise nospace
+      python run.py evaluate --model runs/sst2 --noise nospace --restore-spaces runs/segment
     """
     for setting in noises:
         Noise(setting)  # Refuses what is no noise before anything is read.
@@ -50,9 +58,11 @@ def evaluate(
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
     from keras_bert.tasks.finetuning.results_table import evaluation_lines
+    from keras_bert.tasks.segmentation.restored_spaces import set_restored_spaces
 
     finetuned = FinetunedModel(folder, table_settings(**data))
     problem = finetuned.problem
+    set_restored_spaces(problem, restore_spaces)
     scores: dict[str, dict[str, dict[str, Any]]] = {}
     remarks = []
     for scored in splits_like(problem, split):

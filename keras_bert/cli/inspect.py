@@ -10,6 +10,7 @@ from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.names import (
     BILSTM,
     CLASSIFIER,
+    CRF_TAGGER,
     ENCODER,
     FEATURE_TAGGER,
     MASKED_LM_HEAD,
@@ -38,6 +39,7 @@ _PARTS = {
     CLASSIFIER: "classifier",
     SPAN_HEAD: "answer span head",
     FEATURE_TAGGER: "tagger over frozen features",
+    CRF_TAGGER: "conditional random field",
     SCALAR_MIX: "layer weights of the features",
     BILSTM: "BiLSTM",
 }

@@ -30,6 +30,12 @@ def file_to_write(context: click.Context, parameter: click.Parameter, path: str 
     return path
 
 
+restore_spaces_option = click.option(
+    "--restore-spaces",
+    metavar="MODEL",
+    help="Before classifying, restore the blanks that texts have lost, by a model of the task segment.",
+)
+
 casing_option = click.option(
     "--uncased/--cased",
     "lower_case",

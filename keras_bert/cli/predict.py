@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import model_option, table_options, table_settings
+from keras_bert.cli.options import model_option, restore_spaces_option, table_options, table_settings
 from keras_bert.errors import UserError
 from keras_bert.files import exists
 from keras_bert.program import PROGRAM
@@ -26,6 +26,7 @@ from keras_bert.tasks.task import INPUT
     "--task", metavar="NAME", help="With --split: another task for the same model, such as ax for an mnli model."
 )
 @click.option("--output", required=True, metavar="FILE|-|DIR", help="Where to write the answers; - writes to stdout.")
+@restore_spaces_option
 @table_options
 @click.pass_context
 def predict(
@@ -35,6 +36,7 @@ def predict(
     split: str | None,
     task: str | None,
     output: str,
+    restore_spaces: str | None,
     **data: Any,
 ) -> None:
     """Write a fine-tuned model's predictions.
@@ -43,6 +45,7 @@ def predict(
     Model                --input                                        --output
     classification       .csv, .tsv, .jsonl, or .txt, one text per line JSON lines
     tagging              columns or CoNLL-U, as in training             the same file with labels
+    segment              .conllu, a table, or one text per line         the texts, with blanks between words
     question answering   SQuAD's JSON                                   a folder: predictions, n-best, null odds
     multiple choice      as in training                                 JSON lines
 
@@ -67,8 +70,10 @@ def predict(
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
     from keras_bert.tasks.prediction import predict as write_answers
+    from keras_bert.tasks.segmentation.restored_spaces import set_restored_spaces
 
     finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source)
+    set_restored_spaces(finetuned.problem, restore_spaces)
     splits = splits_like(finetuned.problem, split) if split else [INPUT]
     written, count = write_answers(finetuned, splits, output)
     if output != "-":

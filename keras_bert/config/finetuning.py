@@ -8,7 +8,7 @@ from typing import Any
 from keras_bert import settings
 from keras_bert.config.checks import require, require_multiple, require_positive
 from keras_bert.config.features import TAGGING_TASKS, FeaturesConfig
-from keras_bert.config.heads import PROBLEM_TYPES, SINGLE_LABEL
+from keras_bert.config.heads import LEARNED_SCHEMES, PROBLEM_TYPES, SINGLE_LABEL
 from keras_bert.config.initialization import ReplacedWeightsConfig
 from keras_bert.config.noise import NoiseConfig
 from keras_bert.config.reading import LONG, TRUNCATE
@@ -25,8 +25,8 @@ class TaskDataConfig:
 
     For `text`, these are CSV, TSV or JSON-lines files, with `texts` and `label` naming their columns. For tagging, they
     have one word per line, with `word` and `label` giving the columns by number or name, and `scheme` how entities are
-    marked (iob1, bio or bioes; by default inferred from the labels). For `qa`, they are in SQuAD's format, scored by
-    `words` or `characters`.
+    marked (iob1, bio or bioes; by default inferred from the labels); `learned_scheme` is how the head marks them (bio
+    or bioes). For `qa`, they are in SQuAD's format, scored by `words` or `characters`.
     """
 
     folder: str | None = None
@@ -37,6 +37,7 @@ class TaskDataConfig:
     label: str | None = None
     word: str | None = None
     scheme: str | None = None
+    learned_scheme: str = LEARNED_SCHEMES[0]
     scoring: str = "words"
     kind: str = SINGLE_LABEL
     separator: str = ","
@@ -46,6 +47,8 @@ class TaskDataConfig:
 
     def __post_init__(self) -> None:
         require(self.kind in PROBLEM_TYPES, "kind", f"one of {', '.join(PROBLEM_TYPES)}", self.kind)
+        known = ", ".join(LEARNED_SCHEMES)
+        require(self.learned_scheme in LEARNED_SCHEMES, "learned_scheme", f"one of {known}", self.learned_scheme)
 
 
 @dataclass
@@ -122,10 +125,11 @@ class HeadConfig:
     """`bilstm_size` puts a two-layer BiLSTM with that many units in each direction between the encoder and the head.
 
     The paper's section 5.1 does so with its left-to-right model. Classifiers then read what each direction has after
-    its last token, not the pooler's output.
+    its last token, not the pooler's output. `crf` puts a conditional random field on top, for tagging.
     """
 
     bilstm_size: int | None = None
+    crf: bool = False
 
     def __post_init__(self) -> None:
         if self.bilstm_size is not None:
@@ -161,6 +165,10 @@ class FinetuneConfig:
         require(one, "head.bilstm_size", "no features.kind, which has a BiLSTM of its own", self.head.bilstm_size)
         fits = self.features.kind is None or self.task in TAGGING_TASKS
         require(fits, "features", f"a tagging task ({', '.join(TAGGING_TASKS)})", self.task)
+        fits = not self.head.crf or self.task in TAGGING_TASKS
+        require(fits, "head.crf", f"a tagging task ({', '.join(TAGGING_TASKS)})", self.task)
+        fits = not self.head.crf or self.features.kind is None
+        require(fits, "head.crf", "an encoder that is trained", f"features.kind {self.features.kind}")
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "FinetuneConfig":

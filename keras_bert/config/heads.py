@@ -26,6 +26,9 @@ METRIC_NAMES = {
     REGRESSION: ("pearson", "spearman"),
 }
 
+# The schemes in which a head can learn entities.
+BIO, BIOES = LEARNED_SCHEMES = ("bio", "bioes")
+
 Labelled = TypeVar("Labelled", bound="_LabelledHead")
 
 
@@ -212,6 +215,44 @@ def _bilstm_size(fields: Mapping[str, Any], path: str) -> int | None:
     if size is None or isinstance(size, int) and size > 0:
         return size
     raise UserError(f"{path}: {FIELD}.bilstm_size: needs a whole number above 0. Received: {size!r}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class CrfTaggingConfig(TokenClassificationConfig):
+    """The head of a `BertCrfTagger`, for which transformers has no class.
+
+    Attributes:
+        labels: the labels' names in the order of the emissions.
+        learned_scheme: one of `LEARNED_SCHEMES`, whose forbidden transitions are impossible; None for labels that mark
+            no entities.
+    """
+
+    architecture: ClassVar[str] = "BertCrfTagger"
+    learned_scheme: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = (None, *LEARNED_SCHEMES)
+        require(self.learned_scheme in known, "learned_scheme", f"one of {known}", self.learned_scheme)
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
+        own = {**self._own_fields().get(FIELD, {}), "learned_scheme": self.learned_scheme}
+        return {**super().to_fields(), "architectures": ["BertModel"], FIELD: own}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "CrfTaggingConfig":
+        """Reads config.json's fields."""
+        labels, bilstm_size = _label_names(fields, num_outputs, path), _bilstm_size(fields, path)
+        scheme = fields[FIELD].get("learned_scheme")
+        return _new_head(cls, f"{path}: {FIELD}.", labels, scheme, bilstm_size=bilstm_size)
+
+
+@dataclasses.dataclass(frozen=True)
+class SegmentationConfig(CrfTaggingConfig):
+    """The head of a `BertSegmenter`: the labels of characters, which say where words begin and end."""
+
+    architecture: ClassVar[str] = "BertSegmenter"
 
 
 def _new_head(head: type[Labelled], origin: str, labels: tuple[str, ...], *values: Any, **options: Any) -> Labelled:

@@ -1,15 +1,58 @@
 """Signatures of a model that labels words."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
-from keras_bert.config.heads import FeatureTaggingConfig, TokenClassificationConfig
+from keras_bert.config.heads import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature
 from keras_bert.export.text_inputs import TextInputs, token_signature
+from keras_bert.inference.crf_decoding import decode, decode_ragged
 from keras_bert.inputs.segments import padded_rows
-from keras_bert.inputs.word_windows import TextWords, given_words, split_texts, word_windows
+from keras_bert.inputs.word_windows import TextWords, begins_word, given_words, split_texts, word_windows
 
 WORDS = "words"
+
+
+WordLabels = Callable[[TextWords], tuple[tf.Tensor, tf.Tensor]]
+
+
+def word_labeller(head: TokenClassificationConfig, text_inputs: TextInputs, network: Network) -> WordLabels:
+    """Function (words) -> (int32 [words], their labels; float32 [words], the probabilities of these).
+
+    The arguments are those of `tagging_signatures`.
+    """
+    logits_of = _logits_of(head, network)
+
+    def label(found: TextWords) -> tuple[tf.Tensor, tf.Tensor]:
+        windows = word_windows(found.words, text_inputs.reading.max_length - 2)
+        logits = logits_of(padded_rows([windows.spans], text_inputs.vocabulary, text_inputs.lengths))
+        of_words = tf.gather_nd(logits, tf.stack([windows.window, windows.column], axis=1))
+        if not isinstance(head, CrfTaggingConfig):
+            return _best(of_words)
+        by_text = tf.RaggedTensor.from_row_splits(of_words, found.words.row_splits, validate=False)
+        return decode_ragged(by_text, network.run(lambda model: model.crf.scores()))
+
+    return label
+
+
+def _logits_of(head: TokenClassificationConfig, network: Network) -> Callable[[dict[str, tf.Tensor]], tf.Tensor]:
+    """Function (the encoder's inputs) -> float32 [batch, seq, labels]."""
+
+    def logits_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        if isinstance(head, FeatureTaggingConfig):
+            return network.run(lambda model: model(inputs)["logits"])
+        states = network.encoded(inputs)["sequence_output"]
+        has_crf = isinstance(head, CrfTaggingConfig)
+        return network.run(lambda model: model.crf(states) if has_crf else model.classifier(states))
+
+    return logits_of
+
+
+def _best(logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """(the most probable labels, their probabilities), [...] each."""
+    return tf.argmax(logits, axis=-1, output_type=tf.int32), tf.reduce_max(tf.nn.softmax(logits), axis=-1)
 
 
 def tagging_signatures(
@@ -22,28 +65,22 @@ def tagging_signatures(
     [batch, words], padded with "" and 0; `num_words` int32 [batch]. Outputs of `tokens`: `labels` string and `scores`
     float32 [batch, seq], `logits` float32 [batch, seq, labels].
 
+    A CRF decodes the words of a text together, and the scores are marginal probabilities. In its `tokens`, a word
+    begins at each token that is not special and does not continue one (##); the labels and scores of others are "" and
+    0.
+
     Args:
-        head: the labels; a `FeatureTaggingConfig` for a tagger over features.
+        head: the labels; a `FeatureTaggingConfig` for a tagger over features, a `CrfTaggingConfig` for a CRF.
         text_inputs: makes the model's inputs.
-        network: the network of a `BertForTokenClassification` or a `BertFeatureTagger`.
+        network: the network of a `BertForTokenClassification`, a `BertFeatureTagger` or a `BertCrfTagger`.
     """
-    names = tf.constant(list(head.labels))
-
-    def logits_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        if isinstance(head, FeatureTaggingConfig):
-            return network.run(lambda model: model(inputs)["logits"])
-        states = network.encoded(inputs)["sequence_output"]
-        return network.run(lambda model: model.classifier(states))
-
-    def best(logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return tf.gather(names, tf.argmax(logits, axis=-1)), tf.reduce_max(tf.nn.softmax(logits), axis=-1)
+    names, has_crf = tf.constant(list(head.labels)), isinstance(head, CrfTaggingConfig)
+    label_words, logits_of = word_labeller(head, text_inputs, network), _logits_of(head, network)
 
     def answer_words(found: TextWords) -> dict[str, tf.Tensor]:
-        windows = word_windows(found.words, text_inputs.reading.max_length - 2)
-        logits = logits_of(padded_rows([windows.spans], text_inputs.vocabulary, text_inputs.lengths))
-        labels, scores = best(tf.gather_nd(logits, tf.stack([windows.window, windows.column], axis=1)))
+        labels, scores = label_words(found)
         return {
-            "labels": found.by_text(labels, ""),
+            "labels": found.by_text(tf.gather(names, labels), ""),
             "scores": found.by_text(scores, 0.0),
             "starts": found.by_text(found.starts, 0),
             "ends": found.by_text(found.ends, 0),
@@ -52,8 +89,13 @@ def tagging_signatures(
 
     def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         logits = logits_of(inputs)
-        labels, scores = best(logits)
-        return {"labels": labels, "scores": scores, "logits": logits}
+        if not has_crf:
+            labels, scores = _best(logits)
+            return {"labels": tf.gather(names, labels), "scores": scores, "logits": logits}
+        begins = begins_word(text_inputs.vocabulary, inputs["input_word_ids"]) & (inputs["input_mask"] > 0)
+        labels, scores = decode(logits, begins, network.run(lambda model: model.crf.scores()))
+        named = tf.where(begins, tf.gather(names, labels), "")
+        return {"labels": named, "scores": tf.where(begins, scores, 0.0), "logits": logits}
 
     return {
         "serving_default": Signature(

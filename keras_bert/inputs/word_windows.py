@@ -57,6 +57,15 @@ def split_texts(tokenizer: WordPieceTokenizer, texts: tf.Tensor) -> TextWords:
     return TextWords(words, tf.gather(starts.values, first), tf.gather(ends.values, piece_splits[1:] - 1))
 
 
+def begins_word(vocabulary: Vocabulary, ids: tf.Tensor) -> tf.Tensor:
+    """Whether tokens, int32 of any shape, begin a word: they are not special and do not continue one; bool."""
+    special = {vocabulary.pad_id, vocabulary.cls_id, vocabulary.sep_id}
+    begins = [
+        number not in special and not token.startswith(CONTINUATION) for number, token in enumerate(vocabulary.tokens)
+    ]
+    return tf.gather(tf.constant(begins), ids)
+
+
 def given_words(tokenizer: WordPieceTokenizer, words: tf.Tensor) -> TextWords:
     """Pre-split words `[batch, words]`, padded with "" at the end; offsets are as if single spaces joined them.
 

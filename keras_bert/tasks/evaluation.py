@@ -44,7 +44,7 @@ class Evaluator:
     def __init__(
         self, problem: Problem, model: keras.Model, pad_id: int, strategy: tf.distribute.Strategy, batch_size: int
     ):
-        self._problem = problem
+        self._problem, self._model = problem, model
         self._pad_id = pad_id
         self._strategy = strategy
         self._batch_size = batch_size
@@ -58,7 +58,7 @@ class Evaluator:
     def answers(self, split: str) -> tuple[Answers, dict[str, float]]:
         """(the answers, the objective's figures) on a split."""
         outputs, figures = self._outputs(self._problem.rows(split))
-        return self._problem.answers(split, outputs), figures
+        return self._problem.answers(split, {**outputs, **self._problem.shared_outputs(self._model)}), figures
 
     def _outputs(self, rows: TokenRows) -> tuple[dict[str, Any], dict[str, float]]:
         batches = every_row_once(rows, self._batch_size, self._pad_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -50,12 +50,14 @@ class Problem(NamedSplits, abc.ABC):
         head: the head's config, as config.json stores it.
         objective: the loss.
         notes: what the user should know about the files read so far, one line each.
+        restore_spaces: function (texts) -> texts, applied to the texts to classify after noise; None for none.
         noise: added to every text before tokenization; None for none. Set by `under`.
 
     Class attributes:
         by_token: the model's outputs of shape [batch, seq, …].
         per_cent: whether scores are already in per cent.
         answers_ending: suffix of the file that `predict` writes for one of several splits.
+        takes_restored_spaces: whether `restore_spaces` may be set, before anything is read.
         takes_noise: whether the kind knows how to add noise to its texts.
     """
 
@@ -63,10 +65,12 @@ class Problem(NamedSplits, abc.ABC):
     per_cent: ClassVar[bool] = False
     answers_ending: ClassVar[str] = ".jsonl"
     takes_noise: ClassVar[bool] = False
+    takes_restored_spaces: ClassVar[bool] = False
 
     task: Any
     head: Any
     notes: list[str]
+    restore_spaces: Callable[[Sequence[str]], list[str]] | None
     noise: Noise | None
 
     def __init__(
@@ -81,7 +85,7 @@ class Problem(NamedSplits, abc.ABC):
         self.task = task
         self.head = head
         self.notes = []
-        self.noise = None
+        self.noise = self.restore_spaces = None
         self._kept: dict[Hashable, Any] = {}
         self._source = source
         self._tokenizer = tokenizer
@@ -164,11 +168,15 @@ class Problem(NamedSplits, abc.ABC):
         Args:
             split: its name.
             outputs: the model's outputs for `rows(split)`, in order: arrays [rows, …], or, for the names in `by_token`,
-                a list of arrays [tokens of the row, …].
+                a list of arrays [tokens of the row, …]; and its `shared_outputs`.
 
         Raises:
             UserError: an output is not a finite number.
         """
+
+    def shared_outputs(self, model: keras.Model) -> dict[str, Any]:
+        """What `answers` needs of the model beside its outputs for each row; by default nothing."""
+        return {}
 
     @abc.abstractmethod
     def evaluate(self, split: str, answers: Answers) -> dict[str, float]:

@@ -7,12 +7,16 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from finetuning import WORDS, reviews, spoil, write_tiny_bert
+from finetuning import WORDS, reviews, spoil, write_sst2, write_tiny_bert
 from served import ReloadedExport
 from squad_file import paragraph, write_squad
+from tiny import random_weights, without_dropout
 
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.cli import main
+from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 SMALL = ["--set", "input.max_length=32", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
 SMALL += ["--set", "training.jit_compile=false"]  # To compile takes longer than all that is trained here.
@@ -71,6 +75,7 @@ def write_choices(path, count, seed):
 
 KINDS = {
     "ner": (write_columns, "txt", "f1"),
+    "ner crf": (write_columns, "txt", "f1"),
     "pos": (write_treebank, "conllu", "accuracy"),
     "qa": (write_questions, "json", "f1"),
     "choice": (write_choices, "jsonl", "accuracy"),
@@ -85,8 +90,10 @@ def test_a_kind_of_task(kind, bert, tmp_path):
     write(train, 200, seed=1)
     write(dev, 40, seed=2)
     run = tmp_path / "run"
+    kind, *head = kind.split()
     given = ["--task", kind, "--init", bert, "--train", train, "--dev", dev, "--output", run]
     given += ["--label", "1"] if kind == "ner" else []  # The folder of the model keeps it, for evaluation.
+    given += ["--set", f"head.{head[0]}=true"] if head else []
     lengths = ["--set", "input.max_question_length=4"]
     said = give("finetune", *given, *SMALL, *lengths, "--epochs", "4")
     assert "Written: " in said
@@ -165,3 +172,68 @@ def test_features_are_for_taggers_and_for_models_deep_enough(bert):
     ):
         result = CliRunner().invoke(main, ["finetune", *given, "--init", bert, "--set", "input.max_length=32"])
         assert result.exit_code == 2 and line in result.output and result.output.strip().count("\n") == 0
+
+
+def write_texts(path, count, seed):
+    """A text a line; the words begin with w or are telling ones, so that a letter and its neighbours tell them."""
+    path.write_text("".join(f"{text}\n" for text, _ in reviews(count, seed)), encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_words_are_found_and_lost_blanks_restored(tmp_path):
+    """Trained on texts without blanks, then before classifying texts that lost theirs."""
+    bert, sst2, run, spaces = tmp_path / "bert", tmp_path / "glue", tmp_path / "run", tmp_path / "spaces"
+    write_letter_bert(bert)
+    write_sst2(sst2)
+    train, dev = tmp_path / "train.txt", tmp_path / "dev.txt"
+    write_texts(train, 200, seed=1)
+    write_texts(dev, 40, seed=2)
+    long = ["--set", "input.max_length=64"]
+    given = ["--task", "segment", "--init", bert, "--train", train, "--dev", dev, "--output", spaces]
+    said = give("finetune", *given, *SMALL, *long, "--epochs", "8")
+    assert "Written: " in said
+    results = json.load(open(spaces / "results.json", encoding="utf-8"))["splits"]["dev"]
+    assert results["f1"] > 0.95
+    figures, lost, output = tmp_path / "figures.json", tmp_path / "lost.txt", tmp_path / "found.txt"
+    give("evaluate", "--model", spaces / "model", "--dev", dev, "--output", figures)
+    again = json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"]
+    assert again["f1"] == pytest.approx(results["f1"], abs=1e-6)
+    texts = dev.read_text(encoding="utf-8")
+    lost.write_text(texts.replace(" ", ""), encoding="utf-8")
+    give("predict", "--model", spaces, "--input", lost, "--output", output)
+    found = output.read_text(encoding="utf-8")
+    assert found.replace(" ", "") == texts.replace(" ", "")
+    give("export", "--model", spaces, "--output", tmp_path / "served")
+    model = FinetunedModel(str(spaces))
+    reloaded = ReloadedExport(tmp_path / "served" / "1", model.serving_function)
+    served = [row["segmented"].decode() for row in reloaded.answers_by_length(lost.read_text().splitlines())]
+    assert served == found.splitlines()
+
+    give("finetune", "--task", "sst2", "--init", bert, "--data-dir", sst2, "--output", run, *SMALL, "--epochs", "6")
+    asked = ["--model", run, "--noise", "nospace", "--output", figures]
+    give("evaluate", *asked)
+    without = json.loads(figures.read_text(encoding="utf-8"))["dev"]
+    give("evaluate", *asked, "--restore-spaces", spaces)
+    restored = json.loads(figures.read_text(encoding="utf-8"))["dev"]
+    assert without["as it is"]["accuracy"] > 0.85 > without["nospace"]["accuracy"]
+    assert restored["nospace"]["accuracy"] > without["nospace"]["accuracy"] + 0.1
+    lines = tmp_path / "lines.txt"
+    lines.write_text("w1goodw2\n", encoding="utf-8")
+    give("predict", "--model", run, "--input", lines, "--output", output, "--restore-spaces", spaces)
+    assert json.loads(output.read_text(encoding="utf-8"))["label"] == "positive"
+    for asked, line in (
+        (["--model", run, "--restore-spaces", run], "--restore-spaces: needs a model that finds words"),
+        (["--model", spaces, "--dev", dev, "--restore-spaces", spaces], "needs a task that classifies texts"),
+    ):
+        result = CliRunner().invoke(main, ["evaluate", *map(str, asked)])
+        assert result.exit_code == 2 and line in result.output, result.output
+
+
+def write_letter_bert(folder):
+    """A model whose vocabulary has the letters too, as that of every real BERT."""
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *WORDS, *letters, *(f"##{letter}" for letter in letters)])
+    config = without_dropout(vocab_size=len(vocabulary), max_position_embeddings=64, num_hidden_layers=1)
+    model = BertForPreTraining(config)
+    random_weights(model)
+    write_model_folder(str(folder), model, vocabulary, lower_case=True)

@@ -6,6 +6,7 @@ from hostile_texts import HOSTILE, random_hostile
 from scipy.special import softmax
 from served import HEADS
 
+from keras_bert.inference.crf_decoding import best_labels
 from keras_bert.tasks.tagging.word_rows import lay_out_words
 from keras_bert.text.basic_tokenizer import BasicTokenizer
 
@@ -41,7 +42,7 @@ def test_given_words_are_laid_out_and_labelled_as_in_training(served, kind):
     assert all(set(answer["labels"][len(sentence) :]) <= {b""} for answer, sentence in zip(answers, sentences))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", (*KINDS, "crf"))
 def test_a_text_is_its_words(served, kind):
     _, function = served(kind)
     text = "The cat's  mat, José sat. " * 3
@@ -74,6 +75,26 @@ def test_empty_words_before_others_are_words_and_those_behind_are_none(served):
     answers = function.answer("words", [["", "cat", "", ""], ["", "", "", ""]])
     assert answers["num_words"].tolist() == [2, 0]
     assert answers["starts"].tolist() == [[0, 1], [0, 0]] and answers["ends"].tolist() == [[0, 4], [0, 0]]
+
+
+def test_a_crf_decodes_the_words_of_training_together(served):
+    """As evaluation does, across windows; and the tokens of one row are the words that they begin."""
+    bert, function = served("crf", reading=(("max_length", 14),))
+    sentences = [["cat"], ["the", "catty"] * 9, ["sat", "x1y2z3", "the"]]
+    answers = function.answers_by_length(sentences, signature="words")
+    logits = by_rows_of_training(bert, sentences, 14)
+    best = best_labels(logits, np.cumsum([0, *map(len, sentences)]), bert.model.crf.scores())
+    labels = [label for answer, sentence in zip(answers, sentences) for label in answer["labels"][: len(sentence)]]
+    assert [label.decode() for label in labels] == [HEADS["crf"].labels[index] for index in best]
+    scores = np.concatenate([answer["scores"][: len(sentence)] for answer, sentence in zip(answers, sentences)])
+    assert (scores > 0).all() and (scores <= 1 + 1e-5).all()
+
+    row = [bert.tokenizer.vocabulary.ids[piece] for piece in ("[CLS]", "c", "##a", "##t", "sat", "[SEP]", "[PAD]")]
+    ids = np.array([row], "int32")
+    mask = (ids > 0).astype("int32")
+    by_token = function.answer("tokens", ids, mask, ids * 0)
+    assert [place for place, label in enumerate(by_token["labels"][0]) if label] == [1, 4]
+    assert np.flatnonzero(by_token["scores"][0]).tolist() == [1, 4]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,8 +12,10 @@ from keras_bert.config.heads import (
     MULTI_LABEL,
     REGRESSION,
     ClassificationConfig,
+    CrfTaggingConfig,
     FeatureTaggingConfig,
     MultipleChoiceConfig,
+    SegmentationConfig,
     SpanExtractionConfig,
     TokenClassificationConfig,
 )
@@ -43,6 +45,8 @@ HEADS = {
     "regression": ClassificationConfig(("score",), REGRESSION),
     "tagging": TokenClassificationConfig(("O", "B-X", "I-X")),
     "features": FeatureTaggingConfig(("N", "V"), "weighted_all", 8),
+    "crf": CrfTaggingConfig(("O", "B-X", "I-X"), "bio"),
+    "segment": SegmentationConfig(("B", "I", "E", "S"), "bioes"),
     "answering": SpanExtractionConfig(),
     "choice": MultipleChoiceConfig(),
 }

@@ -1,6 +1,6 @@
 """Reads the examples of a split into rows of tokens with labels, a few thousand at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +44,9 @@ def read_split(
     tokenizer: WordPieceTokenizer,
     input_config: InputConfig,
     noise: Callable[[str], str] | None = None,
+    restore_spaces: Callable[[Sequence[str]], list[str]] | None = None,
 ) -> ReadSplit:
-    """Reads one split; `noise`, if given, is applied to its texts.
+    """Reads one split; `noise` and then `restore_spaces`, if given, are applied to its texts.
 
     Raises:
         UserError: as `load_examples`.
@@ -55,7 +56,8 @@ def read_split(
     labels = GrowingArray(dtype)
     for block in windows(read, _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row.texts))):
         columns = list(zip(*(row.texts for row in block)))
-        rows.add([[noise(text) for text in column] if noise else list(column) for column in columns])
+        texts = [[noise(text) for text in column] if noise else list(column) for column in columns]
+        rows.add([restore_spaces(column) for column in texts] if restore_spaces else texts)
         if block[0].label is not None:
             labels.extend(read.reader.array([row.label for row in block]).ravel())
     found, examples = rows.rows(), rows.examples()

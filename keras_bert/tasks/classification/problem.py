@@ -44,7 +44,7 @@ class SequenceProblem(Problem):
         UserError: the labels cannot be read, or the trained model has others.
     """
 
-    takes_noise = True
+    takes_noise = takes_restored_spaces = True
 
     task: Task
     head: ClassificationConfig
@@ -114,7 +114,8 @@ class SequenceProblem(Problem):
 
     def window_answers(self, window: TextWindow, function: ServingFunction) -> Served:
         """The exported model's outputs for each text of a window."""
-        return function.answers_by_length(*window.texts)
+        texts = map(self.restore_spaces, window.texts) if self.restore_spaces else window.texts
+        return function.answers_by_length(*texts)
 
     def output_kind(self, split: str) -> str:
         return FOLDER if self.task.splits[split].submission else super().output_kind(split)
@@ -156,7 +157,9 @@ class SequenceProblem(Problem):
         """A split, read once; only the tokens of its texts are kept."""
 
         def read() -> ReadSplit:
-            found = read_split(self.task, split, self._source, self._tokenizer, self._config.input, self.noise)
+            found = read_split(
+                self.task, split, self._source, self._tokenizer, self._config.input, self.noise, self.restore_spaces
+            )
             self.notes += found.warnings
             return found
 

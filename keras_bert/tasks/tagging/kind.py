@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from keras_bert.checkpoints.names import CLASSIFIER, FEATURE_TAGGER
+from keras_bert.checkpoints.names import CLASSIFIER, CRF_TAGGER, FEATURE_TAGGER
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import FeatureTaggingConfig, TokenClassificationConfig
+from keras_bert.config.heads import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.task_kinds import TaskKind
 
@@ -66,4 +66,20 @@ class FeatureTagging(Tagging):
         return BertFeatureTagger(config, head.num_labels, head.features, head.lstm_size, **keras_options)
 
 
-KINDS = (Tagging(), FeatureTagging())
+class CrfTagging(Tagging):
+    """A conditional random field over the words; transformers has no class for it."""
+
+    head: ClassVar[type[Any]] = CrfTaggingConfig
+    part = CRF_TAGGER
+    tasks: ClassVar[tuple[str, ...]] = ()
+    in_transformers = False
+
+    def make_model(self, config: BertConfig, head: CrfTaggingConfig, **keras_options: Any) -> Any:
+        from keras_bert.models.crf_tagger import BertCrfTagger
+        from keras_bert.tasks.tagging.transitions import forbidden_transitions
+
+        forbidden = forbidden_transitions(head.labels, head.learned_scheme)
+        return BertCrfTagger(config, head.num_labels, forbidden, bilstm_size=head.bilstm_size, **keras_options)
+
+
+KINDS = (Tagging(), FeatureTagging(), CrfTagging())

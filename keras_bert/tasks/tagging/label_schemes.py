@@ -135,9 +135,14 @@ def read_entities(labels: Sequence[str], starts: Sequence[int] | np.ndarray) -> 
     return Entities(types, pairs[:, 0], pairs[:, 1], at_start, at_end)
 
 
-def bio_labels(types: Sequence[str]) -> tuple[str, ...]:
-    """The labels of a head for entities of these types, in BIO."""
-    return (OUTSIDE, *(f"{prefix}-{type}" for type in types for prefix in "BI"))
+def scheme_labels(types: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """The labels of a head that learns entities of these types in BIO or BIOES."""
+    return (OUTSIDE, *(f"{prefix}-{type}" for type in types for prefix in ("BI" if scheme == "bio" else "BIES")))
+
+
+def learned_scheme(labels: Sequence[str]) -> str:
+    """The scheme of `scheme_labels` with these labels."""
+    return "bioes" if any(label.startswith(("E-", "S-")) for label in labels) else "bio"
 
 
 def _parsed(label: str) -> tuple[str, str | None] | None:

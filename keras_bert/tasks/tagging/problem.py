@@ -9,20 +9,29 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import sklearn.metrics
 
 from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
-from keras_bert.config.heads import FeatureTaggingConfig, TokenClassificationConfig
+from keras_bert.config.heads import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.export.tagging import WORDS
+from keras_bert.inference.crf_decoding import best_labels
 from keras_bert.inference.finite_outputs import require_numbers
+from keras_bert.models.crf_objective import CrfObjective
 from keras_bert.models.tagging_objective import TaggingObjective
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.problem import Problem, training_failed
-from keras_bert.tasks.tagging.label_schemes import Entities, UnknownLabel, bio_labels, read_entities
+from keras_bert.tasks.tagging.label_schemes import (
+    Entities,
+    UnknownLabel,
+    learned_scheme,
+    read_entities,
+    scheme_labels,
+)
 from keras_bert.tasks.tagging.noisy_words import noisy_words
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_files import TaggedFiles
@@ -34,7 +43,7 @@ from keras_bert.text.tokenizer import WordPieceTokenizer
 
 _SHOWN = 10  # Labels in a message.
 
-Head = TokenClassificationConfig | FeatureTaggingConfig
+Head = TokenClassificationConfig | FeatureTaggingConfig | CrfTaggingConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +68,14 @@ class TaggingProblem(Problem):
     """A `TaggingTask`. The answers are the labels, one per word.
 
     The label of a word is predicted at its first piece (paper, section 5.3), and sentences too long for a row are split
-    into windows; see `lay_out_words`. Entities are learned in BIO, whatever the scheme of the files. The source is
-    `{split: path}`; each file is read when it is first needed. Of `config.data`, `word` and `label` choose columns, and
-    `scheme` is the files' scheme; with `config.features`, the tagger works on frozen features.
+    into windows; see `lay_out_words`. A CRF decodes the labels of a sentence together, across its windows. The source
+    is `{split: path}`; each file is read when it is first needed. Of `config.data`, `word` and `label` choose columns,
+    `scheme` is the files' scheme, and entities are learned in `learned_scheme`, whatever that is. `config.head` may
+    have a CRF; with `config.features`, the tagger works on frozen features.
 
     Attributes:
-        head: the `TokenClassificationConfig` or, for frozen features, the `FeatureTaggingConfig`.
+        head: the `TokenClassificationConfig`; for frozen features the `FeatureTaggingConfig`, for a CRF the
+            `CrfTaggingConfig`.
 
     Raises:
         UserError: a file is missing or cannot be read, or labels that must mark entities do not, naming the line; or
@@ -88,12 +99,12 @@ class TaggingProblem(Problem):
         described: Mapping[str, Any] | None = None,
     ):
         super().__init__(task, source, tokenizer, config, head, described)
-        self._columns = _chosen_columns(task, config.data)
+        self._columns = self._reader_options(config.data)
         self._files = TaggedFiles(task, source, config.data.scheme, self._columns)
         self.notes = self._files.notes
-        self._objective = TaggingObjective()
         self._marks_entities = self._labels_mark_entities(head)
         self.head = head or self._new_head()
+        self._objective = CrfObjective() if isinstance(self.head, CrfTaggingConfig) else TaggingObjective()
 
     @property
     def objective(self) -> TaggingObjective:
@@ -120,7 +131,11 @@ class TaggingProblem(Problem):
         return self._words(split).origin
 
     def rows(self, split: str) -> TokenRows:
-        """The rows of a split, with the tokens' `labels`: -1 for a token without one."""
+        """The rows of a split, with the tokens' `labels`: -1 for a token without one.
+
+        For a CRF also `sentence_starts` and `sentence_ends`: whether the first or last word of a sentence is labelled
+        in the row.
+        """
         return self._layout(split).rows
 
     def answers(self, split: str, outputs: Mapping[str, Any]) -> list[str]:
@@ -130,7 +145,15 @@ class TaggingProblem(Problem):
             raise ValueError(f"outputs: needs a row of logits for each of {len(layout.rows)} rows, without padding.")
         logits = np.concatenate(outputs["logits"])[layout.places]
         require_numbers(logits, "words")
-        return [self.head.labels[index] for index in logits.argmax(axis=1)]
+        if isinstance(self.head, CrfTaggingConfig):
+            best = best_labels(logits, self._words(split).starts, outputs["chain"])
+        else:
+            best = logits.argmax(axis=1)
+        return [self.head.labels[index] for index in best]
+
+    def shared_outputs(self, model: keras.Model) -> dict[str, Any]:
+        """`chain`, the CRF's scores of starts, transitions and ends."""
+        return {"chain": model.crf.scores()} if isinstance(self.head, CrfTaggingConfig) else {}
 
     def windows(self, split: str) -> Iterator[TaggedWindow]:
         return itertools.starmap(TaggedWindow, self._files.windows(split, self._marks_entities))
@@ -173,7 +196,7 @@ class TaggingProblem(Problem):
         Of equally frequent labels, the one seen first counts.
         """
         training, counts = self._words("train"), collections.defaultdict[str, collections.Counter](collections.Counter)
-        labels = self._bio_labels("train") or []
+        labels = self._learned_labels("train") or []
         for word, label in zip(training.words, labels):
             if label is not None:
                 counts[word][label] += 1
@@ -193,10 +216,23 @@ class TaggingProblem(Problem):
         pairs = [pair for pair in zip(self._words(split).labels or [], answers) if pair[0] in known]
         return sklearn.metrics.confusion_matrix(*map(list, zip(*pairs)), labels=list(self.head.labels))
 
-    def _bio_labels(self, split: str) -> Sequence[str | None] | None:
-        """The labels of a split, entities in BIO; None if it has none."""
+    def _reader_options(self, data: TaskDataConfig) -> dict[str, int | str]:
+        """The columns that the recipe chooses, as arguments of `task.reader`."""
+        chosen = {name: value for name, value in (("word", data.word), ("label", data.label)) if value is not None}
+        if chosen and not self.task.in_columns:
+            raise UserError(
+                f"data.{next(iter(chosen))}: needs a task with columns (ner, tokens). Received: {self.task.name}, "
+                "whose files have a fixed format. Leave it out."
+            )
+        # A recipe gives numbers as text; a model's folder may have them as numbers.
+        return {name: int(value) if str(value).lstrip("-").isdigit() else value for name, value in chosen.items()}
+
+    def _learned_labels(self, split: str) -> Sequence[str | None] | None:
+        """The labels of a split, entities in the head's scheme; None if it has none."""
         labels = self._words(split).labels
-        return self._entities(split).labels("bio") if labels is not None and self._marks_entities else labels
+        if labels is None or not self._marks_entities:
+            return labels
+        return self._entities(split).labels(learned_scheme(self.head.labels))
 
     def _labels_mark_entities(self, head: Head | None) -> bool:
         """Whether the labels mark entities, according to the task, or else to the trained model or training file."""
@@ -218,12 +254,14 @@ class TaggingProblem(Problem):
             types = self._entities("train").types
             if not types:
                 raise UserError(f"{tagged.origin}: needs entities to train on. Received: no label but O.")
-            labels = bio_labels(types)
+            labels = scheme_labels(types, self._config.data.learned_scheme)
         else:
             labels = tuple(_distinct(tagged.labels))
         features = self._config.features
         if features.kind:
             return FeatureTaggingConfig(labels, features.kind, features.lstm_size)
+        if self._config.head.crf:
+            return CrfTaggingConfig(labels, self._config.data.learned_scheme if self._marks_entities else None)
         return TokenClassificationConfig(labels)
 
     def _words(self, split: str) -> TaggedWords:
@@ -254,6 +292,8 @@ class TaggingProblem(Problem):
         tagged, max_length = self._words(split), self._config.input.max_length
         layout = lay_out_words(tagged.words, tagged.starts, self._tokenizer, max_length)
         layout.rows.token_extra["labels"] = layout.token_values(self._label_ids(split))
+        if isinstance(self.head, CrfTaggingConfig):
+            layout.rows.extra |= layout.sentence_flags(tagged.starts)
         for words, what in (
             (layout.vanished, "words have no piece and are read as [UNK]"),
             (layout.cut, f"words are longer than {max_length - 2} pieces and are truncated"),
@@ -264,7 +304,7 @@ class TaggingProblem(Problem):
 
     def _label_ids(self, split: str) -> np.ndarray:
         """int [words]: each word's label, -1 for none and for one that the head does not have, which is noted."""
-        tagged, labels = self._words(split), self._bio_labels(split)
+        tagged, labels = self._words(split), self._learned_labels(split)
         if labels is None:
             return np.full(len(tagged.words), -1)
         ids: dict[str | None, int] = {None: -1, **{label: index for index, label in enumerate(self.head.labels)}}
@@ -289,15 +329,3 @@ def _mark_entities(labels: Iterable[Any]) -> bool:
         return bool(read_entities(labels, [0, len(labels)]).types)
     except UnknownLabel:
         return False
-
-
-def _chosen_columns(task: TaggingTask, data: TaskDataConfig) -> dict[str, int | str]:
-    """The columns that the recipe chooses, as arguments of `task.reader`."""
-    chosen = {name: value for name, value in (("word", data.word), ("label", data.label)) if value is not None}
-    if chosen and not task.in_columns:
-        raise UserError(
-            f"data.{next(iter(chosen))}: needs a task with columns (ner, tokens). Received: {task.name}, whose files "
-            "have a fixed format. Leave it out."
-        )
-    # A recipe gives numbers as text; a model's folder may have them as numbers.
-    return {name: int(value) if str(value).lstrip("-").isdigit() else value for name, value in chosen.items()}

@@ -40,6 +40,18 @@ class WordRows:
         array[self.places] = values
         return array
 
+    def sentence_flags(self, starts: ArrayLike) -> dict[str, np.ndarray]:
+        """int32 [rows] each: whether `sentence_starts` or `sentence_ends` with a word that is labelled in the row.
+
+        Args:
+            starts: int [sentences + 1], as for `lay_out_words`.
+        """
+        starts, flags = np.asarray(starts), {}
+        for name, words in (("sentence_starts", starts[:-1]), ("sentence_ends", starts[1:] - 1)):
+            flags[name] = np.zeros(len(self.rows), np.int32)
+            flags[name][np.searchsorted(self.rows.starts, self.places[words], side="right") - 1] = 1
+        return flags
+
 
 def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: WordPieceTokenizer, max_length: int) -> WordRows:
     """Lays out sentences as rows [CLS] pieces [SEP], long ones in windows; see `inputs.word_windows.word_windows`.

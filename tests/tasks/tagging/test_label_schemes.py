@@ -4,7 +4,7 @@ import conlleval
 import numpy as np
 import pytest
 
-from keras_bert.tasks.tagging.label_schemes import UnknownLabel, bio_labels, read_entities
+from keras_bert.tasks.tagging.label_schemes import UnknownLabel, learned_scheme, read_entities, scheme_labels
 
 
 def random_sentences(prefixes, seed, count=300):
@@ -107,4 +107,6 @@ def test_a_type_may_hold_a_dash():
 
 
 def test_a_head_has_both_labels_of_every_type():
-    assert bio_labels(("X", "Y")) == ("O", "B-X", "I-X", "B-Y", "I-Y")
+    assert scheme_labels(("X", "Y"), "bio") == ("O", "B-X", "I-X", "B-Y", "I-Y")
+    assert scheme_labels(("X",), "bioes") == ("O", "B-X", "I-X", "E-X", "S-X")
+    assert [learned_scheme(scheme_labels(("X",), scheme)) for scheme in ("bio", "bioes")] == ["bio", "bioes"]

@@ -1,0 +1,44 @@
+"""Words in texts that are written without blanks, or have lost them."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import SegmentationConfig
+from keras_bert.tasks.tagging.kind import CrfTagging
+
+
+class Segmentation(CrfTagging):
+    """A conditional random field over the characters of a text."""
+
+    head: ClassVar[type[Any]] = SegmentationConfig
+    tasks: ClassVar[tuple[str, ...]] = ("segment",)
+    noun, example_files = "characters", ("texts.txt", "segmented.txt")
+
+    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
+        from keras_bert.models.crf_tagger import BertSegmenter
+        from keras_bert.tasks.tagging.transitions import forbidden_transitions
+
+        forbidden = forbidden_transitions(head.labels, head.learned_scheme)
+        return BertSegmenter(config, head.num_labels, forbidden, bilstm_size=head.bilstm_size, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.export.segmentation import segmentation_signatures
+
+        return segmentation_signatures(bert.head, text_inputs, network)
+
+    def open_problem(
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, described: Mapping[str, Any], own: Mapping[str, str]
+    ) -> Any:
+        from keras_bert.tasks.examples.split_files import find_split_files
+        from keras_bert.tasks.segmentation.problem import SegmentationProblem
+        from keras_bert.tasks.segmentation.tasks import SEGMENT
+
+        source = own or find_split_files(SEGMENT, config.data.folder)
+        return SegmentationProblem(
+            task=SEGMENT, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+        )
+
+
+KINDS = (Segmentation(),)

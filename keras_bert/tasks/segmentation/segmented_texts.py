@@ -1,0 +1,146 @@
+"""Texts with the words in them: plain text, CoNLL-U, and a column of a table. Their characters, labelled by word."""
+
+import abc
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from keras_bert.data.corpus.text_lines import read_whole_lines
+from keras_bert.errors import UserError
+from keras_bert.tasks.examples.labels import check_text
+from keras_bert.tasks.examples.tables import plain_ending, read_table
+from keras_bert.tasks.examples.windows import windows
+from keras_bert.tasks.tagging.tagged_words import Sentences, TaggedReader, TaggedWords
+
+BEGIN, INSIDE, END, SINGLE = LABELS = ("B", "I", "E", "S")
+_CHARACTERS_AT_ONCE = 1 << 18
+_RANGE = re.compile(r"(\d+)-(\d+)")
+_TABLES = (".csv", ".tsv", ".jsonl")
+
+
+def segmented_reader(path: str, text: str = "text", labels_needed: bool = True) -> "SegmentedReader":
+    """The reader of a file: CoNLL-U (.conllu), a table (.csv, .tsv, .jsonl), or else plain text, a text on each line.
+
+    Args:
+        path: the file, compressed or not; "-" for stdin.
+        text: the column of a table that holds the texts.
+        labels_needed: ignored; every text shows its words.
+    """
+    ending = plain_ending(path)
+    if ending == ".conllu":
+        return _TreebankReader(path)
+    return _TableReader(path, text) if ending in _TABLES else _PlainReader(path)
+
+
+def word_labels(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(character, label) of all characters of words."""
+    for word in words:
+        labels = SINGLE if len(word) == 1 else BEGIN + INSIDE * (len(word) - 2) + END
+        yield from zip(word, labels)
+
+
+def words_of(characters: Sequence[str], begins: np.ndarray) -> list[str]:
+    """The words that begin at some of the characters, bool [characters]; the first always does."""
+    words: list[list[str]] = []
+    for character, is_first in zip(characters, begins.tolist()):
+        if is_first or not words:
+            words.append([])
+        words[-1].append(character)
+    return ["".join(word) for word in words]
+
+
+def begins(labels: Iterable[str | None] | None) -> np.ndarray:
+    """bool [characters]: whether a word begins at each."""
+    return np.array([label in (BEGIN, SINGLE) for label in labels or ()], bool)
+
+
+class SegmentedReader(TaggedReader):
+    """Reads texts as sentences of characters without blanks, each with its place in its word.
+
+    Blanks separate words. In CoNLL-U, words are those that stand in the text: a multiword token (`1-2`) and not what it
+    stands for.
+
+    Raises:
+        UserError: from `whole` and `windows`: the file cannot be read, is malformed, or has no text.
+    """
+
+    @abc.abstractmethod
+    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, words) of each text."""
+
+    def whole(self) -> TaggedWords:
+        return self._tagged(self._texts())
+
+    def windows(self) -> Iterator[TaggedWords]:
+        found = False
+        for window in windows(self._texts(), _CHARACTERS_AT_ONCE, lambda text: sum(map(len, text[1])) + 1):
+            found = True
+            yield self._tagged(window, reader=self)
+        if not found:
+            self._check(0)
+
+    def _tagged(self, texts: Iterable[tuple[int, list[str]]], **fields: "TaggedReader") -> TaggedWords:
+        sentences = Sentences()
+        for line, words in texts:
+            for character, label in word_labels(words):
+                sentences.add(character, label, line)
+            sentences.end()
+        tagged = sentences.tagged(self.path, **fields)
+        if not fields:
+            self._check(len(tagged.words))
+        return tagged
+
+    def _check(self, words: int) -> None:
+        if not words:
+            raise UserError(f"{self.path}: needs texts. Received: none.")
+
+    def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
+        """A line for each text, with a blank between the words; blanks that the text had stay."""
+        starts = begins(labels) | begins(tagged.labels)
+        for first, end in zip(tagged.starts.tolist(), tagged.starts[1:].tolist()):
+            yield " ".join(words_of(tagged.words[first:end], starts[first:end])) + "\n"
+
+
+class _PlainReader(SegmentedReader):
+    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+        for number, line in enumerate(read_whole_lines(self.path), 1):
+            words = (line.removeprefix("\ufeff") if number == 1 else line).split()
+            if words:
+                yield number, words
+
+
+class _TreebankReader(SegmentedReader):
+    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+        words: list[str] = []
+        first = inside = 0  # The line where the sentence starts, and the last word of the newest multiword token.
+        for number, line in enumerate(read_whole_lines(self.path), 1):
+            cells = line.rstrip("\r\n").split("\t")
+            if not line.strip():
+                if words:
+                    yield first, words
+                words, inside = [], 0
+            elif not line.startswith("#"):
+                if len(cells) != 10:
+                    raise UserError(
+                        f"{self.path} line {number}: needs 10 cells separated by tabs, as in CoNLL-U. "
+                        f"Received: {len(cells)} in {line[:80].rstrip()!r}."
+                    )
+                together = _RANGE.fullmatch(cells[0])
+                if together:
+                    inside = int(together[2])
+                if together or cells[0].isdecimal() and int(cells[0]) > inside:
+                    first = first if words else number
+                    words += cells[1].split()
+        if words:
+            yield first, words
+
+
+class _TableReader(SegmentedReader):
+    def __init__(self, path: str, text: str):
+        super().__init__(path)
+        self._text = text
+
+    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+        for row in read_table(self.path, [self._text]):
+            yield row.line, check_text(row.cells[0]).split()

@@ -1,0 +1,115 @@
+"""Words in texts without blanks: files of every form, scores by hand, noise, and lines written again."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from tiny import VOCABULARY
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.errors import UserError
+from keras_bert.tasks.noise.noise import Noise
+from keras_bert.tasks.segmentation.problem import SegmentationProblem
+from keras_bert.tasks.segmentation.segmented_texts import begins, segmented_reader, words_of
+from keras_bert.tasks.segmentation.tasks import SEGMENT
+from keras_bert.text.tokenizer import WordPieceTokenizer
+
+TREEBANK = """# text = vámonos al mar.
+1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tvamos\t_\t_\t_\t_\t_\t_\t_\t_
+2\tnos\t_\t_\t_\t_\t_\t_\t_\t_
+3-4\tal\t_\t_\t_\t_\t_\t_\t_\t_
+3\ta\t_\t_\t_\t_\t_\t_\t_\t_
+4\tel\t_\t_\t_\t_\t_\t_\t_\t_
+5\tmar\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No
+5.1\tnada\t_\t_\t_\t_\t_\t_\t_\t_
+6\t.\t_\t_\t_\t_\t_\t_\t_\t_
+
+1\t中国\t_\t_\t_\t_\t_\t_\t_\t_
+2\t人\t_\t_\t_\t_\t_\t_\t_\t_
+"""
+
+
+def texts_of(tagged):
+    starts = begins(tagged.labels)
+    pairs = itertools.pairwise(tagged.starts.tolist())
+    return [words_of(tagged.words[first:end], starts[first:end]) for first, end in pairs]
+
+
+def problem_of(path, **data):
+    config = FinetuneConfig.from_mapping({"task": "segment", "input": {"max_length": 16}, "data": data})
+    source = {"train": str(path), "dev": str(path)}
+    return SegmentationProblem(task=SEGMENT, source=source, tokenizer=WordPieceTokenizer(VOCABULARY), config=config)
+
+
+def write(path, content):
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def test_words_of_a_treebank_are_those_that_stand_in_the_text(tmp_path):
+    """`al` is two words of syntax, but one that is written."""
+    path = write(tmp_path / "dev.conllu", TREEBANK)
+    for read in (segmented_reader(str(path)).whole(), next(segmented_reader(str(path)).windows())):
+        assert texts_of(read) == [["vámonos", "al", "mar", "."], ["中国", "人"]]
+        assert read.words[:3] == ["v", "á", "m"] and read.labels[-3:] == ["B", "E", "S"]
+        assert read.lines[[0, -1]].tolist() == [2, 12]
+
+
+def test_texts_and_tables_are_split_at_blanks(tmp_path):
+    plain = write(tmp_path / "dev.txt", "\ufeffso  it\tgoes\n\n\u3000on \n")
+    table = write(tmp_path / "dev.jsonl", "".join(json.dumps({"s": text}) + "\n" for text in ("so it goes", "on")))
+    expected = [["so", "it", "goes"], ["on"]]
+    assert texts_of(segmented_reader(str(plain)).whole()) == expected
+    assert texts_of(segmented_reader(str(table), "s").whole()) == expected
+    with pytest.raises(UserError, match="needs texts. Received: none."):
+        list(segmented_reader(str(write(tmp_path / "empty.txt", " \n"))).windows())
+    with pytest.raises(UserError, match="line 1: needs 10 cells"):
+        segmented_reader(str(write(tmp_path / "bad.conllu", "1\ta\n"))).whole()
+
+
+def test_a_word_is_right_if_both_its_ends_are(tmp_path):
+    problem = problem_of(write(tmp_path / "dev.txt", "ab c def\nab\n"))
+    gold = problem._words("dev").labels
+    assert gold == ["B", "E", "S", "B", "I", "E", "B", "E"] and problem.evaluate("dev", gold)["f1"] == 1.0
+    # "ab", "cd", "ef" and "ab": two of four words that were found are right, of four.
+    scores = problem.evaluate("dev", ["B", "E", "B", "E", "B", "E", "B", "E"])
+    assert scores == {"f1": 0.5, "precision": 0.5, "recall": 0.5}
+    # A text begins a word whatever the model says: "ab", "cdef" and "ab".
+    scores = problem.evaluate("dev", ["I", "I", "B", "I", "I", "I", "I", "I"])
+    assert scores == {"f1": pytest.approx(4 / 7), "precision": pytest.approx(2 / 3), "recall": 0.5}
+    assert problem.head.labels == ("B", "I", "E", "S") and problem.metric_names == ("f1", "precision", "recall")
+    assert problem.described() == {"task": "segment", "max_length": 16, "texts": ["text"]}
+
+
+def test_blanks_that_a_text_has_stay_when_it_is_written(tmp_path):
+    problem = problem_of(write(tmp_path / "dev.txt", "abcd ef\n"))
+    with problem.writing("dev", str(tmp_path / "out")) as write_window:
+        [window] = problem.windows("dev")
+        write_window(window, ["B", "E", "B", "I", "I", "E"])
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "ab cd ef\n"
+
+
+def test_words_stay_words_under_noise(tmp_path):
+    """A blank lost or added in the text changes nothing, because the model never sees blanks."""
+    problem = problem_of(write(tmp_path / "dev.txt", "some words 中国人 stand here\n" * 3))
+    clean = texts_of(problem._words("dev"))
+    for kind in ("nospace", "addspace=1"):
+        with problem.under(Noise(kind)):
+            assert texts_of(problem._words("dev")) == clean
+    with problem.under(Noise("swap=1")):
+        noisy = texts_of(problem._words("dev"))
+        assert noisy != clean and [list(map(len, words)) for words in noisy] == [
+            list(map(len, words)) for words in clean
+        ]
+    with problem.under(Noise("zh-drop=1")):
+        assert texts_of(problem._words("dev"))[0] == ["some", "words", "stand", "here"]
+
+
+def test_every_character_is_a_place_in_a_row(tmp_path):
+    problem = problem_of(write(tmp_path / "dev.txt", "some words stand here and there\n"))
+    rows = problem.rows("train")
+    assert (rows.token_extra["labels"] >= 0).sum() == 26 and len(rows) > 2
+    assert rows.extra["sentence_starts"].tolist() == [1] + [0] * (len(rows) - 1)
+    assert np.isin(rows.token_extra["labels"], [-1, 0, 1, 2, 3]).all()
