@@ -20,8 +20,9 @@ def segmentation_signatures(
     """`serving_default` on strings; `words` and `tokens` as in `tagging_signatures`, on single characters.
 
     Outputs of `serving_default`: `segmented` string [batch], the text with a blank between its words; `words` string,
-    `starts` and `ends` int32 (offsets in the text in code points), all [batch, words], padded with "" and 0;
-    `num_words` int32 [batch]. Blanks in a text stay between words.
+    `scores` float32 (the least probability of the label of a character in the word), `starts` and `ends` int32 (offsets
+    in the text in code points), all [batch, words], padded with "" and 0; `num_words` int32 [batch]. Blanks in a text
+    stay between words.
 
     Args:
         head: the labels.
@@ -42,11 +43,12 @@ def segmentation_signatures(
         counts = tf.math.bincount(row_of, minlength=tf.shape(texts)[0], maxlength=tf.shape(texts)[0])
         characters = tf.strings.unicode_encode(tf.boolean_mask(code_points.values, kept)[:, tf.newaxis], "UTF-8")
         by_text = tf.RaggedTensor.from_row_lengths(characters, counts, validate=False)
-        labels, _ = label_words(given_words(text_inputs.tokenizer, by_text.to_tensor("")))
+        labels, scores = label_words(given_words(text_inputs.tokenizer, by_text.to_tensor("")))
         first_of_row = tf.not_equal(row_of, tf.concat([[-1], row_of[:-1]], axis=0)[: tf.size(row_of)])
         begins = tf.gather(begins_word, labels) | first_of_row | tf.boolean_mask(after_blank, kept)
         firsts = tf.cast(tf.where(begins)[:, 0], tf.int32)
         words = tf.strings.reduce_join(tf.RaggedTensor.from_row_starts(characters, firsts, validate=False), axis=-1)
+        least = tf.reduce_min(tf.RaggedTensor.from_row_starts(scores, firsts, validate=False), axis=-1)
         word_counts = tf.math.bincount(tf.gather(row_of, firsts), minlength=tf.size(counts), maxlength=tf.size(counts))
         offsets = tf.boolean_mask(places, kept)
         lasts = tf.concat([firsts[1:], tf.shape(characters)], axis=0) - 1
@@ -58,6 +60,7 @@ def segmentation_signatures(
         return {
             "segmented": tf.strings.reduce_join(of_texts(words), axis=-1, separator=" "),
             "words": of_texts(words).to_tensor(""),
+            "scores": of_texts(least).to_tensor(0.0),
             "starts": of_texts(tf.gather(offsets, firsts)).to_tensor(0),
             "ends": of_texts(tf.gather(offsets, lasts) + 1).to_tensor(0),
             "num_words": word_counts,

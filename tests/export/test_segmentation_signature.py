@@ -22,6 +22,7 @@ def test_words_are_parts_of_the_text_and_no_blank_is_lost(served):
         # Blanks of the text are between words.
         assert all(not any(character.isspace() for character in text[start:end]) for start, end in zip(starts, ends))
         assert set(answers["words"][row, count:].tolist()) <= {b""}
+        assert (answers["scores"][row, :count] > 0).all() and (answers["scores"][row] < 1 + 1e-5).all()
 
 
 def test_words_begin_where_the_labels_of_training_say(served):
