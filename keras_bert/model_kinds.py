@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from keras_bert.errors import UserError
 
-_OWN = ("bert", "albert")  # The modules in `models/kinds` that hold a record, `KIND`.
+_OWN = ("bert", "albert", "elmo")  # The modules in `models/kinds` that hold a record, `KIND`.
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
 
@@ -44,6 +44,8 @@ class ModelKind(abc.ABC):
         stored_prefix: what the names of the encoder's tensors begin with in Hugging Face's files.
         google_files: the names of the files in Google's folders.
         pretraining_heads: the heads beside the masked LM that a model for pretraining has in any case: `nsp`, `sop`.
+        in_transformers: whether transformers has such models.
+        attends: whether the encoder is made of attention blocks, of which serving computes only the real tokens.
         values_here: fields of config.json that change the computation, with the values that are supported.
     """
 
@@ -54,6 +56,8 @@ class ModelKind(abc.ABC):
     stored_prefix: ClassVar[str]
     google_files: ClassVar[GoogleFiles]
     pretraining_heads: ClassVar[tuple[str, ...]] = ()
+    in_transformers: ClassVar[bool] = True
+    attends: ClassVar[bool] = True
     values_here: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:
@@ -82,6 +86,14 @@ class ModelKind(abc.ABC):
     def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
         """Formulas that people quote for the encoder's size: `[(formula, its result, how it differs)]`."""
         return []
+
+    def training_flops(
+        self, config: Any, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
+    ) -> int:
+        """The FLOPs of an example in pretraining; see `models.flops.training_flops`."""
+        from keras_bert.models.flops import training_flops
+
+        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary)
 
     @abc.abstractmethod
     def class_in_transformers(self, parts: Collection[str], config: Any) -> str:

@@ -134,7 +134,7 @@ def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parame
     kind, model_kind = kind_of_fields(fields), kind_of_config(config)
     berts = kind.head.architecture if kind else berts_name((fields.get("architectures") or ["BertModel"])[0])
     architecture = model_kind.class_name(berts)
-    if kind and (not kind.in_transformers or own_architecture(fields)):
+    if not model_kind.in_transformers or kind and (not kind.in_transformers or own_architecture(fields)):
         card = dataclasses.replace(card, in_transformers=False)
     pipeline = kind.pipeline if kind else _PIPELINES.get(berts)
     header = yaml.safe_dump(

@@ -9,6 +9,7 @@ import click
 from keras_bert import settings
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, folder_to_write, given, recipe_init, run_options, run_settings
+from keras_bert.config.bert import BOTH, MASKED, NEXT
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
@@ -93,9 +94,11 @@ def pretrain(
     if results is None:  # A worker that is not the chief.
         return
     _show(results)
-    next_command = (
-        f'generate --model {folder.path} "…"' if recipe.model.is_causal else f'fill --model {folder.path} "…[MASK]…"'
-    )
+    next_command = {
+        MASKED: f'fill --model {folder.path} "…[MASK]…"',
+        NEXT: f'generate --model {folder.path} "…"',
+        BOTH: f"finetune --task ner --features weighted_all --init {folder.path} --data-dir …",
+    }[recipe.model.predicts]
     click.echo(f"Written: {folder.path}. Next: {PROGRAM} {next_command}   |   tensorboard --logdir {folder.path}")
 
 
@@ -147,7 +150,7 @@ def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_ca
 
 
 def _show(results: dict[str, Any]) -> None:
-    titles = {"nsp": "next sentence", "sop": "sentence order", "sbo": "span boundary"}
+    titles = {"nsp": "next sentence", "sop": "sentence order", "sbo": "span boundary", "previous": "previous tokens"}
     accuracies = {title: results.get(f"eval_{term}_accuracy") for term, title in titles.items()}
     beside = "".join(f", {title} {value:.1%}" for title, value in accuracies.items() if value is not None)
     predicts_next = "eval_lm_loss" in results

@@ -15,6 +15,8 @@ from keras_bert.whole_files import atomic_write
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
 BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
 IS_DECODER = "is_decoder"
+# What a model learns to predict: masked tokens, the next token, or from both sides the next and the previous one.
+MASKED, NEXT, BOTH = TOKENS = ("masked", "next", "both")
 
 
 @dataclass
@@ -69,6 +71,16 @@ class BertConfig:
     @property
     def is_causal(self) -> bool:
         return self.attention == CAUSAL
+
+    @property
+    def predicts(self) -> str:
+        """Which of `TOKENS` the model predicts in pretraining."""
+        return NEXT if self.is_causal else MASKED
+
+    @property
+    def lm_width(self) -> int:
+        """The width of the states from which a token is predicted."""
+        return self.hidden_size
 
     @property
     def embedding_width(self) -> int:

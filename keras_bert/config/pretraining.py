@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keras_bert import settings
-from keras_bert.config.bert import BertConfig
+from keras_bert.config.bert import BOTH, MASKED, NEXT, TOKENS, BertConfig
 from keras_bert.config.checks import require, require_positive, require_share
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.initialization import InitializationConfig, named_initialization
@@ -22,7 +22,6 @@ TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
 SOURCES = ("files", "python_documentation", "text")
 PAIRS = ("nsp", "sop", "none")
 PACKINGS = ("document", "full", "filled")
-MASKED, NEXT = TOKENS = ("masked", "next")
 UNITS = ("token", "word", "ngram", "span", "phrase")
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
@@ -84,7 +83,8 @@ class ObjectiveConfig:
     """What a row contains, and what is predicted of it.
 
     `tokens: masked` predicts masked tokens from both sides (masked LM). `tokens: next` predicts every token from those
-    before it, for a model with `attention: causal` (the left-to-right model of the paper's section 5.1).
+    before it, for a model with `attention: causal` (the left-to-right model of the paper's section 5.1). `tokens: both`
+    predicts every token from those before it and, apart from that, from those after it, for an ELMo.
 
     `pair: nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2); the two
     shares apply to these. `pair: sop` makes pairs of consecutive segments, half of them swapped, for sentence order
@@ -119,9 +119,12 @@ class ObjectiveConfig:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The terms of the loss: `mlm` or, for next tokens, `lm`; then `nsp`, `sop` and `sbo` if they are trained."""
-        of_tokens = "lm" if self.tokens == NEXT else "mlm"
-        return (of_tokens, *([] if self.pair == "none" else [self.pair]), *(["sbo"] if self.span_boundary else []))
+        """The terms of the loss.
+
+        `mlm`, `lm` for next tokens, or `lm` and `previous` for both; then `nsp`, `sop` and `sbo` if they are trained.
+        """
+        of_tokens = {MASKED: ["mlm"], NEXT: ["lm"], BOTH: ["lm", "previous"]}[self.tokens]
+        return (*of_tokens, *([] if self.pair == "none" else [self.pair]), *(["sbo"] if self.span_boundary else []))
 
 
 @dataclass
@@ -258,20 +261,23 @@ class PretrainConfig:
 
     def _require_attention_of_objective(self) -> None:
         """Raises `ValueError` unless attention and objectives fit together."""
-        is_next = self.objective.tokens == NEXT
+        needed = self.model.predicts
         require(
-            self.model.is_causal or not is_next,
+            self.model.is_causal or self.objective.tokens != NEXT,
             "model.attention",
             "causal for objective.tokens next, which bidirectional attention would see",
             self.model.attention,
         )
         require(
-            is_next or not self.model.is_causal,
+            self.objective.tokens == needed,
             "objective.tokens",
-            "next for model.attention causal",
+            f"{needed} for {'model.attention causal' if needed == NEXT else 'this model.model_type'}",
             self.objective.tokens,
         )
-        if not any(self.phase_objective(phase).tokens == NEXT for phase in self.phases):
+        for index, phase in enumerate(self.phases):
+            fits = phase.tokens is None or self.model.predicts != BOTH
+            require(fits, f"phases.{index}.tokens", "no value for an ELMo, which always predicts both", phase.tokens)
+        if all(self.phase_objective(phase).tokens == MASKED for phase in self.phases):
             return
         require(
             self.objective.pair == "none" and not self.objective.span_boundary,

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.config.bert import MASKED
 from keras_bert.config.reading import ReadingConfig
 from keras_bert.errors import UserError
 from keras_bert.export.encoding import encoder_signatures
@@ -49,7 +50,7 @@ def edge_signature(
     head = None if encoder_only else bert.head
     if head:
         signature = kind_of_head(head).signatures(bert, inputs, network, 1)[TOKENS]
-    elif not encoder_only and isinstance(bert.model, BertForPreTraining) and not bert.config.is_causal:
+    elif not encoder_only and isinstance(bert.model, BertForPreTraining) and bert.config.predicts == MASKED:
         signature = masked_lm_at_positions(inputs, network, top_k)
     else:
         signature = encoder_signatures(inputs, network)[TOKENS]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_bert.config.bert import MASKED
 from keras_bert.config.reading import ReadingConfig
 from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_signatures
@@ -120,7 +121,7 @@ def serving_function(
     head = None if encoder_only else bert.head
     if head:
         signatures = kind_of_head(head).signatures(bert, text_inputs, network, n_best)
-    elif not encoder_only and isinstance(bert.model, BertForPreTraining) and not bert.config.is_causal:
+    elif not encoder_only and isinstance(bert.model, BertForPreTraining) and bert.config.predicts == MASKED:
         signatures = masked_lm_signatures(text_inputs, network, top_k)
     else:
         signatures = encoder_signatures(text_inputs, network)

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_bert.layers.attention import SelfAttention
 from keras_bert.layers.embeddings import BertEmbeddings
+from keras_bert.model_kinds import kind_of_config
 from keras_bert.models.encoder import PADDING_BIAS, BertEncoder, last_state
 
 
@@ -30,6 +31,8 @@ def encode(
     Returns: `sequence_output` [batch, seq, hidden], 0 at padding, and, if there is a pooler, `pooled_output`
         [batch, hidden].
     """
+    if not kind_of_config(encoder.config).attends:
+        return _whole_rows(encoder, inputs)
     causal = encoder.config.is_causal
     tokens = _Tokens(inputs["input_mask"], keeps_padding, causal)
     ids, types = (tokens.taken(tf.reshape(inputs[name], [-1])) for name in ("input_word_ids", "input_type_ids"))
@@ -42,6 +45,15 @@ def encode(
         pooled = last_state(sequence, inputs["input_mask"]) if causal else sequence[:, :1]
         outputs["pooled_output"] = encoder.pooler(pooled)
     return outputs
+
+
+def _whole_rows(encoder: BertEncoder, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """The result of `encode` for an encoder that is not made of attention blocks, padding included."""
+    outputs = encoder(dict(inputs))
+    is_real = tf.not_equal(inputs["input_mask"], 0) | tf.equal(tf.range(tf.shape(inputs["input_mask"])[1]), 0)
+    sequence = tf.where(tf.expand_dims(is_real, -1), outputs["sequence_output"], 0.0)
+    pooled = {"pooled_output": outputs["pooled_output"]} if encoder.pooler is not None else {}
+    return {"sequence_output": sequence, **pooled}
 
 
 class _Tokens:

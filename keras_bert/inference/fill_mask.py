@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import softmax
 
-from keras_bert.config.bert import BertConfig
+from keras_bert.config.bert import MASKED, BertConfig
 from keras_bert.errors import UserError
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.models.pretraining import BertForPreTraining
@@ -49,12 +49,12 @@ def fill_masks(
         top_k: the number of candidates for each [MASK].
 
     Raises:
-        UserError: the model is causal, a text has no [MASK], or is longer than the model's maximum length.
+        UserError: the model is left to right, a text has no [MASK], or is longer than the model's maximum length.
     """
-    if model.config.is_causal:
+    if model.config.predicts != MASKED:
         raise UserError(
-            f"Filling a {MASK} needs a model that sees both sides of it. Received: a causal one. "
-            f"Continue texts with it: {PROGRAM} generate"
+            f"Filling a {MASK} needs a model that sees both sides of it. Received: one that predicts "
+            f"next tokens. Continue texts with it: {PROGRAM} generate"
         )
     vocabulary = tokenizer.vocabulary
     return [_fill(model, vocabulary, text, _pieces(tokenizer, text, model.config), top_k) for text in texts]

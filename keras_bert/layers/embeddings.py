@@ -69,16 +69,16 @@ class BertEmbeddings(keras.layers.Layer):
                 f"The sequence needs at most max_position_embeddings ({self.max_position_embeddings}) tokens. "
                 f"Received: {seq}. Truncate it or split it into windows."
             )
-        in_range = ops.logical_and(
-            _in_range(input_word_ids, self.vocab_size, "input_word_ids", "vocab_size"),
-            _in_range(input_type_ids, self.type_vocab_size, "input_type_ids", "type_vocab_size"),
+        is_known = ops.logical_and(
+            in_range(input_word_ids, self.vocab_size, "input_word_ids", "vocab_size"),
+            in_range(input_type_ids, self.type_vocab_size, "input_type_ids", "type_vocab_size"),
         )
         words = ops.take(self.word_embeddings, input_word_ids, axis=0)
         positions = self.position_embeddings[:seq]
         # As in the original: with so few rows, a product with one-hot vectors is faster than a gather. It also spreads
         # the NaN of an id out of range over the whole vector at no cost.
         one_hot = ops.one_hot(input_type_ids, self.type_vocab_size, dtype="float32")
-        one_hot = one_hot + ops.where(in_range, 0.0, float("nan"))[..., None]
+        one_hot = one_hot + ops.where(is_known, 0.0, float("nan"))[..., None]
         embedded = words + positions + ops.matmul(one_hot, self.token_type_embeddings)
         embedded = self.layer_norm(ops.cast(embedded, self.compute_dtype))
         return self.mapped(self.dropout(embedded, training=training))
@@ -107,14 +107,14 @@ class BertEmbeddings(keras.layers.Layer):
         }
 
 
-def _in_range(ids: Tensor, size: int, name: str, size_name: str) -> Tensor:
+def in_range(ids: Tensor, size: int, name: str, size_name: str) -> Tensor:
     """Which ids are in range: [batch, seq] bool. In eager mode raises `ValueError` if any is not."""
-    in_range = ops.logical_and(ids >= 0, ids < size)
-    if hasattr(ids, "numpy") and not ops.convert_to_numpy(in_range).all():
+    is_in = ops.logical_and(ids >= 0, ids < size)
+    if hasattr(ids, "numpy") and not ops.convert_to_numpy(is_in).all():
         values = ops.convert_to_numpy(ids)
         wrong = values[(values < 0) | (values >= size)]
         raise ValueError(
             f"{name} needs ids from 0 to {size_name} - 1 ({size - 1}). Received: {int(wrong[0])}. "
             "Was the text tokenized with another model's vocabulary?"
         )
-    return in_range
+    return is_in

@@ -4,7 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.config.initialization import CORPUS, MIMETIC, SINUSOIDAL, UNIGRAM, InitializationConfig
+from keras_bert.config.initialization import CORPUS, MIMETIC, RANDOM, SINUSOIDAL, UNIGRAM, InitializationConfig
+from keras_bert.errors import UserError
+from keras_bert.model_kinds import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
 
 # The weights of noise and identity in the product of query and key. Trockman and Kolter 2023 (section 3) use 0.7 and
@@ -30,6 +32,13 @@ def set_first_values(
         vectors: [vocab, hidden] from `data.statistics.corpus_vectors`; needed if the word embeddings start from them.
         seed: the seed of the noise in mimetic attention.
     """
+    attending = {"position_embeddings": initialization.position_embeddings, "attention": initialization.attention}
+    for setting, choice in attending.items():
+        if choice != RANDOM and not kind_of_config(model.encoder.config).attends:
+            raise UserError(
+                f"initialization.{setting}: needs {RANDOM} for a model without positions and attention. "
+                f"Received: {choice}."
+            )
     deviation, embeddings = model.encoder.config.initializer_range, model.encoder.embeddings
     if initialization.word_embeddings == CORPUS:
         assert vectors is not None

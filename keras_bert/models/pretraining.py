@@ -28,6 +28,9 @@ class BertForPreTraining(EncoderWithHeads):
             logits are computed only there. The span boundary objective needs them. If they include `next_token_ids`,
             attention is causal, whatever the config says.
 
+    An ELMo predicts the next token from the first half of a state, and with inputs `previous_token_ids` the previous
+    token from the second half (`previous_logits` [batch, seq, vocab]).
+
     Returns a dict: `mlm_logits` [batch, predictions or seq, vocab], float32; with their heads also `nsp_logits`
     [batch, 2], `sop_logits` [batch, 2] and, for inputs with positions, `sbo_logits` [batch, predictions, vocab].
     """
@@ -45,7 +48,7 @@ class BertForPreTraining(EncoderWithHeads):
         sentence_order, next_sentence = sentence_order or "sop" in always, next_sentence or "nsp" in always
         of_decoder = (
             config.vocab_size,
-            config.hidden_size,
+            config.lm_width,
             config.hidden_act,
             config.initializer_range,
             config.layer_norm_eps,
@@ -69,7 +72,11 @@ class BertForPreTraining(EncoderWithHeads):
         encoded = self.encoder(inputs, training=training, causal=causal)
         sequence_output, pooled_output = encoded["sequence_output"], encoded["pooled_output"]
         table, positions = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_positions")
-        outputs = {"mlm_logits": self.mlm_head(sequence_output, table, positions=positions)}
+        width = self.config.lm_width
+        forward = sequence_output if width == self.config.hidden_size else sequence_output[..., :width]
+        outputs = {"mlm_logits": self.mlm_head(forward, table, positions=positions)}
+        if "previous_token_ids" in inputs:
+            outputs["previous_logits"] = self.mlm_head(sequence_output[..., width:], table)
         if self.nsp_head is not None:
             outputs["nsp_logits"] = self.nsp_head(pooled_output)
         if self.sop_head is not None:

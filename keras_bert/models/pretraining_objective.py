@@ -15,6 +15,7 @@ _LABELS = {
     "nsp": "next_sentence_labels",
     "sop": "sentence_order_labels",
     "sbo": "masked_lm_ids",
+    "previous": "previous_token_ids",
 }
 
 
@@ -30,7 +31,8 @@ class PretrainingObjective:
         unigram_nats: [vocab] float32, -log p of each token in the training text. If given, `sums` also measures the
             unigram's cross-entropy at [MASK] positions or, of next tokens, at those of text (for validation).
         terms: the names of the loss terms: `mlm` or `lm`, which is what the token head predicts; and beside it `nsp`
-            (next sentence), `sop` (sentence order) or `sbo` (span boundary), each with its `TERM_logits` and labels.
+            (next sentence), `sop` (sentence order), `sbo` (span boundary) or `previous` (previous tokens), each with
+            its `TERM_logits` and labels.
             Whether masked or next tokens are predicted follows from the batch, so a run whose phases differ in that
             keeps its terms.
         sep_id: the id of [SEP], which is predicted as a next token but not counted as text.
@@ -90,7 +92,7 @@ class PretrainingObjective:
         if term in ("nsp", "sop"):
             return batch["example_weights"]
         if _predicts_next(batch):
-            return batch["next_token_weights"]
+            return batch["previous_token_weights" if term == "previous" else "next_token_weights"]
         weights = batch["masked_lm_weights"]
         if term == "sbo":  # As in SpanBERT's code, a span's tokens beyond the last position embedding do not count.
             weights = weights * ops.cast(span_places(batch["masked_lm_positions"]).place < MOST_PLACES, "float32")

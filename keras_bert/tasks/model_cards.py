@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_bert.checkpoints.hub_name import hub_repository, shown_name
 from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
+from keras_bert.config.bert import BOTH, MASKED, NEXT
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
@@ -35,6 +36,7 @@ _OWN_DATA = _KnownData("the author's own data", None, None, None)
 _OBJECTIVES = {
     "mlm": "masked LM",
     "lm": "next tokens, left to right",
+    "previous": "previous tokens, right to left",
     "nsp": "next sentence prediction",
     "sop": "sentence order prediction",
     "sbo": "the span boundary objective",
@@ -45,10 +47,19 @@ _PRETRAINING = (
     "mlm_accuracy",
     "lm_loss",
     "lm_accuracy",
+    "previous_loss",
+    "previous_accuracy",
     "nsp_accuracy",
     "sop_accuracy",
     "sbo_accuracy",
 )
+
+# How a model is used at once, by what it predicts.
+_USES = {
+    MASKED: 'keras-bert fill --model . "… [MASK] …"',
+    NEXT: 'keras-bert generate --model . "…"',
+    BOTH: "keras-bert finetune --task ner --features weighted_all --init . --data-dir conll2003",
+}
 
 # Readers of a card have the package, not a checkout.
 _PREDICT = "keras-bert predict --model . --input {} --output {}"
@@ -82,7 +93,7 @@ def pretraining_card(
         "en" if is_documentation else None,
         [held_out] if scores else [],
         "Measured by this run after its last step, on documents that it was not trained on.",
-        'keras-bert generate --model . "…"' if config.model.is_causal else 'keras-bert fill --model . "… [MASK] …"',
+        _USES[config.model.predicts],
     )
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_bert.config.pretraining import NEXT, MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.assembly import assemble_rows
 from keras_bert.data.batches.masking import DynamicMasking
-from keras_bert.data.batches.next_tokens import next_tokens
+from keras_bert.data.batches.next_tokens import PREDICTIONS
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.errors import UserError
@@ -37,7 +37,7 @@ class ShardBatches:
         masked_lm_positions, masked_lm_ids: int32 [batch, max_predictions_per_seq].
         masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for padding.
         next_token_ids, next_token_weights: [batch, seq], see `next_tokens`; in place of `masked_lm_…` for
-            `objective.tokens: next`.
+            `objective.tokens: next`; for `both` also previous_token_ids, previous_token_weights.
         next_sentence_labels: int32 [batch], 0 if B follows A, 1 if it is from another document; pairs only.
         example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
 
@@ -88,9 +88,9 @@ class ShardBatches:
         self._pair = objective.pair
         self._refreshes = masking.refresh == "epoch"
         self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, vocabulary, seed, token_counts)
-        self._predicts_next = objective.tokens == NEXT
-        self._uses_word_marks = masking.unit != "token" and shards.has_word_marks and not self._predicts_next
-        self._uses_phrase_marks = masking.unit == "phrase" and not self._predicts_next
+        self._predictions = PREDICTIONS.get(objective.tokens)
+        self._uses_word_marks = masking.unit != "token" and shards.has_word_marks and self._predictions is None
+        self._uses_phrase_marks = masking.unit == "phrase" and self._predictions is None
         if self._uses_phrase_marks and not shards.has_phrase_marks:
             raise UserError(
                 f"{shards.folder}: needs marks of phrases to mask phrases. Received: none. Run `prepare` with "
@@ -262,8 +262,8 @@ class ShardBatches:
         example_ids = tf.gather(group.example_ids, places)
         batches = {
             **(
-                next_tokens(rows.word_ids, rows.lengths, self._vocabulary)
-                if self._predicts_next
+                self._predictions(rows.word_ids, rows.lengths, self._vocabulary)
+                if self._predictions
                 else self._masking(rows.word_ids, rows.lengths, example_ids, epoch, continuation, phrases)
             ),
             "input_mask": tf.sequence_mask(rows.lengths, sequence_length, tf.int32),

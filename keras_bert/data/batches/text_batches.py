@@ -4,11 +4,11 @@ import sys
 
 import tensorflow as tf
 
-from keras_bert.config.pretraining import NEXT, MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.assembly import assemble_rows
 from keras_bert.data.batches.counter_hash import example_keys, non_negative, random_bits
 from keras_bert.data.batches.masking import DynamicMasking
-from keras_bert.data.batches.next_tokens import next_tokens
+from keras_bert.data.batches.next_tokens import PREDICTIONS
 from keras_bert.data.batches.packing import most_documents
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.text_packing import pack_sentences, split_lines
@@ -73,7 +73,7 @@ class TextBatches:
         self._phase = phase
         self._documents_in_row = most_documents(objective.packing, phase.sequence_length)
         self._fills = objective.packing == "filled"
-        self._predicts_next = objective.tokens == NEXT
+        self._predictions = PREDICTIONS.get(objective.tokens)
         self._refreshes = masking.refresh == "epoch"
         self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, tokenizer.vocabulary, seed)
         self._seed = seed
@@ -165,8 +165,8 @@ class TextBatches:
         word_ids = tf.ensure_shape(word_ids, [None, sequence_length])
         return {
             **(
-                next_tokens(word_ids, lengths, self._tokenizer.vocabulary)
-                if self._predicts_next
+                self._predictions(word_ids, lengths, self._tokenizer.vocabulary)
+                if self._predictions
                 else self._masking(word_ids, lengths, ids, epochs if self._refreshes else 0)
             ),
             "input_mask": tf.sequence_mask(lengths, sequence_length, tf.int32),

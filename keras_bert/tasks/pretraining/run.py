@@ -13,9 +13,11 @@ import tensorflow as tf
 from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.config.bert import BOTH, MASKED
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.sampling import SamplingConfig
-from keras_bert.inference.fill_mask import MASK, Filling, fill_masks
+from keras_bert.inference.fill_mask import MASK as MASK_TOKEN
+from keras_bert.inference.fill_mask import Filling, fill_masks
 from keras_bert.inference.generation import Continuation, TextGenerator
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
@@ -53,6 +55,7 @@ _EXAMPLE_TOKENS = 20  # That a left-to-right model adds to each of the recipe's 
 _HEADINGS = {
     "mlm": "masked LM",
     "lm": "next token",
+    "previous": "prev. token",
     "nsp": "next sent.",
     "sop": "sent. order",
     "sbo": "boundary",
@@ -307,10 +310,12 @@ class Pretraining:
     def _examples(self) -> Sequence[Filling | Continuation]:
         """What the model makes of the recipe's examples."""
         model, texts = self.engine.model, self.config.examples
-        if not model.config.is_causal:
+        if model.config.predicts == BOTH:
+            return []
+        if model.config.predicts == MASKED:
             return fill_masks(model, self.tokenizer, texts)
         generate = TextGenerator(model, self.tokenizer)
-        return [generate(text.partition(MASK)[0].rstrip(), SamplingConfig(_EXAMPLE_TOKENS)) for text in texts]
+        return [generate(text.partition(MASK_TOKEN)[0].rstrip(), SamplingConfig(_EXAMPLE_TOKENS)) for text in texts]
 
 
 def _columns(terms: Iterable[str]) -> list[Column]:

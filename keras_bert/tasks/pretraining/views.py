@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 
 from keras_bert import files
+from keras_bert.config.bert import MASKED
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
@@ -56,7 +57,7 @@ class PretrainingViews:
 
         A left-to-right model has none.
         """
-        if self._config.model.is_causal:
+        if self._config.model.predicts != MASKED:
             return
         rows = self._validation[phase].all_batches().take(1)
         batch = next(iter(rows.as_numpy_iterator()))

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from tiny import VOCABULARY
 
-from keras_bert.data.batches.next_tokens import next_tokens
+from keras_bert.data.batches.next_tokens import next_and_previous_tokens
 
 CLS, SEP = VOCABULARY.cls_id, VOCABULARY.sep_id
 
@@ -17,14 +17,18 @@ def test_against_a_plain_reference():
         for _ in range(20)
     ]
     ids = np.array([row + [0] * (16 - len(row)) for row in rows], "int32")
-    found = {
-        name: value.numpy()
-        for name, value in next_tokens(tf.constant(ids), tf.constant([len(row) for row in rows]), VOCABULARY).items()
-    }
+    lengths = tf.constant([len(row) for row in rows])
+    predictions = next_and_previous_tokens(tf.constant(ids), lengths, VOCABULARY)
+    found = {name: value.numpy() for name, value in predictions.items()}
     np.testing.assert_array_equal(found["input_word_ids"], ids)
     assert found["next_token_ids"].dtype == np.int32 and found["next_token_weights"].dtype == np.float32
     for number, row in enumerate(rows):
         expected = {place: row[place + 1] for place in range(len(row) - 1) if row[place] != SEP}
         places = np.flatnonzero(found["next_token_weights"][number]).tolist()
         assert {place: found["next_token_ids"][number, place] for place in places} == expected
-    assert found["next_token_weights"].sum() > 100
+        # From right to left: not from a [SEP] on which another document follows to the end of the one before it.
+        last = len(row) - 1
+        expected = {place: row[place - 1] for place in range(1, len(row)) if row[place] != SEP or place == last}
+        places = np.flatnonzero(found["previous_token_weights"][number]).tolist()
+        assert {place: found["previous_token_ids"][number, place] for place in places} == expected
+    assert found["next_token_weights"].sum() > 100 < found["previous_token_weights"].sum()
