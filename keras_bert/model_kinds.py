@@ -87,13 +87,11 @@ class ModelKind(abc.ABC):
         """Formulas that people quote for the encoder's size: `[(formula, its result, how it differs)]`."""
         return []
 
+    @abc.abstractmethod
     def training_flops(
         self, config: Any, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
     ) -> int:
         """The FLOPs of an example in pretraining; see `models.flops.training_flops`."""
-        from keras_bert.models.flops import training_flops
-
-        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary)
 
     @abc.abstractmethod
     def class_in_transformers(self, parts: Collection[str], config: Any) -> str:

@@ -80,14 +80,15 @@ def test_logits_are_of_each_half(model, batch):
     """Both directions share the output layer; without labels of the other side, only next tokens are predicted."""
     states, table = model.encoder(batch)["sequence_output"], model.encoder.embeddings.word_embeddings
     inputs = {name: value for name, value in batch.items() if name.startswith("input_")}
-    outputs = model({**inputs, "next_token_ids": 0, "previous_token_ids": 0})
+    labels = {"next_token_ids": batch["input_word_ids"], "previous_token_ids": batch["input_word_ids"]}
+    outputs = model({**inputs, **labels})
     np.testing.assert_allclose(outputs["mlm_logits"], model.mlm_head(states[..., :8], table), rtol=1e-6)
     np.testing.assert_allclose(outputs["previous_logits"], model.mlm_head(states[..., 8:], table), rtol=1e-6)
     assert set(model(inputs)) == {"mlm_logits"}
 
 
 def test_its_size_is_that_of_the_table(model):
-    counted = sum(int(np.prod(variable.shape)) for variable in model.variables)
+    counted = sum(int(np.prod(variable.shape)) for variable in model.weights)
     table = parameters.total(parameters.encoder_parts(CONFIG)) + parameters.total(parameters.head_parts(CONFIG))
     assert counted == table
     shown = CliRunner().invoke(main, ["inspect", "elmo-mini"])

@@ -58,6 +58,13 @@ class Albert(ModelKind):
 
         return heads_table(config)
 
+    def training_flops(
+        self, config: AlbertConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
+    ) -> int:
+        from keras_bert.models.flops import training_flops
+
+        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary)
+
     def class_in_transformers(self, parts: Collection[str], config: AlbertConfig) -> str:
         from keras_bert.checkpoints.names import MASKED_LM_HEAD, SENTENCE_ORDER_HEAD
 

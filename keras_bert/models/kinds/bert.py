@@ -49,6 +49,13 @@ class Bert(ModelKind):
 
         return quoted_for_bert(config, exact)
 
+    def training_flops(
+        self, config: BertConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
+    ) -> int:
+        from keras_bert.models.flops import training_flops
+
+        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary)
+
     def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
         from keras_bert.checkpoints.names import MASKED_LM_HEAD, NEXT_SENTENCE_HEAD
 
