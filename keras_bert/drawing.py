@@ -5,7 +5,7 @@ from typing import Any
 
 from keras_bert.extras import import_extra
 
-_MOST_CHARACTERS = 30  # In a name.
+NAME, TITLE = 30, 70  # The most characters in the name of a row or a curve, and in the title of a picture.
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -22,9 +22,9 @@ def png(figure: Any) -> bytes:
     return stream.getvalue()
 
 
-def plain(text: str) -> str:
+def plain(text: str, most_characters: int = NAME) -> str:
     """The text shortened to fit, and escaped so that matplotlib draws it literally."""
     if text.startswith("_"):
         text = f" {text}"  # Legends leave out names that start with an underscore.
-    text = text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+    text = text if len(text) <= most_characters else text[: most_characters - 1] + "…"
     return text.replace("$", r"\$")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from keras_bert.drawing import new_figure, plain, png
+from keras_bert.drawing import TITLE, new_figure, plain, png
 
 Curves = Mapping[str, Sequence[tuple[float, float]]]  # {name: [(x, y)]}
 
@@ -43,5 +43,5 @@ def curves_picture(
         axes.grid(alpha=0.3)
     handles = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels())}
     figure.legend(handles.values(), handles, loc="outside right upper", frameon=False, fontsize="small")
-    figure.suptitle(plain(title))
+    figure.suptitle(plain(title, TITLE))
     return png(figure)

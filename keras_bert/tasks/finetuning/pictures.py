@@ -8,7 +8,7 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert import files, whole_files
-from keras_bert.drawing import new_figure, plain, png
+from keras_bert.drawing import TITLE, new_figure, plain, png
 from keras_bert.stores import as_os_errors
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
@@ -34,7 +34,7 @@ def loss_picture(runs: Mapping[str, Iterable[Mapping[str, Any]]], title: str = "
         (drawn,) = axes.plot(training[:, 0], values, label=f"{plain(name)}: training")
         if validation:
             axes.plot(*zip(*validation), "o--", color=drawn.get_color(), label=f"{plain(name)}: validation")
-    axes.set(xlabel="step", ylabel="loss", title=plain(title), ylim=(0, None))
+    axes.set(xlabel="step", ylabel="loss", title=plain(title, TITLE), ylim=(0, None))
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
     axes.legend()
@@ -79,7 +79,7 @@ def scores_picture(scores: Mapping[str, Mapping[str, Sequence[float | None]]], t
         ranges = [medians - [min(found) for found in values], [max(found) for found in values] - medians]
         drawn = axes.bar(places, medians, 0.92 * width, yerr=ranges, capsize=2, label=plain(model))
         axes.bar_label(drawn, [f"{median:.0f}" for median in medians], padding=2, fontsize="small")
-    axes.set(ylabel="per cent", title=plain(title), ylim=(0, 105))
+    axes.set(ylabel="per cent", title=plain(title, TITLE), ylim=(0, 105))
     axes.set_xticks(range(len(scores)), [plain(task) for task in scores])
     axes.grid(axis="y", alpha=0.3)
     axes.set_axisbelow(True)
