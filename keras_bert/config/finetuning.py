@@ -93,8 +93,9 @@ class FinetuneTrainingConfig(RunConfig):
 
     With `evaluate_every` larger than 0 it validates every `evaluate_every` steps instead. The run keeps the checkpoint
     with the best main metric; it ends early after `patience` validations in a row without a better one (0: never).
-    `freeze` trains the head alone. `class_weights` weight the labels in the loss (1 for a label that is not named);
-    `balance_classes` weights them by their rarity instead: n / (labels x its count).
+    `freeze` trains the head alone. `dropout` replaces the encoder's own rates, for models pretrained without dropout.
+    `class_weights` weight the labels in the loss (1 for a label that is not named); `balance_classes` weights them by
+    their rarity instead: n / (labels x its count).
     """
 
     epochs: float = 3.0
@@ -103,6 +104,7 @@ class FinetuneTrainingConfig(RunConfig):
     evaluate_every: int = 0
     patience: int = 0
     freeze: bool = False
+    dropout: float | None = None
     class_weights: dict = field(default_factory=dict)  # {label: number}; `settings` reads no narrower type.
     balance_classes: bool = False
     loss_band: float = 0.0  # Once most examples are learned, the loss of a few lines is near 0 and of others far above.
@@ -115,6 +117,8 @@ class FinetuneTrainingConfig(RunConfig):
         for key in ("steps", "evaluate_every", "patience"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         require_multiple(self, "steps_per_loop", "steps", "evaluate_every")
+        fits = self.dropout is None or 0.0 <= self.dropout < 1.0
+        require(fits, "dropout", "a rate of at least 0 and less than 1", self.dropout)
         for label, weight in self.class_weights.items():
             is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
             require(is_number and weight >= 0, f"class_weights.{label}", "a number, 0 or more", weight)
@@ -163,6 +167,8 @@ class FinetuneConfig:
         require(kept, "initialization", "an encoder that is trained", f"features.kind {self.features.kind}")
         one = self.features.kind is None or self.head.bilstm_size is None
         require(one, "head.bilstm_size", "no features.kind, which has a BiLSTM of its own", self.head.bilstm_size)
+        kept = self.features.kind is None or self.training.dropout is None
+        require(kept, "training.dropout", "an encoder that is trained", f"features.kind {self.features.kind}")
         fits = self.features.kind is None or self.task in TAGGING_TASKS
         require(fits, "features", f"a tagging task ({', '.join(TAGGING_TASKS)})", self.task)
         fits = not self.head.crf or self.task in TAGGING_TASKS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -151,7 +152,7 @@ class Finetuning:
         steps = training.steps or math.ceil(training.epochs * steps_per_epoch)
 
         def make_model(dtype: str) -> keras.Model:
-            model = problem.make_model(self.folder.config, dtype)
+            model = problem.make_model(self._architecture(), dtype)
             if training.freeze:
                 model.encoder.trainable = False
             return model
@@ -172,6 +173,13 @@ class Finetuning:
         self.batches = PhasedBatches(
             [self.source], self.engine.budget, self.strategy.experimental_distribute_dataset, training.steps_per_loop
         )
+
+    def _architecture(self) -> Any:
+        """The architecture of `init`, with the recipe's dropout."""
+        rate = self.config.training.dropout
+        if rate is None:
+            return self.folder.config
+        return dataclasses.replace(self.folder.config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
 
     def _most_shapes(self, rows: TokenRows) -> int:
         training = self.config.training

@@ -337,3 +337,16 @@ def test_an_unknown_class_in_the_weights_is_refused(init, glue, tmp_path):
     config = finetune_config(init, **{"data.folder": glue, "training.class_weights": {"postive": 2.0}})
     with pytest.raises(UserError, match="names of labels, of negative, positive. Received: 'postive'"):
         FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
+
+
+def test_dropout_of_the_recipe_replaces_the_models_own(init, glue, tmp_path):
+    """A model pretrained without dropout could not be fine-tuned with any."""
+    losses = {}
+    for rate in (None, 0.0, 0.5):
+        steps = {"training.steps": 2, "training.log_every": 1, "training.dropout": rate}
+        path = tmp_path / str(rate)
+        FinetuningRuns(finetune_config(init, **{"data.folder": glue, **steps}), quiet).one(str(path))
+        losses[rate] = [line["loss"] for line in read_metrics(str(path / "metrics.jsonl")) if "loss" in line]
+        after = keras_bert.load(str(path)).config
+        assert rate is None or (after.hidden_dropout_prob, after.attention_probs_dropout_prob) == (rate, rate)
+    assert losses[0.0] == losses[None] != losses[0.5]
