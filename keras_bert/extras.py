@@ -17,6 +17,7 @@ EXTRA_OF = {
     "matplotlib": "plots",
     "mwparserfromhell": "wikipedia",
     "nltk": "zh",
+    "sentencepiece": "sentencepiece",
     "tensorflow_datasets": "datasets",
     "warcio": "web",
 }

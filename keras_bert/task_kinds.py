@@ -91,7 +91,7 @@ class TaskKind(abc.ABC):
 
         Args:
             config: the recipe; `config.task` is the task's name.
-            tokenizer: the model's `WordPieceTokenizer`.
+            tokenizer: the model's `Tokenizer`.
             head: the head's config of a trained model, whose labels the task then has; None for a new head.
             described: what that model's folder says about its task; see `Problem.described`.
             own: `{split: path}` of the files that the user named; if there are any, they are the only splits.

@@ -1,4 +1,4 @@
-"""Builds keras_bert/text/character_table.npz from this Python's `unicodedata`.
+"""Builds keras_bert/text/character_table.npz and albert_table.npz from this Python's `unicodedata`.
 
 python tools/make_character_table.py
 """
@@ -15,7 +15,15 @@ import numpy.typing as npt
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from keras_bert.text.character_table import CODE_POINTS, IDEOGRAPH_RANGES, PAGE_SIZE, SETTINGS, CharacterTable
+from keras_bert.text.character_table import (
+    ALBERT_FILE,
+    CODE_POINTS,
+    IDEOGRAPH_RANGES,
+    PAGE_SIZE,
+    SETTINGS,
+    CharacterTable,
+    albert_prefix,
+)
 from keras_bert.text.standalone_tokenizer import (
     BOUNDARY_MARK,
     CASE_IGNORABLE,
@@ -63,6 +71,42 @@ def build_character_table(lower_case: bool, strip_accents: bool | None = None) -
             expansions += [pack(ord(output), kind, order_of[c]) for (output, kind), c in zip(outputs, classes)]
             expansion_splits.append(len(expansions))
         entries[code_point] = entry
+    return _table(entries, expansions, expansion_splits)
+
+
+def build_albert_table(lower_case: bool) -> CharacterTable:
+    """Builds the table of ALBERT's normalization: NFKD, without combining marks, lower case (about 3 seconds).
+
+    The final sigma looks at what NFKD gives, so casings belong to the characters of an expansion.
+    """
+    entries = np.zeros(CODE_POINTS, np.int64)
+    expansions: list[int] = []
+    expansion_splits = [0]
+    for code_point in range(CODE_POINTS):
+        decomposed = unicodedata.normalize("NFKD", chr(code_point))
+        outputs = [_albert_entry(output, lower_case) for output in decomposed if not unicodedata.combining(output)]
+        if chr(code_point).isspace():
+            entries[code_point] = pack(ord(" "), SPACE)
+        elif not outputs or 0xD800 <= code_point < 0xE000:  # No text has surrogates.
+            entries[code_point] = pack(0, DELETED)
+        elif len(outputs) == 1:
+            entries[code_point] = outputs[0]
+        else:
+            entries[code_point] = pack(len(expansion_splits) - 1, EXPANDS)
+            expansions += outputs
+            expansion_splits.append(len(expansions))
+    return _table(entries, expansions, expansion_splits)
+
+
+def _albert_entry(character: str, lower_case: bool) -> int:
+    if not lower_case:
+        return pack(ord(character), LETTER)
+    if character == "Σ":
+        return pack(ord("σ"), SIGMA, casing=_casing(character))
+    return pack(ord(character.lower()), LETTER, casing=_casing(character))
+
+
+def _table(entries: npt.NDArray[np.int64], expansions: list[int], expansion_splits: list[int]) -> CharacterTable:
     distances = _int32(entries - (np.arange(CODE_POINTS) << CHARACTER_SHIFT)).reshape(-1, PAGE_SIZE)
     pages, page_of = np.unique(distances, axis=0, return_inverse=True)
     page_starts = page_of.reshape(-1).astype(np.int32) * PAGE_SIZE
@@ -71,10 +115,24 @@ def build_character_table(lower_case: bool, strip_accents: bool | None = None) -
 
 def save_character_tables(path: str) -> None:
     """Writes the tables for all `SETTINGS`; equal arrays give equal bytes."""
-    arrays = {"unicode_version": np.array(unicodedata.unidata_version)}
+    arrays = {}
     for lower_case, strip_accents in SETTINGS:
         for name, array in vars(build_character_table(lower_case, strip_accents)).items():
             arrays[stored_prefix(lower_case, strip_accents) + name] = array
+    _save(path, arrays)
+
+
+def save_albert_tables(path: str) -> None:
+    """Writes the tables of ALBERT's normalization; equal arrays give equal bytes."""
+    arrays = {}
+    for lower_case in (False, True):
+        for name, array in vars(build_albert_table(lower_case)).items():
+            arrays[albert_prefix(lower_case) + name] = array
+    _save(path, arrays)
+
+
+def _save(path: str, arrays: dict[str, np.ndarray]) -> None:
+    arrays = {"unicode_version": np.array(unicodedata.unidata_version), **arrays}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, array in arrays.items():
             content = io.BytesIO()
@@ -138,5 +196,6 @@ def _casing(character: str) -> int:
 
 
 if __name__ == "__main__":
-    save_character_tables(FILE)
-    print(f"Wrote {FILE}: Unicode {unicodedata.unidata_version}, {os.path.getsize(FILE):,} bytes.")
+    for save, file in ((save_character_tables, FILE), (save_albert_tables, ALBERT_FILE)):
+        save(file)
+        print(f"Wrote {file}: Unicode {unicodedata.unidata_version}, {os.path.getsize(file):,} bytes.")

@@ -81,6 +81,19 @@ def config_file(folder: files.StrPath) -> str | None:
     return next(filter(files.is_file, paths), None)
 
 
+def vocabulary_file(folder: str, names: Collection[str]) -> str:
+    """The path of vocab.txt or of the SentencePiece model (30k-clean.model) among the files of a folder.
+
+    Raises `UserError` if there is none, or several models.
+    """
+    models = [name for name in names if name.endswith(".model")]
+    found = VOCABULARY if VOCABULARY in names else models[0] if len(models) == 1 else None
+    if found is None:
+        held = f"holds {', '.join(sorted(models))}" if models else "lacks both"
+        raise UserError(f"{folder}: needs {VOCABULARY} or one SentencePiece model (.model) and {held}.")
+    return files.join(folder, found)
+
+
 def find_checkpoint(folder: str) -> str:
     """The prefix of the folder's checkpoint: that of Google's name, the only one, or the one of the highest step.
 
@@ -187,7 +200,7 @@ def write_google_folder(
         whole_files.write_json(files.join(aside, kind.google_files.config), fields)
         if card:
             write_card(aside, card, config, fields, sum(value.size for value in tensors.values()), lower_case)
-        vocabulary.to_file(files.join(aside, VOCABULARY))
+        vocabulary.to_file(files.join(aside, vocabulary.file_name))
 
 
 def _first_line(error: Exception) -> str:

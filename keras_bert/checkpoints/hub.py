@@ -18,7 +18,7 @@ from typing import Any
 from keras_bert import files
 from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.hub_name import HUB_NAME, PREFIX, hub_proposal
-from keras_bert.checkpoints.tokenizer_settings import TOKENIZER, TOKENIZER_CONFIG, VOCABULARY
+from keras_bert.checkpoints.tokenizer_settings import SENTENCEPIECE, TOKENIZER, TOKENIZER_CONFIG, VOCABULARY
 from keras_bert.errors import UserError
 from keras_bert.extras import import_extra
 from keras_bert.model_kinds import google_configs
@@ -144,10 +144,16 @@ class HubModel:
         small: tuple[str, ...]
         of_google = [name for name in google_configs() if name in names]
         if of_google and not (huggingface.CONFIG in names and weights):
-            self.kind, small = "google", (of_google[0], VOCABULARY)
+            self.kind, small = (
+                "google",
+                (of_google[0], VOCABULARY, *(name for name in names if name.endswith(".model"))),
+            )
             self._weights = google.checkpoint_files(names, self._asked)
         else:
-            self.kind, small = "huggingface", (huggingface.CONFIG, VOCABULARY, TOKENIZER, TOKENIZER_CONFIG)
+            self.kind, small = (
+                "huggingface",
+                (huggingface.CONFIG, VOCABULARY, SENTENCEPIECE, TOKENIZER, TOKENIZER_CONFIG),
+            )
             self._weights = [weights] if weights else []
             if not weights and not self._unreachable:
                 raise UserError(

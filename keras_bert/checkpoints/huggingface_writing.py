@@ -13,7 +13,6 @@ from keras_bert.checkpoints.model_card import ModelCard, write_card
 from keras_bert.checkpoints.names import TensorName, parts
 from keras_bert.checkpoints.tokenizer_settings import (
     TOKENIZER_CONFIG,
-    VOCABULARY,
     TokenizerSettings,
     tokenizer_config,
 )
@@ -68,9 +67,9 @@ def write_huggingface_folder(
         if not files.is_remote(path):
             shutil.copymode(config_file, weights_file)  # safetensors makes it readable for the owner only.
         whole_files.write_json(
-            files.join(aside, TOKENIZER_CONFIG), tokenizer_config(tokenizer, config.max_position_embeddings)
+            files.join(aside, TOKENIZER_CONFIG), tokenizer_config(tokenizer, config.max_position_embeddings, vocabulary)
         )
-        vocabulary.to_file(files.join(aside, VOCABULARY))
+        vocabulary.to_file(files.join(aside, vocabulary.file_name))
         parameters = sum(value.size for value in tensors.values())
         write_card(aside, card or ModelCard(), config, fields, parameters, tokenizer.lower_case)
 

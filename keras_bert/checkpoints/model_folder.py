@@ -19,7 +19,6 @@ from keras_bert.checkpoints.model_finding import find_model_folder
 from keras_bert.checkpoints.names import ENCODER, TensorName, model_parts, parts
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import (
-    VOCABULARY,
     TokenizerSettings,
     infer_casing,
     read_tokenizer_settings,
@@ -46,7 +45,8 @@ class ModelFolder:
         name: the MODEL argument that names exactly this model: the path as given, or `hf:NAME@COMMIT`.
         kind: "huggingface" or "google".
         config: the architecture.
-        vocabulary_file: the path for `Vocabulary.from_file`: vocab.txt, or tokenizer.json if there is none.
+        vocabulary_file: the path for `Vocabulary.from_file`: vocab.txt, spiece.model, or tokenizer.json if there is
+            neither.
         tokenizer: the settings of the tokenizer.
         other_fields: the other fields of config.json (`pad_token_id`, `id2label`, …).
         notes: lines to show the user, such as how the casing was inferred.
@@ -228,14 +228,12 @@ def _open_google(folder: str, name: str, lower_case: bool | None) -> ModelFolder
     config_file = google.config_file(folder)
     assert config_file is not None
     config = BertConfig.from_file(config_file)
-    vocabulary = files.join(folder, VOCABULARY)
-    if not files.is_file(vocabulary):
-        raise UserError(f"{folder}: needs {VOCABULARY} and lacks it.")
+    vocabulary = google.vocabulary_file(folder, files.list_folder(folder))
     notes = []
     if lower_case is None:
         lower_case, reason = infer_casing(vocabulary)
         notes.append(reason)
-    tokenizer = TokenizerSettings(lower_case)
+    tokenizer = TokenizerSettings(lower_case, quotes=False)  # Google's ALBERT leaves them as they are.
     other_fields = _other_fields(config, config_file)
     return ModelFolder(folder, name, "google", config, vocabulary, tokenizer, other_fields, notes)
 

@@ -31,6 +31,7 @@ def write_model_folder(
     lower_case: bool,
     strip_accents: bool | None = None,
     split_chinese: bool = True,
+    quotes: bool = True,
     head: TaskHead | None = None,
     task: Mapping[str, Any] | None = None,
     card: ModelCard | None = None,
@@ -41,7 +42,7 @@ def write_model_folder(
         path: the folder; replaced if it exists.
         model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
         vocabulary: the vocabulary.
-        lower_case, strip_accents, split_chinese: the settings of its tokenizer, as for `WordPieceTokenizer`.
+        lower_case, strip_accents, split_chinese, quotes: the settings of its tokenizer, as for `make_tokenizer`.
         head: the config of the model's head, if a task put one on it.
         task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
         card: what its README.md says.
@@ -52,7 +53,7 @@ def write_model_folder(
     if head and hasattr(head, "num_labels") and head.num_labels != model.num_labels:
         raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_labels}.")
     tensors = {name: variable.numpy() for name, variable in model_variables(model)}
-    tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese)
+    tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese, quotes)
     fields: dict[str, Any] = head.to_fields() if head else {"architectures": [kind]}
     if task:
         fields[FIELD] = {**fields.get(FIELD, {}), **task}

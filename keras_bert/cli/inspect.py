@@ -86,10 +86,13 @@ def _contents(folder: ModelFolder) -> Iterator[str]:
     unknown = folder.tensors.unused(known)
     if unknown:
         yield f"Not part of {folder.model_kind.title}: {', '.join(unknown)}."
-    tokenizer = folder.tokenizer
+    tokenizer, cased = folder.tokenizer, "are" if folder.tokenizer.lower_case else "are not"
+    if folder.vocabulary_file.endswith(".model"):
+        yield f"{folder.vocabulary_file}: a SentencePiece model; texts {cased} lower-cased, accents are stripped."
+        return
     strips = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
     yield (
-        f"{folder.vocabulary_file}: texts {'are' if tokenizer.lower_case else 'are not'} lower-cased, "
+        f"{folder.vocabulary_file}: texts {cased} lower-cased, "
         f"accents are {'stripped' if strips else 'kept'}, "
         f"Chinese characters {'are split into single words' if tokenizer.split_chinese else 'stay together'}."
     )

@@ -10,6 +10,7 @@ import click
 from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.cli.options import corpus_arguments, corpus_config, corpus_options, text_option
 from keras_bert.cli.runner_options import beam_runner, runner_options
+from keras_bert.config.pretraining import SENTENCEPIECE, VOCABULARIES, WORDPIECE
 from keras_bert.errors import UserError
 from keras_bert.files import exists
 from keras_bert.program import PROGRAM
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
     default=0,
     help="Number of [unused] rows to reserve after the special tokens.",
 )
+@click.option(
+    "--kind",
+    type=click.Choice(VOCABULARIES),
+    default=WORDPIECE,
+    show_default=True,
+    help="What --size learns: BERT's WordPiece vocabulary, or a SentencePiece unigram model as ALBERT's.",
+)
 @click.option("--cased", is_flag=True, help="Keep case and accents.")
 @click.option("--output", required=True, metavar="FILE", help="Vocabulary file to write.")
 @runner_options
@@ -47,17 +55,19 @@ def vocab(
     size: int | None,
     extend: str | None,
     unused: int,
+    kind: str,
     cased: bool,
     output: str,
     runner: str | None,
     beam_options: tuple[str, ...],
     **reading: Any,
 ) -> None:
-    """Learn a WordPiece vocabulary from text, or extend one with the words of a new domain.
+    """Learn a vocabulary from text, or extend one with the words of a new domain.
 
     \b
     Examples:
       python run.py vocab --input 'wiki/*' --size 16384 --output vocab.txt
+      python run.py vocab --input 'wiki/*' --size 30000 --kind sentencepiece --output spiece.model
       python run.py vocab --input 'law/*.txt' --extend bert/vocab.txt --output law.txt
       python run.py vocab --input 'wet/*.gz' --size 30522 --output vocab.txt --runner direct
     """
@@ -65,6 +75,8 @@ def vocab(
         raise click.UsageError("Give either --size, to learn a vocabulary, or --extend, to extend one.")
     if extend is not None and unused:
         raise click.UsageError("--unused goes with --size: --extend fills the existing [unused] rows.")
+    if kind == SENTENCEPIECE or (extend or "").endswith(".model"):
+        _check_sentencepiece(extend, unused, runner, output)
     on_beam = beam_runner(runner, beam_options)
     if exists(output):
         raise UserError(f"{output}: exists already. Remove it, or give another --output.")
@@ -78,8 +90,15 @@ def vocab(
         from keras_bert.text.vocabulary_extension import extend_from_counts, free_rows
 
         free_rows(base, extend)  # Told before the texts are read.
-    counts = _word_counts(corpus, not cased, output, on_beam)
-    if base is not None and extend is not None:
+    vocabulary: Vocabulary
+    if kind == SENTENCEPIECE:
+        from keras_bert.text.sentencepiece_learning import learn_sentencepiece
+
+        assert size is not None
+        vocabulary = learn_sentencepiece(corpus.documents(), size, not cased)
+        summary = f"{len(vocabulary):,} pieces of a SentencePiece model."
+    elif base is not None and extend is not None:
+        counts = _word_counts(corpus, not cased, output, on_beam)
         vocabulary, added = extend_from_counts(base, counts, extend)
         first = ", ".join(f"{word} ({count:,})" for word, count in added[:5])
         summary = f"{len(added):,} new words in [unused] rows, the most frequent {first}; all other ids are unchanged."
@@ -87,6 +106,7 @@ def vocab(
         from keras_bert.text.vocabulary_learning import SMALLEST_COUNT, learn_from_counts
 
         assert size is not None
+        counts = _word_counts(corpus, not cased, output, on_beam)
         vocabulary = learn_from_counts(counts, size, unused)
         summary = f"{len(vocabulary):,} pieces"
         if unused:
@@ -101,6 +121,26 @@ def vocab(
     given = "".join(f" --input {shlex.quote(path)}" for path in inputs) + corpus_arguments(**reading)
     given += " --cased" if cased else ""
     click.echo(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {shlex.quote(output)} --output prepared")
+
+
+def _check_sentencepiece(extend: str | None, unused: int, runner: str | None, output: str) -> None:
+    """Raises `UserError` for what does not go with a SentencePiece model."""
+    if extend is not None:
+        raise UserError(
+            "--extend: needs a WordPiece vocabulary, whose [unused] rows take new words. Received: a SentencePiece "
+            "model, which has none. Learn a new one with --size N --kind sentencepiece."
+        )
+    if unused:
+        raise UserError("--unused: goes with --kind wordpiece. A SentencePiece model has no unused rows; leave it out.")
+    if runner:
+        raise UserError(
+            "--runner: goes with --kind wordpiece. A SentencePiece model is learned in one process; leave it out."
+        )
+    if not output.endswith(".model"):
+        raise UserError(f"--output: needs a name that ends in .model for a SentencePiece model. Received: {output}.")
+    from keras_bert.text.sentencepiece_learning import require_sentencepiece
+
+    require_sentencepiece()
 
 
 def _word_counts(corpus: Corpus, lower_case: bool, output: str, runner: Runner | None) -> Counter[str]:

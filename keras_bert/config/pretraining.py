@@ -20,6 +20,7 @@ from keras_bert.globs import expand
 TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
 
 SOURCES = ("files", "python_documentation", "text")
+WORDPIECE, SENTENCEPIECE = VOCABULARIES = ("wordpiece", "sentencepiece")
 PAIRS = ("nsp", "sop", "none")
 PACKINGS = ("document", "full", "filled")
 UNITS = ("token", "word", "ngram", "span", "phrase")
@@ -30,10 +31,16 @@ _OLD_WHOLE_WORD = (
 
 @dataclass
 class VocabularyConfig:
-    """`file` is a vocab.txt; without it, `model.vocab_size` pieces are learned from the training text."""
+    """`file` is a vocab.txt or a spiece.model; without it, `model.vocab_size` pieces of a `kind` are learned from the
+    training text.
+    """
 
     file: str | None = None
     lower_case: bool = True
+    kind: str = "wordpiece"
+
+    def __post_init__(self) -> None:
+        require(self.kind in VOCABULARIES, "kind", f"one of {', '.join(VOCABULARIES)}", self.kind)
 
 
 @dataclass

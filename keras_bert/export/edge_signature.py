@@ -17,7 +17,7 @@ from keras_bert.export.text_inputs import TextInputs
 from keras_bert.inference.loading import LoadedModel
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.task_kinds import kind_of_head
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 NONE, FLOAT16, INT8 = QUANTIZATIONS = ("none", "float16", "int8")
 TOKENS = "tokens"
@@ -38,7 +38,7 @@ def edge_signature(
     Raises:
         UserError: the model's tokenizer is not WordPiece, or config.json has invalid settings for reading texts.
     """
-    if not isinstance(bert.tokenizer, WordPieceTokenizer):
+    if not isinstance(bert.tokenizer, Tokenizer):
         raise UserError(
             f"{bert.path}: --format litert needs a WordPiece vocabulary. Received: another tokenizer. "
             "Export it as a SavedModel."

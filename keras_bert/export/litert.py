@@ -14,6 +14,7 @@ from keras_bert.export.edge_signature import FLOAT16, NONE, TOKENS, edge_signatu
 from keras_bert.export.signature import Signature
 from keras_bert.inference.loading import LoadedModel
 from keras_bert.text import standalone_tokenizer
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.whole_files import atomic_write, whole_folder, write_json
 
 MODEL, LABELS, TOKENIZER, CARD = "model.tflite", "labels.txt", "tokenizer.py", "README.md"
@@ -33,12 +34,19 @@ def write_litert(
     Raises:
         UserError: the folder holds something else, or the model cannot be converted; see `edge_signature`.
     """
+    if isinstance(bert.tokenizer.vocabulary, SentencePieceVocabulary):
+        raise UserError(
+            f"{bert.path}: needs a WordPiece vocabulary, which the tokenizer in plain Python reads. Received: a "
+            "SentencePiece model. Export a SavedModel instead."
+        )
     if files.list_folder(output) and not files.exists(files.join(output, MODEL)):
         raise UserError(f"{output}: needs a new or empty folder. Received: one with other files. Give another.")
     signature, content = convert(edge_signature(bert, quantization, top_k, encoder_only), quantization, bert.path)
     with whole_folder(output, last=MODEL) as aside:
         bert.tokenizer.vocabulary.to_file(files.join(aside, VOCABULARY))
-        settings = tokenizer_config(bert.folder.tokenizer, bert.config.max_position_embeddings)
+        settings = tokenizer_config(
+            bert.folder.tokenizer, bert.config.max_position_embeddings, bert.tokenizer.vocabulary
+        )
         write_json(files.join(aside, TOKENIZER_CONFIG), settings)
         write_json(files.join(aside, CONFIG), {**bert.folder.other_fields, **bert.config.to_fields()})
         labels = () if encoder_only else getattr(bert.head, "labels", ())

@@ -7,7 +7,7 @@ from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature
 from keras_bert.export.text_inputs import TOKENS, TextInputs, token_signature, without_invalid
 from keras_bert.inputs.pieces import PieceSpans
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK
 
 
@@ -79,7 +79,7 @@ def _logits(model: keras.Model, states: tf.Tensor) -> tf.Tensor:
     return model.mlm_head(states[tf.newaxis], model.encoder.embeddings.word_embeddings)[0]
 
 
-def _masked_pieces(texts: tf.Tensor, tokenizer: WordPieceTokenizer) -> PieceSpans:
+def _masked_pieces(texts: tf.Tensor, tokenizer: Tokenizer) -> PieceSpans:
     """The pieces of texts, with [MASK] as one piece; the tokenizer, like BERT's, would split it."""
     parts = tf.strings.split(texts, MASK)
     pieces = tokenizer.tokenize(parts.values)

@@ -90,7 +90,9 @@ class ServingFunction:
 
     def tracked(self) -> tf.Module:
         """The object to pass to `tf.saved_model.save` with the signatures."""
-        return self._network.tracked(self.signatures.values())
+        holder = self._network.tracked(self.signatures.values())
+        holder.tokenizer = list(self.text_inputs.tokenizer.resources)
+        return holder
 
 
 def serving_function(

@@ -12,7 +12,7 @@ from keras_bert.inputs.padding import padded_length, padded_lengths
 from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.inputs.segments import padded_rows
 from keras_bert.inputs.truncation import truncate
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 FINEST = 8
 
@@ -34,7 +34,7 @@ class TextInputs:
         lengths: the lengths that batches are padded to.
     """
 
-    def __init__(self, config: BertConfig, tokenizer: WordPieceTokenizer, reading: ReadingConfig) -> None:
+    def __init__(self, config: BertConfig, tokenizer: Tokenizer, reading: ReadingConfig) -> None:
         self.config, self.tokenizer, self.reading = config, tokenizer, reading
         self.vocabulary = tokenizer.vocabulary
         self.lengths = padded_lengths(reading.max_length, FINEST)

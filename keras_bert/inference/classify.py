@@ -13,7 +13,7 @@ from keras_bert.inputs.long_texts import fit_rows
 from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.inputs.segments import padded_rows
 from keras_bert.models.sequence_classification import BertForSequenceClassification
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 TextOrPair: TypeAlias = str | Sequence[str]
 
@@ -40,7 +40,7 @@ Answer: TypeAlias = Classification | dict[str, float] | float
 
 def classify(
     model: BertForSequenceClassification,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Tokenizer,
     classification: ClassificationConfig,
     texts: Sequence[TextOrPair],
 ) -> list[Answer]:
@@ -65,7 +65,7 @@ def classify(
     return answers
 
 
-def _inputs(tokenizer: WordPieceTokenizer, texts: Sequence[TextOrPair], longest: int) -> dict[str, np.ndarray]:
+def _inputs(tokenizer: Tokenizer, texts: Sequence[TextOrPair], longest: int) -> dict[str, np.ndarray]:
     if all(isinstance(text, str) for text in texts):
         columns: Iterable = [texts]
     else:

@@ -12,7 +12,7 @@ from keras_bert.errors import UserError
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.program import PROGRAM
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
 # [(piece, probability)], best first.
@@ -37,9 +37,7 @@ class Filling:
     filled: str
 
 
-def fill_masks(
-    model: BertForPreTraining, tokenizer: WordPieceTokenizer, texts: Sequence[str], top_k: int = 5
-) -> list[Filling]:
+def fill_masks(model: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[str], top_k: int = 5) -> list[Filling]:
     """Predicts the [MASK]s of each text.
 
     Args:
@@ -60,7 +58,7 @@ def fill_masks(
     return [_fill(model, vocabulary, text, _pieces(tokenizer, text, model.config), top_k) for text in texts]
 
 
-def _pieces(tokenizer: WordPieceTokenizer, text: str, config: BertConfig) -> list[int]:
+def _pieces(tokenizer: Tokenizer, text: str, config: BertConfig) -> list[int]:
     """Tokenizes a text with [MASK]s. The tokenizer, like BERT's, would split a literal [MASK] into three words."""
     parts = text.split(MASK)
     if len(parts) == 1:
@@ -84,7 +82,7 @@ def _fill(model: BertForPreTraining, vocabulary: Vocabulary, text: str, ids: lis
     # Not by replacing [MASK] in the text, because the best piece may be [MASK] itself.
     filled, *parts = text.split(MASK)
     for best, part in zip(candidates, parts, strict=True):
-        filled = _with_piece(filled, best[0][0]) + part
+        filled = vocabulary.appended(filled, best[0][0]) + part
     return Filling(text, candidates, filled)
 
 
@@ -94,8 +92,3 @@ def best_pieces(logits: np.ndarray, vocabulary: Vocabulary, top_k: int) -> list[
         [(vocabulary.tokens[index], float(row[index])) for index in np.argsort(-row, kind="stable")[:top_k]]
         for row in softmax(np.asarray(logits, "float64"), axis=-1)
     ]
-
-
-def _with_piece(before: str, piece: str) -> str:
-    """Appends a piece to a text; a "##" piece joins the word before it."""
-    return before.rstrip() + piece[2:] if piece.startswith("##") else before + piece

@@ -15,7 +15,7 @@ from keras_bert.inputs.padding import doubling_lengths
 from keras_bert.models.cached_decoding import Cache, begin, extend
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.joined_pieces import joined_pieces
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 
 @dataclasses.dataclass
@@ -47,7 +47,7 @@ class TextGenerator:
         UserError: the model is not causal.
     """
 
-    def __init__(self, model: BertForPreTraining, tokenizer: WordPieceTokenizer, name: str = "model") -> None:
+    def __init__(self, model: BertForPreTraining, tokenizer: Tokenizer, name: str = "model") -> None:
         require_left_to_right(model.config, name)
         self._reader = CachedReader(model)
         self._tokenizer = tokenizer

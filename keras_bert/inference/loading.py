@@ -26,7 +26,7 @@ from keras_bert.models.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.program import PROGRAM
 from keras_bert.task_kinds import kind_of_head
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
 
@@ -43,7 +43,7 @@ class LoadedModel:
     """
 
     folder: ModelFolder
-    tokenizer: WordPieceTokenizer
+    tokenizer: Tokenizer
     model: keras.Model
     report: LoadReport
     _embedders: dict[str, TextEmbedder] = dataclasses.field(default_factory=dict, init=False, repr=False)
@@ -208,8 +208,8 @@ def _loaded(make_model: Callable[[BertConfig], keras.Model], folder: ModelFolder
     return model, report
 
 
-def model_tokenizer(folder: ModelFolder) -> WordPieceTokenizer:
+def model_tokenizer(folder: ModelFolder) -> Tokenizer:
     """Returns the tokenizer of a model folder. Raises `UserError` if the vocabulary does not fit the model."""
     vocabulary = Vocabulary.from_file(folder.vocabulary_file)
     folder.require_length(len(vocabulary))
-    return WordPieceTokenizer(vocabulary, **vars(folder.tokenizer))
+    return make_tokenizer(vocabulary, **vars(folder.tokenizer))

@@ -11,7 +11,7 @@ from keras_bert.config.pooling import check_embedding
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.inference.pooling import PooledEncoder
 from keras_bert.models.encoder import BertEncoder
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 BATCH_TOKENS = 4096
 _SPECIAL_TOKENS = 2  # [CLS] and [SEP]
@@ -60,7 +60,7 @@ class TextEmbedder:
     def __init__(
         self,
         encoder: BertEncoder,
-        tokenizer: WordPieceTokenizer,
+        tokenizer: Tokenizer,
         pooling: str = "mean",
         max_length: int | None = None,
         batch_tokens: int = BATCH_TOKENS,

@@ -7,8 +7,9 @@ import tensorflow as tf
 from keras_bert.inputs.padding import filled
 from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.inputs.windows import window_of_most_context
-from keras_bert.text.tokenizer import WordPieceTokenizer
-from keras_bert.text.vocabulary import CONTINUATION, Vocabulary
+from keras_bert.text.characters import row_ids
+from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.text.vocabulary import Vocabulary
 
 
 class Words(NamedTuple):
@@ -47,11 +48,13 @@ class TextWords(NamedTuple):
         return self.words.row_splits[1:] - self.words.row_splits[:-1]
 
 
-def split_texts(tokenizer: WordPieceTokenizer, texts: tf.Tensor) -> TextWords:
+def split_texts(tokenizer: Tokenizer, texts: tf.Tensor) -> TextWords:
     """The words of texts `[batch]`, split as by BERT's basic tokenizer."""
-    continues = tf.constant([token.startswith(CONTINUATION) for token in tokenizer.vocabulary.tokens])
     ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
-    first = tf.where(~tf.gather(continues, ids.values))[:, 0]
+    # The first piece of a text begins a word, even one that SentencePiece would not begin with.
+    rows = row_ids(ids.row_splits, tf.size(ids.values))
+    is_first = tf.concat([tf.ones_like(rows[:1], tf.bool), rows[1:] > rows[:-1]], axis=0)
+    first = tf.where(is_first | ~tf.gather(tf.constant(tokenizer.vocabulary.is_continuation), ids.values))[:, 0]
     piece_splits = tf.concat([first, tf.shape(ids.values, tf.int64)], axis=0)
     words = Words(ids.values, tf.cast(piece_splits, tf.int32), tf.searchsorted(first, ids.row_splits))
     return TextWords(words, tf.gather(starts.values, first), tf.gather(ends.values, piece_splits[1:] - 1))
@@ -59,14 +62,12 @@ def split_texts(tokenizer: WordPieceTokenizer, texts: tf.Tensor) -> TextWords:
 
 def begins_word(vocabulary: Vocabulary, ids: tf.Tensor) -> tf.Tensor:
     """Whether tokens, int32 of any shape, begin a word: they are not special and do not continue one; bool."""
-    special = {vocabulary.pad_id, vocabulary.cls_id, vocabulary.sep_id}
-    begins = [
-        number not in special and not token.startswith(CONTINUATION) for number, token in enumerate(vocabulary.tokens)
-    ]
+    begins = ~vocabulary.is_continuation
+    begins[[vocabulary.pad_id, vocabulary.cls_id, vocabulary.sep_id]] = False
     return tf.gather(tf.constant(begins), ids)
 
 
-def given_words(tokenizer: WordPieceTokenizer, words: tf.Tensor) -> TextWords:
+def given_words(tokenizer: Tokenizer, words: tf.Tensor) -> TextWords:
     """Pre-split words `[batch, words]`, padded with "" at the end; offsets are as if single spaces joined them.
 
     A word without pieces, such as a "" before other words, becomes [UNK].

@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras_bert.errors import UserError
 from keras_bert.inputs.word_windows import with_unknown
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class TaggedPieces:
         return [str(tag) for tag in found[np.argsort(-counts, kind="stable")]]
 
 
-def tagged_pieces(tokenizer: WordPieceTokenizer, tagged: TaggedWords, max_length: int) -> TaggedPieces:
+def tagged_pieces(tokenizer: Tokenizer, tagged: TaggedWords, max_length: int) -> TaggedPieces:
     """Cuts words into pieces and sentences into rows of whole words.
 
     Args:

@@ -22,7 +22,7 @@ from keras_bert.tasks.problem import Answers, Problem
 from keras_bert.tasks.problems import open_problem
 from keras_bert.tasks.question_answering.problem import N_BEST
 from keras_bert.terminal_bar import terminal_bar
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.outputs import all_outputs
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import make_strategy
@@ -91,7 +91,7 @@ class FinetunedModel:
     config: FinetuneConfig
     problem: Problem
     model: keras.Model
-    tokenizer: WordPieceTokenizer
+    tokenizer: Tokenizer
     evaluate: Evaluator
 
     def __init__(

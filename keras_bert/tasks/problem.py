@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from keras_bert.config.finetuning import FinetuneConfig
     from keras_bert.data.batches.token_rows import TokenRows
     from keras_bert.export.serving_function import ServingFunction
-    from keras_bert.text.tokenizer import WordPieceTokenizer
+    from keras_bert.text.tokenizers import Tokenizer
     from keras_bert.training.step import Objective
 
 _T = TypeVar("_T")
@@ -77,7 +77,7 @@ class Problem(NamedSplits, abc.ABC):
         self,
         task: Any,
         source: Any,
-        tokenizer: WordPieceTokenizer,
+        tokenizer: Tokenizer,
         config: FinetuneConfig,
         head: Any = None,
         described: Mapping[str, Any] | None = None,

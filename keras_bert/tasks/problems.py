@@ -9,12 +9,12 @@ from keras_bert.errors import UserError
 from keras_bert.task_kinds import kind_of_task, task_names
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.task import INPUT
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 
 def open_problem(
     config: FinetuneConfig,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Tokenizer,
     head: Any = None,
     described: Mapping[str, Any] | None = None,
     asked: str | None = None,

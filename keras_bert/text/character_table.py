@@ -9,6 +9,7 @@ do not depend on the version of Python. `standalone_tokenizer.py`, which must st
 """
 
 import dataclasses
+import os
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from keras_bert.text.standalone_tokenizer import FILE, IDEOGRAPH, KIND_MASK, LET
 
 CODE_POINTS = 0x110000
 PAGE_SIZE = 256
+ALBERT_FILE = os.path.join(os.path.dirname(FILE), "albert_table.npz")
 
 # (lower_case, strip_accents): BERT's own two, and the other two that Hugging Face's tokenizer supports.
 SETTINGS = ((False, False), (True, True), (True, False), (False, True))
@@ -66,6 +68,13 @@ def load_character_table(
     return dataclasses.replace(table, pages=_as_letters(table.pages), expansions=_as_letters(table.expansions))
 
 
+def load_albert_table(lower_case: bool) -> CharacterTable:
+    """The table of ALBERT's normalization: NFKD without combining marks, then lower case or not."""
+    prefix = albert_prefix(lower_case)
+    with np.load(ALBERT_FILE, allow_pickle=False) as arrays:
+        return CharacterTable(*(arrays[prefix + field.name] for field in dataclasses.fields(CharacterTable)))
+
+
 def _as_letters(packed: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Turns ideographs into letters."""
     return np.where(packed & KIND_MASK == IDEOGRAPH, packed - (IDEOGRAPH - LETTER), packed)
@@ -75,3 +84,8 @@ def recorded_unicode_version() -> str:
     """The version of Unicode that the shipped table was built from."""
     with np.load(FILE, allow_pickle=False) as arrays:
         return str(arrays["unicode_version"])
+
+
+def albert_prefix(lower_case: bool) -> str:
+    """What the names of a setting's arrays start with in ALBERT's file."""
+    return "uncased_" if lower_case else "cased_"

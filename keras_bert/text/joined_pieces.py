@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from keras_bert.text.sentencepiece_vocabulary import WORD_START
 from keras_bert.text.vocabulary import CONTINUATION
 
 # Ideographs are words of their own, between which Chinese and Japanese have no space; so have kana.
@@ -22,6 +23,9 @@ def joined_pieces(pieces: Iterable[str]) -> str:
 
     The tokenizer does not keep spaces, so this is a guess: quotation marks that open and close alike stay apart.
     """
+    pieces = list(pieces)
+    if any(piece.startswith(WORD_START) for piece in pieces):  # SentencePiece marks the spaces.
+        return "".join(pieces).replace(WORD_START, " ").strip()
     text = " ".join(pieces).replace(f" {CONTINUATION}", "")
     for pattern, replacement in _NO_SPACE:
         text = pattern.sub(replacement, text)

@@ -3,7 +3,7 @@
 import tensorflow as tf
 import tensorflow_text as text
 
-from keras_bert.text.basic_tokenizer import row_offsets
+from keras_bert.text.characters import row_offsets
 from keras_bert.text.vocabulary import CONTINUATION, UNK, Vocabulary
 
 # Characters that the original leaves unchanged except for the case of ASCII, and that the Unicode version of every

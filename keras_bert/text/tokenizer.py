@@ -3,25 +3,24 @@
 Source: tokenization.py of google-research/bert (BasicTokenizer, then WordpieceTokenizer).
 """
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable
 
 import tensorflow as tf
 import tensorflow_text as text
 
 from keras_bert.files import StrPath
-from keras_bert.text.basic_tokenizer import BasicTokenizer, Words, row_offsets
+from keras_bert.text.basic_tokenizer import BasicTokenizer, Words
+from keras_bert.text.characters import row_offsets
 from keras_bert.text.plain_tokenizer import PlainTokenizer
+from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
 from keras_bert.text.vocabulary import CONTINUATION, UNK, Vocabulary
 
 MAX_CHARACTERS_PER_WORD = 200  # max_input_chars_per_word in tokenization.py; a longer word is one [UNK]
 MAX_BYTES_PER_WORD = 4 * MAX_CHARACTERS_PER_WORD
 TOO_MANY_BYTES = b"x" * (MAX_BYTES_PER_WORD + 1)
 
-Texts: TypeAlias = "tf.Tensor | Sequence[str] | Sequence[bytes]"
 
-
-class WordPieceTokenizer(tf.Module):
+class WordPieceTokenizer(Tokenizer):
     """Splits texts into the pieces of a vocabulary (paper, section 3, "Input/Output Representations").
 
     Works eagerly, in `tf.function`, in `tf.data` (parallel maps too) and in a self-contained SavedModel. Special tokens
@@ -59,10 +58,6 @@ class WordPieceTokenizer(tf.Module):
             no_pretokenization=True,
         )
 
-    def __call__(self, texts: Texts) -> tf.RaggedTensor:
-        """Same as `tokenize`."""
-        return self.tokenize(texts)
-
     def tokenize(self, texts: Texts) -> tf.RaggedTensor:
         """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
         return self._join(texts, lambda texts: (self._plain.tokenize(texts),), self._tokenize_any)[0]
@@ -77,7 +72,7 @@ class WordPieceTokenizer(tf.Module):
 
     def normalize(self, texts: Texts) -> tf.Tensor:
         """Texts `[batch]` as cleaned words with one space between them."""
-        return self._basic.normalize(_string_batch(texts))
+        return self._basic.normalize(string_batch(texts))
 
     def _join(
         self,
@@ -86,7 +81,7 @@ class WordPieceTokenizer(tf.Module):
         tokenize_any: Callable[[tf.Tensor], tuple[tf.RaggedTensor, ...]],
     ) -> tuple[tf.RaggedTensor, ...]:
         """The columns of all texts in order: plain texts by the first function, the others by the second."""
-        texts = _string_batch(texts)
+        texts = string_batch(texts)
         is_plain = self._plain.accepts(texts)
         plain_rows, other_rows = tf.where(is_plain)[:, 0], tf.where(~is_plain)[:, 0]
         parts = zip(tokenize_plain(tf.gather(texts, plain_rows)), tokenize_any(tf.gather(texts, other_rows)))
@@ -121,13 +116,6 @@ class WordPieceTokenizer(tf.Module):
             tf.reduce_any(too_long), lambda: tf.where(too_long, TOO_MANY_BYTES, words.words), lambda: words.words
         )
         return self._word_pieces.tokenize(encoded)
-
-
-def _string_batch(texts: Texts) -> tf.Tensor:
-    texts = tf.convert_to_tensor(texts, tf.string)
-    if texts.shape.rank != 1:
-        raise ValueError(f"texts: needs strings of shape [batch]. Received: shape {texts.shape}. Reshape them.")
-    return texts
 
 
 def _lengths(words: Words) -> tf.Tensor:

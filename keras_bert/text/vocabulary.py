@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +42,12 @@ class Vocabulary:
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
         is_continuation: `[vocab_size]`, true for a piece that continues a word (`##ing`).
         fingerprint: SHA-256 (hex) of the file that `to_file` writes.
+
+    Class attributes:
+        file_name: what folders call that file.
     """
+
+    file_name: ClassVar[str] = "vocab.txt"
 
     tokens: list[str]
     ids: dict[str, int]
@@ -68,13 +74,17 @@ class Vocabulary:
 
     @classmethod
     def from_file(cls, path: StrPath) -> "Vocabulary":
-        """Reads a `vocab.txt` or a `tokenizer.json`.
+        """Reads a `vocab.txt`, a `tokenizer.json` or a SentencePiece model (`.model`).
 
         Only "\\n" ends a line of vocab.txt: U+2028 and the like are pieces in BERT's own files.
 
         Raises:
             UserError: the file cannot be read, is not UTF-8, or holds no vocabulary.
         """
+        if os.fspath(path).endswith(".model"):
+            from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
+
+            return SentencePieceVocabulary.from_file(path)
         if os.fspath(path).endswith(".json"):
             return cls(read_pieces(path), source=path)
         try:
@@ -97,6 +107,10 @@ class Vocabulary:
         """Writes a `vocab.txt`."""
         with atomic_write(path, "wb") as stream:
             stream.write(self._file_bytes())
+
+    def appended(self, text: str, piece: str) -> str:
+        """A text with a piece after it; one that continues a word joins the word before it."""
+        return text.rstrip() + piece[2:] if piece.startswith(CONTINUATION) else text + piece
 
     def _file_bytes(self) -> bytes:
         return "".join(f"{token}\n" for token in self.tokens).encode("utf-8")

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from keras_bert.errors import UserError
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.tokenizer_json import CONTINUATION
+from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MAX_PIECE_BYTES, Vocabulary, is_unused
 from keras_bert.text.word_counts import count_words
 
@@ -68,7 +68,7 @@ def free_rows(vocabulary: Vocabulary, source: str) -> list[int]:
     return slots
 
 
-def cut_before(vocabulary: Vocabulary, tokenizer: WordPieceTokenizer) -> dict[int, list[int]]:
+def cut_before(vocabulary: Vocabulary, tokenizer: Tokenizer) -> dict[int, list[int]]:
     """How an older vocabulary splits the tokens that a new one has in other rows, or for the first time.
 
     Args:

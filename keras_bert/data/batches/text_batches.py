@@ -13,7 +13,7 @@ from keras_bert.data.batches.packing import most_documents
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.text_packing import pack_sentences, split_lines
 from keras_bert.errors import UserError
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 _ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512
 # Indices in an example's random sequence that its mask does not use.
@@ -61,7 +61,7 @@ class TextBatches:
     def __init__(
         self,
         lines: RawLines,
-        tokenizer: WordPieceTokenizer,
+        tokenizer: Tokenizer,
         phase: PhaseConfig,
         objective: ObjectiveConfig,
         masking: MaskingConfig,

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_bert.text.basic_tokenizer import row_ids
+from keras_bert.text.characters import row_ids
 
 # A simpler rule than that of `text.sentences`, which is Python: without pairs, sentences only mark where a row may end.
 _STOP_BEFORE_CAPITAL = r"""([.!?…]["'”’»)\]]*)[ \t]+(["'“‘«(\[]*[\p{Lu}\p{N}])"""

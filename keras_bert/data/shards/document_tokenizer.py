@@ -24,7 +24,7 @@ class DocumentTokenizer:
 
     Args:
         vocabulary: the pieces.
-        lower_case: as for `WordPieceTokenizer`.
+        lower_case: as for the tokenizer.
         word_marks: `"jieba"` to mark Chinese words, or None.
         phrases: phrases to mark.
         phrase_tags: labels; the words of an `AnnotatedText` with one of them are marked as phrases, unless `phrases`
@@ -119,9 +119,9 @@ class DocumentTokenizer:
         with stderr_kept_back():
             import tensorflow as tf
 
-            from keras_bert.text.tokenizer import WordPieceTokenizer
+            from keras_bert.text.tokenizers import make_tokenizer
 
-            tokenizer = WordPieceTokenizer(self.vocabulary, self.lower_case)
+            tokenizer = make_tokenizer(self.vocabulary, self.lower_case)
 
             @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
             def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

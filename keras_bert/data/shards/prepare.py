@@ -94,7 +94,7 @@ def prepare(
     Args:
         documents: one string per document, paragraphs separated by blank lines; the same at every start.
         vocabulary: the pieces.
-        lower_case: as for `WordPieceTokenizer`.
+        lower_case: as for the tokenizer.
         folder: a folder that does not exist or is empty.
         validation_share: share of documents held out, between 0 and 1.
         shard_megabytes: size of a shard in million bytes.

@@ -20,15 +20,21 @@ from keras_bert.files import (
     remove_folder,
 )
 from keras_bert.locks import NAME, require_own, take_folder
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.whole_files import move_folder
 
-VOCABULARY_FILE = "vocab.txt"
+_VOCABULARY_FILES = (Vocabulary.file_name, SentencePieceVocabulary.file_name)
 
 
 def is_prepared(path: str) -> bool:
     """Whether `prepare` wrote this folder completely."""
-    return all(exists(join(path, side, "meta.json")) for side in SIDES) and exists(join(path, VOCABULARY_FILE))
+    return all(exists(join(path, side, "meta.json")) for side in SIDES) and vocabulary_in(path) is not None
+
+
+def vocabulary_in(folder: str) -> str | None:
+    """The path of the vocabulary in a folder that `prepare` or a run wrote; None if there is none."""
+    return next(filter(exists, (join(folder, name) for name in _VOCABULARY_FILES)), None)
 
 
 @contextmanager
@@ -41,7 +47,7 @@ def prepared_folder(
     """Holds the lock on `folder` during the block, which writes its shards.
 
     The work is done in `folder.partial`, which is renamed at the end. In a store, where renaming would copy every file,
-    it is done in `folder` itself, and `vocab.txt` is written last. If the block fails, finished work stays.
+    it is done in `folder` itself, and the vocabulary is written last. If the block fails, finished work stays.
 
     Args:
         folder: a folder that does not exist or is empty.
@@ -73,13 +79,13 @@ def prepared_folder(
                 work.save()  # Otherwise a folder with an unfinished first shard would look like someone else's.
         try:
             yield work, lambda: require_own(lock, folder)
-            vocabulary.to_file(join(partial, VOCABULARY_FILE))
+            vocabulary.to_file(join(partial, vocabulary.file_name))
         except BaseException:
             if not _is_worth_keeping(work):
                 _clear(partial)
             raise
         if not in_place:
-            move_folder(partial, folder, last=VOCABULARY_FILE)
+            move_folder(partial, folder, last=vocabulary.file_name)
         UnfinishedWork.remove(folder)
         remove_folder(join(folder, PARTS))
     finally:

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.text_packing import split_lines
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 # However large the corpus, no more shards than this are read.
 _MOST_SHARDS = 64
@@ -30,7 +30,7 @@ def sample_of_shards(shards: ShardSet, most: int) -> Iterator[np.ndarray]:
         yield tokens
 
 
-def sample_of_lines(lines: RawLines, tokenizer: WordPieceTokenizer, most: int) -> Iterator[np.ndarray]:
+def sample_of_lines(lines: RawLines, tokenizer: Tokenizer, most: int) -> Iterator[np.ndarray]:
     """Yields arrays of ids [n], at most `most` in all, from the start of a raw text."""
 
     def tokens(chunk: tf.Tensor, texts: tf.Tensor, documents: tf.Tensor) -> tf.Tensor:

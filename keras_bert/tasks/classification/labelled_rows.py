@@ -14,7 +14,7 @@ from keras_bert.tasks.examples.sequence_rows import SequenceRows
 from keras_bert.tasks.examples.sources import Source
 from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.task import Task
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 _CHARACTERS_AT_ONCE = 1 << 22
 
@@ -41,7 +41,7 @@ def read_split(
     task: Task,
     split: str,
     source: Source,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Tokenizer,
     input_config: InputConfig,
     noise: Callable[[str], str] | None = None,
     restore_spaces: Callable[[Sequence[str]], list[str]] | None = None,

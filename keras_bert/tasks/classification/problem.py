@@ -30,7 +30,7 @@ from keras_bert.tasks.classification.scores import (
 from keras_bert.tasks.examples.sources import Source
 from keras_bert.tasks.problem import Problem, training_failed
 from keras_bert.tasks.task import MOST_CONFUSED, Task
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 
 class SequenceProblem(Problem):
@@ -53,7 +53,7 @@ class SequenceProblem(Problem):
         self,
         task: Task,
         source: Source,
-        tokenizer: WordPieceTokenizer,
+        tokenizer: Tokenizer,
         config: FinetuneConfig,
         head: ClassificationConfig | None = None,
         described: Mapping[str, Any] | None = None,

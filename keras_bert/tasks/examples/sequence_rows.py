@@ -11,7 +11,7 @@ from keras_bert.data.growing_array import GrowingArray
 from keras_bert.inputs.long_texts import fit_rows
 from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.inputs.segments import flat_rows
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 _TEXTS_AT_ONCE = 4096
 
@@ -26,7 +26,7 @@ class SequenceRows:
         input_config: the maximum length of a row, and how longer texts are handled.
     """
 
-    def __init__(self, tokenizer: WordPieceTokenizer, input_config: InputConfig) -> None:
+    def __init__(self, tokenizer: Tokenizer, input_config: InputConfig) -> None:
         self._tokenizer, self._input_config = tokenizer, input_config
         self._ids = GrowingArray(np.uint16 if len(tokenizer.vocabulary) <= 1 << 16 else np.int32)
         self._lengths, self._second_starts = GrowingArray(np.int32), GrowingArray(np.int32)
@@ -59,7 +59,7 @@ class SequenceRows:
 
 
 def sequence_rows(
-    texts: Sequence[Sequence[str]], tokenizer: WordPieceTokenizer, input_config: InputConfig
+    texts: Sequence[Sequence[str]], tokenizer: Tokenizer, input_config: InputConfig
 ) -> tuple[TokenRows, np.ndarray]:
     """`(rows, examples)` of one or two lists of texts; see `SequenceRows`."""
     found = SequenceRows(tokenizer, input_config)

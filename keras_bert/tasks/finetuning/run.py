@@ -31,7 +31,7 @@ from keras_bert.tasks.noise.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.run_data import require_same_data
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.loop import Loop
 from keras_bert.training.processes import (
@@ -84,7 +84,7 @@ class Finetuning:
         run: RunFolder,
         problem: Problem,
         folder: ModelFolder,
-        tokenizer: WordPieceTokenizer,
+        tokenizer: Tokenizer,
         strategy: tf.distribute.Strategy,
         report: Callable[[str], object] = print,
         command: str | None = None,

@@ -35,7 +35,7 @@ from keras_bert.tasks.multiple_choice.examples import (
 from keras_bert.tasks.multiple_choice.tasks import ChoiceTask
 from keras_bert.tasks.noise.noise import Noise
 from keras_bert.tasks.problem import Problem, training_failed
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 _CHARACTERS_AT_ONCE = 1 << 20
 
@@ -71,7 +71,7 @@ class MultipleChoiceProblem(Problem):
         self,
         task: ChoiceTask,
         source: Mapping[str, str] | TfdsSource,
-        tokenizer: WordPieceTokenizer,
+        tokenizer: Tokenizer,
         config: FinetuneConfig,
         head: MultipleChoiceConfig | None = None,
         described: Mapping[str, Any] | None = None,

@@ -17,7 +17,7 @@ from keras_bert.data.statistics.token_sample import sample_of_lines, sample_of_s
 from keras_bert.tasks.pretraining.data import prepare_run_data, shards_folder
 from keras_bert.tasks.pretraining.marks import require_no_chinese_words, require_word_marks
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
 # Seed of the validation masks and pairs, fixed so that runs with different seeds are measured on the same predictions.
 VALIDATION_SEED = 20181011
@@ -35,7 +35,7 @@ class BatchSources:
         sample: function (most) -> iterator over arrays of ids [n] of the training text, at most `most` ids in all.
     """
 
-    tokenizer: WordPieceTokenizer
+    tokenizer: Tokenizer
     training: Sequence[ShardBatches | TextBatches]
     validation: Sequence[ShardBatches | TextBatches]
     unigram_nats: np.ndarray | None
@@ -97,7 +97,7 @@ def _text_sources(config: PretrainConfig, folder: str, report: Callable[[str], o
     config.require_text()
     lines = RawLines(config.data.files, config.data.validation_share)
     vocabulary = run_vocabulary(config, folder, lines.training_texts, report)
-    tokenizer = WordPieceTokenizer(vocabulary, config.vocabulary.lower_case)
+    tokenizer = make_tokenizer(vocabulary, config.vocabulary.lower_case)
     sample = functools.partial(sample_of_lines, lines, tokenizer)
     require_no_chinese_words(lines.names, sample, config.masking, vocabulary)
 

@@ -12,18 +12,18 @@ from keras_bert.data.corpus.documents import Corpus, reading_settings
 from keras_bert.data.corpus.held_out import TRAIN, training_documents
 from keras_bert.data.corpus.python_documentation import python_documentation
 from keras_bert.data.shards.prepare import prepare
-from keras_bert.data.shards.prepared_folder import VOCABULARY_FILE, is_prepared
+from keras_bert.data.shards.prepared_folder import is_prepared, vocabulary_in
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.shards.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
 from keras_bert.tasks.pretraining.marks import word_marks_for
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.phrases import read_phrases
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
 
-def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str], object]) -> WordPieceTokenizer:
+def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str], object]) -> Tokenizer:
     """Makes vocab.txt and the shards in `folder` unless they are there already.
 
     If `data.files` is a folder written by `prepare`, its shards are used in place, with the vocabulary and casing they
@@ -80,7 +80,7 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
             f"{shards}: made with vocabulary.lower_case {made_with}. Received: {lower_case}. "
             "Use the setting of the shards, or run `prepare` again."
         )
-    return WordPieceTokenizer(vocabulary, made_with)
+    return make_tokenizer(vocabulary, made_with)
 
 
 def shards_folder(config: PretrainConfig, folder: str, side: str) -> str:
@@ -113,7 +113,8 @@ def _is_unfinished(path: str) -> bool:
 
 def _prepared_vocabulary(config: PretrainConfig, prepared: str) -> str:
     """The vocabulary file in a prepared folder. Raises `UserError` if the recipe names a different vocabulary."""
-    path, given = files.join(prepared, VOCABULARY_FILE), config.vocabulary.file
+    path, given = vocabulary_in(prepared), config.vocabulary.file
+    assert path is not None
     if given and Vocabulary.from_file(vocabulary_path(given)).fingerprint != Vocabulary.from_file(path).fingerprint:
         raise UserError(
             f"{prepared}: made with the vocabulary in {path}. Received: {given}, which is different. "

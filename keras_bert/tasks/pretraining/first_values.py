@@ -19,6 +19,7 @@ from keras_bert.inference.loading import model_tokenizer
 from keras_bert.models.first_values import set_first_values, set_new_words
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, unigram_nats
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_extension import cut_before
 
@@ -99,6 +100,11 @@ def start_from(
     report("\n".join([f"Starting from the weights of {folder.name}.", *loaded.lines()]))
     if vocabulary.fingerprint == Vocabulary.from_file(folder.vocabulary_file).fingerprint:
         return
+    if isinstance(vocabulary, SentencePieceVocabulary):
+        raise UserError(
+            f"vocabulary.file: needs {folder.vocabulary_file}, to whose pieces the weights of init belong. Received: "
+            "another SentencePiece model. Leave vocabulary.file out."
+        )
     pieces = cut_before(vocabulary, model_tokenizer(folder))
     set_new_words(model, pieces)
     report(

@@ -27,7 +27,7 @@ from keras_bert.tasks.pretraining.engine import pretraining_engine
 from keras_bert.tasks.pretraining.first_values import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.tasks.run_data import require_same_text
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.engine import Engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.left_out import LeftOut
@@ -112,7 +112,7 @@ class Pretraining:
     worker: int
     is_chief: bool
     sources: BatchSources
-    tokenizer: WordPieceTokenizer
+    tokenizer: Tokenizer
     engine: Engine
     batches: PhasedBatches
 

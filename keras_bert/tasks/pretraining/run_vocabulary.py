@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable
 
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
-from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.pretraining import SENTENCEPIECE, PretrainConfig
+from keras_bert.data.shards.prepared_folder import vocabulary_in
 from keras_bert.errors import UserError
+from keras_bert.text.sentencepiece_learning import learn_sentencepiece
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 
@@ -17,7 +19,7 @@ def run_vocabulary(
     report: Callable[[str], object],
     given: str | None = None,
 ) -> Vocabulary:
-    """The run's vocabulary; vocab.txt is made in `folder` unless it is there already.
+    """The run's vocabulary; its file is made in `folder` unless it is there already.
 
     Args:
         config: the recipe.
@@ -30,13 +32,13 @@ def run_vocabulary(
     Raises:
         UserError: the given vocabulary does not have `model.vocab_size` rows.
     """
-    path = files.join(folder, "vocab.txt")
-    if not files.exists(path):
+    if (path := vocabulary_in(folder)) is None:
         files.make_folder(folder)
         given = given or config.vocabulary.file
         if not given and config.init:
             given = open_model_folder(config.init).vocabulary_file
         vocabulary = _vocabulary_of_size(given, config.model.vocab_size) if given else _learn(config, texts(), report)
+        path = files.join(folder, vocabulary.file_name)
         vocabulary.to_file(path)
     return Vocabulary.from_file(path)
 
@@ -54,7 +56,8 @@ def _vocabulary_of_size(path: str, wanted: int) -> Vocabulary:
 def _learn(config: PretrainConfig, texts: Iterable[str], report: Callable[[str], object]) -> Vocabulary:
     wanted = config.model.vocab_size
     report(f"Learning a vocabulary of {wanted:,} pieces.")
-    vocabulary = learn_vocabulary(texts, wanted, config.vocabulary.lower_case)
+    learn = learn_sentencepiece if config.vocabulary.kind == SENTENCEPIECE else learn_vocabulary
+    vocabulary = learn(texts, wanted, config.vocabulary.lower_case)
     if len(vocabulary) < wanted:
         report(f"The text gives only {len(vocabulary):,} pieces; the model's vocabulary will have that size.")
     return vocabulary

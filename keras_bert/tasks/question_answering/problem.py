@@ -29,7 +29,7 @@ from keras_bert.tasks.question_answering.noisy_questions import noisy_questions
 from keras_bert.tasks.question_answering.squad import CHARACTERS, SpanTask
 from keras_bert.tasks.question_answering.squad_scores import squad_v1_scores, squad_v2_scores
 from keras_bert.tasks.question_answering.windows import QuestionWindows, question_windows
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 N_BEST = 20  # run_squad.py's n_best_size.
 _STRIDE = 128  # run_squad.py's doc_stride.
@@ -63,7 +63,7 @@ class QuestionAnsweringProblem(Problem):
         self,
         task: SpanTask,
         source: Source,
-        tokenizer: WordPieceTokenizer,
+        tokenizer: Tokenizer,
         config: FinetuneConfig,
         head: SpanExtractionConfig | None = None,
         described: Mapping[str, Any] | None = None,

@@ -17,7 +17,7 @@ from keras_bert.inputs.segments import flat_rows
 from keras_bert.inputs.truncation import truncate
 from keras_bert.tasks.examples.blocks import blocks
 from keras_bert.tasks.question_answering.answer_spans import LOST, AnsweredQuestions, count_of
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
 _TEXTS_AT_ONCE = 1024
@@ -73,7 +73,7 @@ class Pieces:
 
 def question_windows(
     answered: AnsweredQuestions,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Tokenizer,
     max_length: int = 384,
     stride: int = 128,
     max_question_length: int = 64,
@@ -159,7 +159,7 @@ def _lay_out(
     return rows, counts, begins, lengths
 
 
-def tokenize(tokenizer: WordPieceTokenizer, texts: Sequence[str]) -> Pieces:
+def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> Pieces:
     """Splits texts into pieces, `_TEXTS_AT_ONCE` at a time."""
     parts = []
     for first in range(0, len(texts), _TEXTS_AT_ONCE):

@@ -39,7 +39,7 @@ from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.tasks import TaggingTask
 from keras_bert.tasks.tagging.word_rows import WordRows, lay_out_words
 from keras_bert.tasks.task import MOST_CONFUSED
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 _SHOWN = 10  # Labels in a message.
 
@@ -93,7 +93,7 @@ class TaggingProblem(Problem):
         self,
         task: TaggingTask,
         source: Mapping[str, str],
-        tokenizer: WordPieceTokenizer,
+        tokenizer: Tokenizer,
         config: FinetuneConfig,
         head: Head | None = None,
         described: Mapping[str, Any] | None = None,

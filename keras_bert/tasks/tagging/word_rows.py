@@ -11,7 +11,7 @@ from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.inputs.segments import flat_rows
 from keras_bert.inputs.word_windows import Words, with_unknown, word_windows
 from keras_bert.tasks.examples.blocks import blocks
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.tokenizers import Tokenizer
 
 _WORDS_AT_ONCE = 1 << 16
 
@@ -53,7 +53,7 @@ class WordRows:
         return flags
 
 
-def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: WordPieceTokenizer, max_length: int) -> WordRows:
+def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: Tokenizer, max_length: int) -> WordRows:
     """Lays out sentences as rows [CLS] pieces [SEP], long ones in windows; see `inputs.word_windows.word_windows`.
 
     Args:
@@ -88,7 +88,7 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: WordPieceT
     return WordRows(rows, places, sentences, np.flatnonzero(counts == 0), np.flatnonzero(counts > capacity))
 
 
-def _pieces(words: Sequence[str], tokenizer: WordPieceTokenizer) -> tuple[tf.RaggedTensor, np.ndarray]:
+def _pieces(words: Sequence[str], tokenizer: Tokenizer) -> tuple[tf.RaggedTensor, np.ndarray]:
     """(the pieces of all distinct words, `[distinct words, (pieces)]`; int64 [words], which of them each word is)."""
     number = {word: index for index, word in enumerate(dict.fromkeys(words))}
     distinct = list(number)

@@ -1,0 +1,70 @@
+"""What every tokenizer does, and the one that belongs to a vocabulary."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+
+from keras_bert.text.vocabulary import Vocabulary
+
+Texts: TypeAlias = "tf.Tensor | Sequence[str] | Sequence[bytes]"
+
+
+class Tokenizer(tf.Module):
+    """Splits texts into the pieces of a vocabulary: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
+
+    Works eagerly, in `tf.function`, in `tf.data` (parallel maps too) and in a self-contained SavedModel. Special tokens
+    are not added, and `[MASK]` in a text is text.
+
+    Attributes:
+        vocabulary: the vocabulary.
+        lower_case: whether texts are lower-cased.
+        resources: what a SavedModel has to hold besides the graph.
+    """
+
+    vocabulary: Vocabulary
+    lower_case: bool
+    resources: Sequence[Any] = ()
+
+    def __call__(self, texts: Texts) -> tf.RaggedTensor:
+        """Same as `tokenize`."""
+        return self.tokenize(texts)
+
+    def tokenize(self, texts: Texts) -> tf.RaggedTensor:
+        """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
+        raise NotImplementedError
+
+    def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`.
+
+        A piece comes from `text[start:end]`, in code points of the original text; if that is not valid UTF-8, of
+        `bytes.decode("utf-8", "ignore")`.
+        """
+        raise NotImplementedError
+
+
+def make_tokenizer(
+    vocabulary: Vocabulary,
+    lower_case: bool = True,
+    strip_accents: bool | None = None,
+    split_chinese: bool = True,
+    quotes: bool = True,
+) -> Tokenizer:
+    """The tokenizer of a vocabulary; the other arguments are those of the two classes, each of which uses its own."""
+    from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
+
+    if isinstance(vocabulary, SentencePieceVocabulary):
+        from keras_bert.text.sentencepiece_tokenizer import SentencePieceTokenizer
+
+        return SentencePieceTokenizer(vocabulary, lower_case, quotes)
+    from keras_bert.text.tokenizer import WordPieceTokenizer
+
+    return WordPieceTokenizer(vocabulary, lower_case, strip_accents, split_chinese)
+
+
+def string_batch(texts: Texts) -> tf.Tensor:
+    """Texts as a string tensor `[batch]`. Raises `ValueError` for another shape."""
+    texts = tf.convert_to_tensor(texts, tf.string)
+    if texts.shape.rank != 1:
+        raise ValueError(f"texts: needs strings of shape [batch]. Received: shape {texts.shape}. Reshape them.")
+    return texts

@@ -1,0 +1,177 @@
+"""ALBERT with a SentencePiece model as a user gives it: learned, pretrained, fine-tuned, asked and exported."""
+
+import json
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from click.testing import CliRunner
+from finetuning import WORDS, reviews
+from squad_file import paragraph, write_squad
+
+import keras_bert
+from keras_bert.cli import main
+from keras_bert.models.albert_encoder import AlbertEncoder
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
+
+pytest.importorskip("sentencepiece")
+
+TELLING = WORDS[:6]
+MODEL = ["--set", "model=albert-tiny", "--set", "model.vocab_size=120", "--set", "model.max_position_embeddings=32"]
+SMALL = ["--set", "input.max_length=32", "--set", "training.batch_size=8", "--set", "training.jit_compile=false"]
+
+
+def give(*arguments):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def finetune(task, init, data, folder, *arguments):
+    files = ("--train", data, "--dev", data, "--output", folder)
+    give("finetune", "--task", task, "--init", init, *files, *SMALL, *arguments)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Documents of sentences of the words that the tasks below use."""
+    rng, path = random.Random(0), tmp_path_factory.mktemp("text") / "text.txt"
+    documents = [
+        "\n".join(" ".join(rng.choice(WORDS) for _ in range(rng.randint(4, 9))).capitalize() + "." for _ in range(5))
+        for _ in range(60)
+    ]
+    path.write_text("\n\n".join(documents) + "\n", "utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def prepared(texts, tmp_path_factory):
+    room = tmp_path_factory.mktemp("prepared")
+    said = give("vocab", "--input", texts, "--size", 120, "--kind", "sentencepiece", "--output", room / "spiece.model")
+    assert "pieces of a SentencePiece model" in said
+    give("prepare", "--input", texts, "--vocab", room / "spiece.model", "--output", room / "prepared")
+    return str(room / "prepared")
+
+
+@pytest.fixture(scope="module")
+def run(prepared, tmp_path_factory):
+    """A run of the recipe, few steps on the prepared text."""
+    folder = str(tmp_path_factory.mktemp("run") / "run")
+    phases = "[{share: 1.0, sequence_length: 16, batch_size: 8, max_predictions_per_seq: 4}]"
+    size = len(keras_bert.Vocabulary.from_file(f"{prepared}/spiece.model"))
+    settings = [*MODEL, "--set", f"model.vocab_size={size}", "--set", f"phases={phases}", "--set", "examples=[]"]
+    settings += ["--set", "training.minutes=0", "--set", "training.jit_compile=false", "--set", "initialization=paper"]
+    settings += ["--set", "training.evaluation_examples=16"]
+    give("pretrain", "--config", "albert_mini", "--data", prepared, "--output", folder, "--steps", 4, *settings)
+    return folder
+
+
+def test_the_run_is_an_albert_with_its_own_objectives(run):
+    """n-grams, sentence order, a SentencePiece model in the folder, and names as transformers'."""
+    with open(f"{run}/model/config.json", encoding="utf-8") as stream:
+        fields = json.load(stream)
+    assert fields["architectures"] == ["AlbertForPreTraining"] and fields["model_type"] == "albert"
+    with open(f"{run}/model/tokenizer_config.json", encoding="utf-8") as stream:
+        assert json.load(stream)["tokenizer_class"] == "AlbertTokenizer"
+    with open(f"{run}/results.json", encoding="utf-8") as stream:
+        assert np.isfinite(json.load(stream)["eval_sop_loss"])
+    loaded = keras_bert.load(run)
+    assert isinstance(loaded.encoder, AlbertEncoder)
+    assert isinstance(loaded.tokenizer.vocabulary, SentencePieceVocabulary)
+    assert not loaded.report.made_new and not loaded.report.unused
+
+
+def test_fill_embed_inspect_convert(run, tmp_path):
+    assert "[MASK] 1:" in give("fill", "--model", run, "good [MASK] w1")
+    filled = keras_bert.load(run).fill(["good [MASK] w1"])[0].filled
+    assert filled.startswith("good") and filled.endswith("w1") and "▁" not in filled
+    (tmp_path / "texts.txt").write_text("good w1\nbad w2\n", "utf-8")
+    give("embed", "--model", run, "--input", tmp_path / "texts.txt", "--output", tmp_path / "vectors.npz")
+    assert "a SentencePiece model" in give("inspect", run)
+    give("convert", "--to", "google", run, tmp_path / "google")
+    ours, theirs = keras_bert.load(run), keras_bert.load(tmp_path / "google")
+    np.testing.assert_array_equal(ours.encode(["good w1"]), theirs.encode(["good w1"]))
+    assert ours.tokenizer.quotes and not theirs.tokenizer.quotes
+
+
+def test_a_classifier_is_trained_and_served_from_strings(run, tmp_path):
+    rows = [json.dumps({"text": text, "label": label}) for text, label in reviews(48)]
+    (tmp_path / "train.jsonl").write_text("\n".join(rows) + "\n", "utf-8")
+    data = tmp_path / "train.jsonl"
+    folder = tmp_path / "classifier"
+    epochs = ["--set", "training.epochs=1"]
+    give(
+        "finetune", "--task", "text", "--init", run, "--train", data, "--dev", data, "--output", folder, *SMALL, *epochs
+    )
+    give("export", "--model", folder, "--output", tmp_path / "served")
+    texts = [text for text, _ in reviews(4)]
+    expected = [answer.probabilities for answer in keras_bert.load(folder).predict(texts)]
+    # In a process that knows nothing of keras_bert: the SentencePiece model is in the export.
+    program = (
+        "import json, sys, tensorflow as tf, tensorflow_text\n"
+        "served = tf.saved_model.load(sys.argv[1]).signatures['serving_default']\n"
+        "print(json.dumps(served(text=tf.constant(json.loads(sys.argv[2])))['probabilities'].numpy().tolist()))\n"
+    )
+    arguments = [sys.executable, "-c", program, str(tmp_path / "served" / "1"), json.dumps(texts)]
+    told = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
+    received = json.loads(told.splitlines()[-1])
+    labels = sorted(expected[0])
+    np.testing.assert_allclose(received, [[row[label] for label in labels] for row in expected], rtol=1e-4, atol=1e-5)
+
+
+def test_answers_are_text_of_the_passage(run, tmp_path):
+    """Offsets of SentencePiece: an answer is whole words, without the space before it."""
+    found = []
+    for number, (text, _) in enumerate(reviews(32)):
+        answer = next(word for word in text.split() if word in TELLING)
+        found.append(paragraph(text, (str(number), "w1 w2", (answer, text.index(answer)))))
+    write_squad(tmp_path / "squad.json", *found)
+    data, folder = tmp_path / "squad.json", tmp_path / "answers"
+    rates = ["--set", "optimizer.learning_rate=2e-3", "--set", "training.epochs=6"]
+    give(
+        "finetune", "--task", "squad", "--init", run, "--train", data, "--dev", data, "--output", folder, *SMALL, *rates
+    )
+    give("predict", "--model", folder, "--input", data, "--output", tmp_path / "found.json")
+    answers = json.loads((tmp_path / "found.json").read_text("utf-8"))
+    passages = {str(number): text for number, (text, _) in enumerate(reviews(32))}
+    for name, answer in answers.items():
+        assert answer == answer.strip() and answer in passages[name]
+        assert not answer or set(answer.split()) <= set(passages[name].split())
+
+
+def test_words_are_tagged_as_they_are_given_and_as_they_are_served(run, tmp_path):
+    sentences = [text.split() for text, _ in reviews(32)]
+    lines = ["\n".join(f"{word} {'B-PER' if word in TELLING else 'O'}" for word in words) for words in sentences]
+    (tmp_path / "ner.txt").write_text("\n\n".join(lines) + "\n", "utf-8")
+    data, folder = tmp_path / "ner.txt", tmp_path / "tagger"
+    epochs = ["--set", "training.epochs=1"]
+    give(
+        "finetune", "--task", "ner", "--init", run, "--train", data, "--dev", data, "--output", folder, *SMALL, *epochs
+    )
+    give("export", "--model", folder, "--output", tmp_path / "served")
+    served = tf.saved_model.load(str(tmp_path / "served" / "1")).signatures["serving_default"]
+    text = "good w1, bad w2."
+    outputs = {name: output.numpy() for name, output in served(text=tf.constant([text])).items()}
+    words = [text[start:end] for start, end in zip(outputs["starts"][0], outputs["ends"][0])]
+    assert words == ["good", "w1", ",", "bad", "w2", "."]
+
+
+SENTENCEPIECE = ["--size", "50", "--kind", "sentencepiece"]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--extend", "spiece.model"], "--extend: needs a WordPiece vocabulary"),
+        ([*SENTENCEPIECE, "--unused", "3"], "--unused: goes with --kind wordpiece"),
+        ([*SENTENCEPIECE, "--runner", "direct"], "--runner: goes with --kind wordpiece"),
+        ([*SENTENCEPIECE, "--output", "vocab.txt"], "--output: needs a name that ends in .model"),
+    ],
+)
+def test_what_does_not_go_with_sentencepiece_is_one_line(arguments, message, texts, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["vocab", "--input", texts, "--output", "out.model", *arguments])
+    assert result.exit_code == 2 and message in result.output and "Traceback" not in result.output

@@ -1,0 +1,224 @@
+"""ALBERT's tokenization in the graph: ids, offsets and the model's file."""
+
+import io
+import os
+import pickle
+import random
+import sys
+import unicodedata
+
+import pytest
+import tensorflow as tf
+from hostile_texts import HOSTILE, random_hostile
+
+from keras_bert.errors import UserError
+from keras_bert.text.sentencepiece_learning import learn_sentencepiece
+from keras_bert.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
+from keras_bert.text.tokenizers import make_tokenizer
+from keras_bert.text.vocabulary import Vocabulary
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from albert_tokenization import albert_ids, preprocess  # noqa: E402
+
+sentencepiece = pytest.importorskip("sentencepiece")
+
+WORDS = "the house of a River stone, green cafés run jumping over 1,990 and 2,000, (in 10, 20, or 1905,) “quoted” text"
+
+
+def corpus():
+    rng, words = random.Random(0), WORDS.split()
+    for _ in range(400):
+        yield " ".join(rng.choice(words) for _ in range(rng.randint(3, 12))) + "."
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return learn_sentencepiece(corpus(), 120)
+
+
+@pytest.fixture(scope="module")
+def processor(vocabulary):
+    return sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    """A model with pieces that end in a digit and a comma, which the learned one may lack."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["it was 1990, and 20, or 7,000, then 55, 1990, 20, 7,000"] * 50),
+        model_writer=written,
+        vocab_size=60,
+        hard_vocab_limit=False,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+        user_defined_symbols=["0,", "90,", "5,", "▁1990,"],
+        minloglevel=2,
+    )
+    found = SentencePieceVocabulary(written.getvalue())
+    assert any(token[-1] == "," and token[-2:-1].isdigit() for token in found.tokens)
+    return found
+
+
+OWN = [
+    "",
+    " ",
+    "\u3000\u00a0 \x1c",
+    "a",
+    "``It's'' '''x''' ``` ` ' '' a''",
+    "ΌΔΟΣ ΟΔΟΣ Σ ΑΣ. ΣΑ 𝚺Α Α𝚺 Σ\u0301Σ",
+    "ﬁ ㎏ ½ … ﷺ ＡＢＣ，１２３ Ⅷ",
+    "İstanbul ẞ ǅ ŉ",
+    "한국어 각 か\u3099 が",
+    "a´b ¨c ´",
+    " \u0301a a\u0301\u0323 \u0300",
+    "1,990 10, 5, ٣, ²,x 3,4,5, 1905,",
+    "[CLS] [MASK] <unk> ▁ ▁the the▁",
+    "a\x00b\x01c\u200b\ufeff\u00ad",
+    "€5 £6 ($7) – -",
+    "x" * 5000,
+    b"\xff\xfecaf\xc3\xa9 \xe2\x82",
+    "👩‍👩‍👧 🇩🇪 \U0010ffff",
+    "क्षि நி",
+]
+
+
+def all_texts():
+    return [
+        text if isinstance(text, bytes) else text.encode("utf-8", "ignore")
+        for text in [*OWN, *HOSTILE, *random_hostile(300, seed=5)]
+    ]
+
+
+@pytest.mark.parametrize("lower_case", [True, False])
+@pytest.mark.parametrize("quotes", [True, False])
+def test_ids_are_those_of_the_published_algorithm(vocabulary, processor, lower_case, quotes):
+    """Not one difference on hostile texts; without the rule for quotes it is Google's own tokenization."""
+    texts = all_texts()
+    received = SentencePieceTokenizer(vocabulary, lower_case, quotes).tokenize(texts).to_list()
+    for text, ids in zip(texts, received, strict=True):
+        assert ids == albert_ids(processor, text, lower_case, quotes), text[:80]
+
+
+def test_numbers_before_a_comma_are_split_again(numbers):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=numbers.model)
+    texts = ["it was 1990, and", "20, 55, 7,000, x1990,", "1990,1990, 1,2", "99, 8,"]
+    tokenizer = SentencePieceTokenizer(numbers, quotes=False)
+    ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
+    assert ids.to_list() == tokenizer(texts).to_list() == [albert_ids(processor, text) for text in texts]
+    comma = numbers.ids[","]
+    for text, row, first, last in zip(texts, ids.to_list(), starts.to_list(), ends.to_list()):
+        commas = [text[start:end] for piece, start, end in zip(row, first, last) if piece == comma]
+        assert commas == [","] * row.count(comma)
+        assert "".join(text[start:end] for start, end in zip(first, last)) == text.replace(" ", "")
+
+
+def test_one_model_is_learned_from_the_same_text(vocabulary):
+    assert learn_sentencepiece(corpus(), 120).fingerprint == vocabulary.fingerprint
+    assert vocabulary.tokens[:5] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"] and len(vocabulary) <= 120
+    assert "," in vocabulary.ids
+
+
+def test_normalization_is_pythons_for_every_code_point():
+    """Where Unicode is the table's version; between letters, since white space is handled by its place."""
+    from keras_bert.text.albert_normalizer import AlbertNormalizer
+
+    if unicodedata.unidata_version != "14.0.0":
+        pytest.skip("another version of Unicode than the table's")
+    points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
+    blocks = [points[first : first + 4096] for first in range(0, len(points), 4096)]
+    texts = ["".join(f"a{chr(point)}b " for point in block) for block in blocks]
+    for lower_case in (True, False):
+        received = AlbertNormalizer(lower_case, quotes=False)([text.encode() for text in texts]).texts.numpy()
+        for text, normalized in zip(texts, received):
+            assert normalized.decode() == preprocess(text, lower_case, quotes=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The  House,\tof\n a café–river ",
+        "it's ``quoted'' text, 1,990.",
+        "ﬁne ㎏ stone e\u0301 Ａ",
+        "  ",
+        "",
+        "한국 rivers",
+    ],
+)
+def test_pieces_are_the_text_between_their_offsets(vocabulary, text):
+    """All letters and marks are covered in order, nothing twice, no white space at an end."""
+    tokenizer = SentencePieceTokenizer(vocabulary)
+    ids, starts, ends = (column.to_list()[0] for column in tokenizer.tokenize_with_offsets([text]))
+    assert ids == tokenizer([text]).to_list()[0]
+    covered = set()
+    for piece, start, end in zip(ids, starts, ends):
+        assert 0 <= start <= end <= len(text)
+        assert text[start:end] == text[start:end].strip() or not text[start:end].strip()
+        if start < end and vocabulary.tokens[piece] != "▁":
+            covered.update(range(start, end))
+            normalized = preprocess(text[start:end], True, True).replace(" ", "")
+            whole = vocabulary.tokens[piece].removeprefix("▁")
+            if piece != vocabulary.unk_id and len(text[start:end]) == len(normalized):
+                assert whole == normalized
+    letters = {place for place, character in enumerate(text) if character.isalnum()}
+    assert letters <= covered
+
+
+def test_offsets_of_a_batch_are_those_of_each_text(vocabulary):
+    tokenizer, texts = SentencePieceTokenizer(vocabulary), ["", "the house", " ", "a river, 1,990", "", "stone"]
+    together = [column.to_list() for column in tokenizer.tokenize_with_offsets(texts)]
+    for index, text in enumerate(texts):
+        alone = [column.to_list()[0] for column in tokenizer.tokenize_with_offsets([text])]
+        assert [column[index] for column in together] == alone
+    assert [column.to_list() for column in tokenizer.tokenize_with_offsets([])] == [[], [], []]
+
+
+def test_it_works_in_tf_data_and_in_functions(vocabulary):
+    tokenizer = SentencePieceTokenizer(vocabulary)
+    texts = [f"the house {number}, river" for number in range(20)]
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(5).map(tokenizer, num_parallel_calls=4)
+    mapped = [row for batch in dataset for row in batch.to_list()]
+    traced = tf.function(tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
+    assert mapped == tokenizer(texts).to_list() == traced(tf.constant(texts)).to_list()
+
+
+def test_the_vocabulary_is_read_without_the_package(vocabulary, processor, tmp_path):
+    path = str(tmp_path / "spiece.model")
+    vocabulary.to_file(path)
+    again = Vocabulary.from_file(path)
+    assert isinstance(again, SentencePieceVocabulary) and again.fingerprint == vocabulary.fingerprint
+    assert again.tokens == [processor.id_to_piece(index) for index in range(processor.get_piece_size())]
+    assert pickle.loads(pickle.dumps(again)).fingerprint == again.fingerprint
+    assert isinstance(make_tokenizer(again), SentencePieceTokenizer)
+    starts = [token.startswith("▁") for token in again.tokens]
+    assert any(starts) and not again.is_continuation[starts].any() and not again.is_continuation[again.ids[","]]
+    assert again.is_continuation.any() and not again.is_continuation[:5].any()
+
+
+@pytest.mark.parametrize("broken", [b"\x0a\xff\xff", b"hello", b"\x0a\x05\x0a\x03abc"])
+def test_a_broken_file_is_refused_in_one_line(tmp_path, broken):
+    (tmp_path / "spiece.model").write_bytes(broken)
+    with pytest.raises(UserError, match="spiece.model: (is not a complete SentencePiece model|needs <pad>)"):
+        Vocabulary.from_file(str(tmp_path / "spiece.model"))
+
+
+def test_pieces_are_appended_as_words():
+    class Own(SentencePieceVocabulary):
+        def __init__(self):
+            pass
+
+    append = Own().appended
+    assert append("The ", "▁cat") == append("The", "▁cat") == "The cat"
+    assert append("The cat ", "s") == "The cats" and append("", "▁The") == "The"
+
+
+def test_sizes_and_texts_that_cannot_be_learned_are_refused():
+    with pytest.raises(UserError, match="needs words to learn a vocabulary from"):
+        learn_sentencepiece([" ", ""], 100)
+    with pytest.raises(UserError, match="The vocabulary's size"):
+        learn_sentencepiece(corpus(), 10)
