@@ -5,16 +5,23 @@ from typing import Any
 
 import click
 
-from keras_bert import whole_files
+from keras_bert import extras, whole_files
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import file_to_write, model_option, restore_spaces_option, table_options, table_settings
+from keras_bert.cli.options import file_to_write, restore_spaces_option, table_options, table_settings
 from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
 from keras_bert.tasks.noise.noise import Noise, changes_text
 
 
 @click.command()
-@model_option
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    required=True,
+    metavar="MODEL",
+    help="A run folder, a model folder, or hf:NAME[@REVISION]. Given several times, the mean of their probabilities.",
+)
 @click.option("--split", default="dev", show_default=True, help="Split to score: dev, or another with labels.")
 @click.option(
     "--noise",
@@ -25,15 +32,17 @@ from keras_bert.tasks.noise.noise import Noise, changes_text
 )
 @restore_spaces_option
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
+@click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the scores as bars, as a PNG.")
 @table_options
 @click.pass_context
 def evaluate(
     context: click.Context,
-    model: str,
+    models: tuple[str, ...],
     split: str,
     noises: tuple[str, ...],
     restore_spaces: str | None,
     output: str | None,
+    picture: str | None,
     **data: Any,
 ) -> None:
     """Score a fine-tuned model on labelled examples.
@@ -49,36 +58,44 @@ def evaluate(
     \b
     Examples:
       python run.py evaluate --model runs/sst2
+      python run.py evaluate --model runs/sst2/seed-1 --model runs/sst2/seed-2 --picture scores.png
       python run.py evaluate --model runs/sst2 --data-dir glue --noise typo=0.3 --noise nospace
       python run.py evaluate --model runs/sst2 --noise nospace --restore-spaces runs/segment
     """
+    if picture:
+        extras.require("matplotlib", "--picture")
     for setting in noises:
         Noise(setting)  # Refuses what is no noise before anything is read.
-    folder = open_model_folder(model)
+    folders = [open_model_folder(model) for model in models]
     import_tensorflow(context.find_root().params["debug"])
+    from keras_bert.tasks.ensemble import Ensemble
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
+    from keras_bert.tasks.finetuning.results_picture import evaluation_groups, write_picture
     from keras_bert.tasks.finetuning.results_table import evaluation_lines
     from keras_bert.tasks.segmentation.restored_spaces import set_restored_spaces
 
-    finetuned = FinetunedModel(folder, table_settings(**data))
-    problem = finetuned.problem
+    ensemble = Ensemble([FinetunedModel(folder, table_settings(**data)) for folder in folders])
+    problem = ensemble.problem
     set_restored_spaces(problem, restore_spaces)
     scores: dict[str, dict[str, dict[str, Any]]] = {}
     remarks = []
     for scored in splits_like(problem, split):
-        scores[scored] = {"as it is": finetuned.evaluate(scored)}
+        scores[scored] = {"as it is": ensemble.evaluate(scored)}
         for setting in noises:
             noise = Noise(setting)
             with problem.under(noise):
-                figures = finetuned.evaluate(scored)
+                figures = ensemble.evaluate(scored)
             scores[scored][setting] = {**figures, "changed": noise.shares()}
             remarks.append(f"{scored}, {setting}: noise {changes_text(noise.shares())}.")
     for line in (*problem.notes, *remarks):
         click.echo(line)
     for line in evaluation_lines(scores, problem):
         click.echo(line)
+    if picture:
+        write_picture(picture, evaluation_groups(scores, problem), problem.task.name)
+        click.echo(f"Written: {picture}.")
     if output:
         whole_files.write_json(output, scores)
         click.echo(
-            f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(model)} --input FILE --output FILE"
+            f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(models[0])} --input FILE --output FILE"
         )

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from keras_bert import settings
+from keras_bert import extras, settings
 from keras_bert.checkpoints.model_finding import newest_pretrained
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
     casing_option,
+    file_to_write,
     folder_to_write,
     given,
     recipe_init,
@@ -65,6 +66,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
     metavar="KIND[=SHARE]",
     help="Train also on copies of the examples with this noise; `evaluate --help` lists the kinds. Repeatable.",
 )
+@click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the table of results as bars, as a PNG.")
 @click.option("--sweep", is_flag=True, help="Try the paper's grid of batch sizes, learning rates and epochs.")
 @run_options
 @click.pass_context
@@ -88,6 +90,7 @@ def finetune(
     freeze: bool,
     features: str | None,
     noises: tuple[str, ...],
+    picture: str | None,
     sweep: bool,
     overrides: tuple[str, ...],
     fresh: bool,
@@ -106,6 +109,8 @@ def finetune(
     """
     if not task and not config:
         raise UserError("--task: needs the name of a task, or --config with a recipe file. Received: neither.")
+    if picture:
+        extras.require("matplotlib", "--picture")
     if sweep and seeds:
         raise UserError("--sweep: needs a single seed. Received: --seeds as well. Choose it by --set training.seed=N.")
     data = table_settings(data_dir, train, dev, test, texts, label)
@@ -149,13 +154,14 @@ def finetune(
     output = RunFolder.fresh(output).path if fresh else output
     context.meta["keras_bert.run_folder"] = output
     if len(recipes) > 1:
-        _glue(recipes, output, seed_list)
+        _glue(recipes, output, seed_list, picture)
     else:
-        _one(next(iter(recipes.values())), output, seed_list, sweep)
+        _one(next(iter(recipes.values())), output, seed_list, sweep, picture)
 
 
-def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool) -> None:
-    from keras_bert.tasks.finetuning.results_table import results_lines, sweep_lines
+def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, picture: str | None) -> None:
+    from keras_bert.tasks.finetuning.results_picture import results_groups, write_picture
+    from keras_bert.tasks.finetuning.results_table import published_scores, results_lines, sweep_lines
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
     click.echo(f"{recipe.task} from {recipe.init} → {output}")
@@ -171,16 +177,20 @@ def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool) -> 
     results = runs.seeds(output, seeds) if seeds else runs.one(output)
     if results is None:
         return
-    for line in results_lines(results):
+    published = published_scores(runs.problem.task)
+    for line in results_lines(results, published):
         click.echo(line)
+    if picture:
+        write_picture(picture, results_groups(results, published), recipe.name)
     click.echo(
         f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(output)} --input FILE --output FILE   |   "
         f"tensorboard --logdir {shlex.quote(output)}"
     )
 
 
-def _glue(recipes: dict[str, FinetuneConfig], output: str, seeds: list[int]) -> None:
+def _glue(recipes: dict[str, FinetuneConfig], output: str, seeds: list[int], picture: str | None) -> None:
     from keras_bert.tasks.finetuning.glue_runs import finetune_glue
+    from keras_bert.tasks.finetuning.results_picture import glue_groups, write_picture
     from keras_bert.tasks.finetuning.results_table import glue_lines
 
     results = finetune_glue(recipes, output, seeds, click.echo, command_line())
@@ -188,6 +198,8 @@ def _glue(recipes: dict[str, FinetuneConfig], output: str, seeds: list[int]) -> 
         return
     for line in glue_lines(results):
         click.echo(line)
+    if picture:
+        write_picture(picture, glue_groups(results), "GLUE")
     click.echo(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}")
 
 

@@ -23,6 +23,8 @@ class TaskDataConfig:
     folder is used and a missing data set is downloaded. The other settings are for your own files: `train`, `dev` and
     `test`; without `dev`, a `dev_share` of `train` is held out.
 
+    `language` is the one to train XNLI in.
+
     For `text`, these are CSV, TSV or JSON-lines files, with `texts` and `label` naming their columns. For tagging, they
     have one word per line, with `word` and `label` giving the columns by number or name, and `scheme` how entities are
     marked (iob1, bio or bioes; by default inferred from the labels); `learned_scheme` is how the head marks them (bio
@@ -37,6 +39,7 @@ class TaskDataConfig:
     label: str | None = None
     word: str | None = None
     scheme: str | None = None
+    language: str = "en"
     learned_scheme: str = LEARNED_SCHEMES[0]
     scoring: str = "words"
     kind: str = SINGLE_LABEL

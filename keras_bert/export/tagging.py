@@ -32,7 +32,8 @@ def word_labeller(head: TokenClassificationConfig, text_inputs: TextInputs, netw
         if not isinstance(head, CrfTaggingConfig):
             return _best(of_words)
         by_text = tf.RaggedTensor.from_row_splits(of_words, found.words.row_splits, validate=False)
-        return decode_ragged(by_text, network.run(lambda model: model.crf.scores()))
+        labels, marginals = decode_ragged(by_text, network.run(lambda model: model.crf.scores()))
+        return labels, tf.gather(marginals, labels, batch_dims=1)
 
     return label
 
@@ -93,7 +94,8 @@ def tagging_signatures(
             labels, scores = _best(logits)
             return {"labels": tf.gather(names, labels), "scores": scores, "logits": logits}
         begins = begins_word(text_inputs.vocabulary, inputs["input_word_ids"]) & (inputs["input_mask"] > 0)
-        labels, scores = decode(logits, begins, network.run(lambda model: model.crf.scores()))
+        labels, marginals = decode(logits, begins, network.run(lambda model: model.crf.scores()))
+        scores = tf.gather(marginals, labels, batch_dims=2)
         named = tf.where(begins, tf.gather(names, labels), "")
         return {"labels": named, "scores": tf.where(begins, scores, 0.0), "logits": logits}
 

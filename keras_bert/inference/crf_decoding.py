@@ -16,7 +16,7 @@ Scores = tuple[Tensor, Tensor, Tensor]  # Starts [labels], transitions [labels, 
 
 
 def decode(emissions: tf.Tensor, mask: tf.Tensor, scores: Scores) -> tuple[tf.Tensor, tf.Tensor]:
-    """(int32 [batch, seq], the labels of each row's best path; float32 [batch, seq], their marginal probabilities).
+    """(int32 [batch, seq], the labels of each row's best path; float32 [batch, seq, labels], marginal probabilities).
 
     Args:
         emissions: float32 [batch, seq, labels].
@@ -30,11 +30,11 @@ def decode(emissions: tf.Tensor, mask: tf.Tensor, scores: Scores) -> tuple[tf.Te
     rows = ops.zeros_like(emissions[:, 0])
     chain = Chain(emissions, mask, rows + starts, transitions, rows + ends)
     best = best_paths(chain)
-    return best[:, :seq], tf.gather(marginals(chain), best, batch_dims=2)[:, :seq]
+    return best[:, :seq], marginals(chain)[:, :seq]
 
 
 def decode_ragged(emissions: tf.RaggedTensor, scores: Scores) -> tuple[tf.Tensor, tf.Tensor]:
-    """As `decode`, [words] each, from emissions [sentences, (words), labels]."""
+    """As `decode`, [words] and [words, labels], from emissions [sentences, (words), labels]."""
     padded = emissions.to_tensor()
     mask = tf.sequence_mask(emissions.row_lengths(), tf.shape(padded)[1])
     best, probabilities = decode(padded, mask, scores)
@@ -49,14 +49,24 @@ def best_labels(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> np
         starts: int [sentences + 1], where each sentence starts.
         scores: as from `CrfTaggingHead.scores`.
     """
-    found = np.zeros(len(emissions), np.int32)
+    return _decoded(emissions, starts, scores)[0]
+
+
+def word_marginals(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> np.ndarray:
+    """float32 [words, labels]: the marginal probabilities; the arguments are those of `best_labels`."""
+    return _decoded(emissions, starts, scores)[1]
+
+
+def _decoded(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
+    labels, probabilities = np.zeros(len(emissions), np.int32), np.zeros(emissions.shape, np.float32)
     decoder = _decoder(emissions.shape[1])
-    values = tuple(tf.convert_to_tensor(value, tf.float32) for value in scores)
+    values = tuple(tf.cast(value, tf.float32) for value in scores)
     for sentences in _blocks(np.diff(starts)):
         words = np.concatenate([np.arange(starts[number], starts[number + 1]) for number in sentences])
         lengths = (starts[sentences + 1] - starts[sentences]).astype(np.int64)
-        found[words] = decoder(tf.constant(emissions[words], tf.float32), tf.constant(lengths), values)[0].numpy()
-    return found
+        found = decoder(tf.constant(emissions[words], tf.float32), tf.constant(lengths), values)
+        labels[words], probabilities[words] = (part.numpy() for part in found)
+    return labels, probabilities
 
 
 @functools.cache

@@ -57,14 +57,16 @@ class Evaluator:
 
     def answers(self, split: str) -> tuple[Answers, dict[str, float]]:
         """(the answers, the objective's figures) on a split."""
-        outputs, figures = self._outputs(self._problem.rows(split))
-        return self._problem.answers(split, {**outputs, **self._problem.shared_outputs(self._model)}), figures
+        outputs, figures = self.outputs(self._problem.rows(split))
+        return self._problem.answers(split, outputs), figures
 
-    def _outputs(self, rows: TokenRows) -> tuple[dict[str, Any], dict[str, float]]:
+    def outputs(self, rows: TokenRows) -> tuple[dict[str, Any], dict[str, float]]:
+        """(the model's outputs for some rows, as `Problem.answers` takes them; the objective's figures)."""
         batches = every_row_once(rows, self._batch_size, self._pad_id)
         distributed = self._strategy.experimental_distribute_dataset(batches)
         bar = terminal_bar("Evaluating", "batches", int(batches.cardinality()), distributed, leave=False)
-        return all_outputs(self._step, bar, self._problem.by_token)
+        outputs, figures = all_outputs(self._step, bar, self._problem.by_token)
+        return {**outputs, **self._problem.shared_outputs(self._model)}, figures
 
 
 class FinetunedModel:

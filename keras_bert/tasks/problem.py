@@ -13,6 +13,7 @@ from keras_bert.data.batches.token_rows import joined_rows
 from keras_bert.errors import UserError
 from keras_bert.task_kinds import kind_of_head
 from keras_bert.tasks.answer_files import FILE
+from keras_bert.tasks.averaging import mean_of_softmax, mean_rows
 from keras_bert.tasks.noise.noise import Noise
 from keras_bert.tasks.task import NamedSplits
 
@@ -177,6 +178,13 @@ class Problem(NamedSplits, abc.ABC):
     def shared_outputs(self, model: keras.Model) -> dict[str, Any]:
         """What `answers` needs of the model beside its outputs for each row; by default nothing."""
         return {}
+
+    def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Outputs for `rows(split)` whose probabilities are the mean of those of several models' outputs.
+
+        By default, `logits` are those of a softmax over the last axis.
+        """
+        return {"logits": mean_rows(mean_of_softmax, [one["logits"] for one in outputs])}
 
     @abc.abstractmethod
     def evaluate(self, split: str, answers: Answers) -> dict[str, float]:

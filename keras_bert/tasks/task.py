@@ -28,6 +28,8 @@ class Split:
             sets); None to read the label if the file has its column.
         index: the column with the numbers of the examples in a submission; None to number the rows from 0.
         tfds: the name of the split in TFDS.
+        renamed: what these files call columns that the task names otherwise.
+        where: (column, value): only rows with this value in this column belong to the split.
         side: "train" or "dev" if these are two parts of one file, split by the hash of the texts.
         submission: the name of the file with the predictions that the benchmark expects.
     """
@@ -39,6 +41,8 @@ class Split:
     tfds: str | None = None
     side: str | None = None
     submission: str | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    where: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         require(self.side in (None, "train", "dev"), "side", "train or dev", self.side)
@@ -93,6 +97,7 @@ class Task(NamedSplits):
         labels: the names of the labels; a label's id is its index. None for a regression, and if the labels are those
             found in the training split (see `examples.with_labels`).
         written: the labels as files and submissions spell them, in the order of `labels`; None if by name.
+        also_written: other words for labels in the files.
         folders: names of the task's folder inside its benchmark's.
         format: the files' format, of `tasks.examples.tables.FORMATS`; None goes by the files' names.
         skip_ragged: whether rows with too few or too many cells are skipped and counted, rather than refused.
@@ -112,6 +117,7 @@ class Task(NamedSplits):
     metrics: tuple[str, ...]
     labels: tuple[str, ...] | None = None
     written: tuple[str, ...] | None = None
+    also_written: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
     format: str | None = None
     skip_ragged: bool = False

@@ -57,6 +57,24 @@ def test_evaluate_scores_the_run_also_with_errors_in_the_texts(trained, place, t
     assert "dev, typo=1: noise which changes" in result.output
 
 
+def test_several_models_answer_together(trained, place, tmp_path):
+    """A model and itself are the model; the table and the picture have what others reached."""
+    figures, picture = tmp_path / "figures.json", tmp_path / "scores.png"
+    result = give("evaluate", "--model", trained, "--model", trained, "--output", figures, "--picture", picture)
+    assert result.exit_code == 0, result.output
+    kept = json.load(open(os.path.join(trained, "results.json"), encoding="utf-8"))["splits"]["dev"]
+    assert json.loads(figures.read_text(encoding="utf-8"))["dev"]["as it is"]["accuracy"] == kept["accuracy"]
+    assert "BERT base" in result.output and "human" in result.output and "97.8" in result.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    other = tmp_path / "other"
+    shutil.copytree(os.path.join(trained, "model"), other)
+    config = json.loads((other / "config.json").read_text(encoding="utf-8"))
+    config["keras_bert"]["max_length"] = 16
+    (other / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    result = give("evaluate", "--model", trained, "--model", other, "--data-dir", place / "sst2")
+    assert result.exit_code == 2 and "needs models with the same settings of input" in result.output, result.output
+
+
 def test_predict_writes_what_the_server_takes(trained, place, tmp_path):
     result = give("predict", "--model", trained, "--split", "test", "--output", tmp_path / "submission")
     assert result.exit_code == 0, result.output

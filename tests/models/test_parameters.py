@@ -19,6 +19,7 @@ PUBLISHED = {
     "base": 109_482_240,
     "large": 335_141_888,
     "base-chinese": 102_267_648,
+    "base-multilingual": 177_853_440,
 }
 
 

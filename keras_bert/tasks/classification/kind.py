@@ -12,12 +12,13 @@ from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.classification.glue import GLUE
 
 TEXT = "text"  # The user's own table.
+XNLI = "xnli"
 
 
 class Classification(TaskKind):
     """A label, several labels or a number for a text or a pair of texts."""
 
-    head, part, tasks = ClassificationConfig, CLASSIFIER, (*GLUE, TEXT)
+    head, part, tasks = ClassificationConfig, CLASSIFIER, (*GLUE, XNLI, TEXT)
     pools = in_google = True
     pipeline = "text-classification"
 
@@ -41,6 +42,7 @@ class Classification(TaskKind):
     ) -> Any:
         from keras_bert.tasks.classification.problem import SequenceProblem
         from keras_bert.tasks.classification.tabular import own_table
+        from keras_bert.tasks.classification.xnli import xnli_task
         from keras_bert.tasks.examples.sources import Source, data_source
         from keras_bert.tasks.task import INPUT, with_own_files
 
@@ -50,7 +52,11 @@ class Classification(TaskKind):
             if INPUT in own:
                 task = with_own_files(task, own, tuple(config.data.columns) or None)
         elif own:
-            task = dataclasses.replace(with_own_files(GLUE[config.task], own), format=None)
+            known = xnli_task(config.data.language) if config.task == XNLI else GLUE[config.task]
+            task = dataclasses.replace(with_own_files(known, own), format=None)
+        elif config.task == XNLI:
+            task = xnli_task(config.data.language)
+            source = config.data.folder or ""
         else:
             task = GLUE[config.task]
             source = data_source(task.tfds.name if task.tfds else None, config.data.folder)

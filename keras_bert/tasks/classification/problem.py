@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.config.heads import REGRESSION, SINGLE_LABEL, ClassificationConfig
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.tasks.answer_files import FOLDER
+from keras_bert.tasks.averaging import mean_of_sigmoids
 from keras_bert.tasks.classification.answering import Served, TextWindow, served_logits, text_windows, writing_answers
 from keras_bert.tasks.classification.examples import with_labels
 from keras_bert.tasks.classification.labelled_rows import ReadSplit, read_split
@@ -75,7 +76,9 @@ class SequenceProblem(Problem):
         return self.task.metrics
 
     def described(self) -> dict[str, Any]:
-        data = {"format": self._config.data.format, "columns": self._config.data.columns}
+        data: dict[str, Any] = {"format": self._config.data.format, "columns": self._config.data.columns}
+        if self._config.data.language != TaskDataConfig().language:
+            data["language"] = self._config.data.language
         return {
             "task": self.task.name,
             **dataclasses.asdict(self._config.input),
@@ -108,6 +111,13 @@ class SequenceProblem(Problem):
         sums = np.zeros((numbers.max() + 1, row_logits.shape[1]))
         np.add.at(sums, numbers, row_logits)
         return sums / np.bincount(numbers)[:, None]
+
+    def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """As `Problem.averaged`; for several labels the mean of the sigmoids, for a regression that of the scores."""
+        if self.head.problem_type == SINGLE_LABEL:
+            return super().averaged(split, outputs)
+        logits = [one["logits"] for one in outputs]
+        return {"logits": np.mean(logits, axis=0) if self.head.problem_type == REGRESSION else mean_of_sigmoids(logits)}
 
     def windows(self, split: str) -> Iterator[TextWindow]:
         return text_windows(self.task, split, self._source, self.notes)

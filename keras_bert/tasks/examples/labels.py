@@ -40,6 +40,7 @@ class LabelReader:
         self._task = task
         self._words = words or task.written or task.labels or ()
         self._ids = {word: id for id, word in enumerate(self._words)}
+        self._ids |= {word: self._ids[label] for word, label in task.also_written.items()}
 
     def read(self, value: object) -> int | float | list[int]:
         """A label's id, the list of ids (multi-label) or the number (regression). Raises `BadCell`."""

@@ -68,14 +68,19 @@ def _file_table(task: Task, name: str, folder: str) -> SplitTable:
     path = split_file(task, name, folder)
     label = [] if task.label is None else [task.label]
     ragged: list[int] = []
+    where = [split.where[0]] if split.where else []
+    wanted = [*where, *task.texts, *([split.index] if split.index else []), *(label if split.labelled else [])]
     rows = read_table(
         path,
-        [*task.texts, *([split.index] if split.index else []), *(label if split.labelled else [])],
+        [split.renamed.get(column, column) for column in wanted],
         label if split.labelled is None else [],
         format=task.format,
         columns=split.columns,
         ragged=ragged if task.skip_ragged else None,
     )
+    if split.where:
+        value = split.where[1]
+        rows = (Row(row.line, row.cells[1:]) for row in rows if row.cells[0] == value)
     return SplitTable(
         rows=rows,
         origin=path,

@@ -5,15 +5,17 @@ from typing import Any
 
 from keras_bert.tasks.classification.glue import GLUE
 from keras_bert.tasks.problem import Problem
+from keras_bert.tasks.task import PublishedScore
 
 _COLUMNS = (*(task for task in GLUE if task not in ("wnli", "ax", "mnli")), "mnli", "wnli")
 
 
-def results_lines(results: Mapping[str, Any]) -> Iterator[str]:
+def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore] = ()) -> Iterator[str]:
     """A table with a row for each split and metric, next to the score of the most frequent answer.
 
     Args:
         results: what `Finetuning.finetune` or `runs.summary` returns.
+        published: what others reached, in rows below.
     """
     several, scale = "over_seeds" in results, _scale(results)
     header = ["split", "metric", *(("median", "mean", "std", "best") if several else ("score",)), "majority"]
@@ -28,6 +30,11 @@ def results_lines(results: Mapping[str, Any]) -> Iterator[str]:
             else:
                 values = [results["splits"][split][metric]]
             rows.append([split, metric, *(f"{scale * value:.2f}" for value in (*values, majority))])
+    metrics = {row[1] for row in rows}
+    for score in published:
+        if score.metric in metrics:
+            name = f"{score.system} ({score.split})"
+            rows.append([name, score.metric, f"{score.value:.1f}", *["-"] * (len(header) - 3)])
     return table_lines([header, *rows])
 
 
@@ -43,7 +50,7 @@ def sweep_lines(found: Sequence[tuple[Mapping[str, float], Mapping[str, Any]]]) 
 
 
 def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], problem: Problem) -> Iterator[str]:
-    """A table of scores in per cent.
+    """A table of scores in per cent, with what others reached below.
 
     Args:
         found: `{split: {noise applied to the texts: {metric: score}}}`.
@@ -54,6 +61,13 @@ def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], probl
     for split, by_noise in found.items():
         for noise, figures in by_noise.items():
             rows.append([split, noise, *(f"{scale * figures[metric]:.2f}" for metric in metrics)])
+    published = {(score.split, score.system, score.metric): score.value for score in published_scores(problem.task)}
+    # Published figures are mostly of the test split that goes with a dev split.
+    splits = {split.replace("test", "dev") for split in found}
+    shown = (place[:2] for place in published if place[2] in metrics and place[0].replace("test", "dev") in splits)
+    for split, system in dict.fromkeys(shown):
+        values = (published.get((split, system, metric)) for metric in metrics)
+        rows.append([split, system, *("-" if value is None else f"{value:.1f}" for value in values)])
     return table_lines(rows)
 
 
@@ -65,8 +79,23 @@ def glue_lines(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     Args:
         results: `{task: results}` of the tasks that were run.
     """
+    columns, rows = glue_scores(results)
+    header = ["", *(heading(task, split) for task, split in columns), "average"]
+    averaged = [index for index, (task, _) in enumerate(columns) if task != "wnli"]
+    lines = [header]
+    for name, values in rows.items():
+        wanted = [values[index] for index in averaged]
+        known = [value for value in wanted if value is not None]
+        average = sum(known) / len(known) if known and len(known) == len(wanted) else None
+        lines.append([name, *("-" if value is None else f"{value:.1f}" for value in (*values, average))])
+    return table_lines(lines)
+
+
+def glue_scores(
+    results: Mapping[str, Mapping[str, Any]],
+) -> tuple[list[tuple[str, str]], dict[str, list[float | None]]]:
+    """(the columns of GLUE's table, (task, split) each; `{row: scores in per cent}`), as for `glue_lines`."""
     columns = [(task, split) for task in _COLUMNS if task in results for split in results[task]["splits"]]
-    header = ["", *(_heading(task, split) for task, split in columns), "average"]
     systems = ("BERT base", "BERT large", "human")
     rows: dict[str, list[float | None]] = {"this model (dev)": [], "majority (dev)": []}
     rows |= {f"{system} (test)": [] for system in systems}
@@ -82,14 +111,12 @@ def glue_lines(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
                 if (score.system, score.metric, score.split) == (system, metric, test)
             ]
             rows[f"{system} (test)"].append(found[0] if found else None)
-    averaged = [index for index, (task, _) in enumerate(columns) if task != "wnli"]
-    lines = [header]
-    for name, values in rows.items():
-        wanted = [values[index] for index in averaged]
-        known = [value for value in wanted if value is not None]
-        average = sum(known) / len(known) if known and len(known) == len(wanted) else None
-        lines.append([name, *("-" if value is None else f"{value:.1f}" for value in (*values, average))])
-    return table_lines(lines)
+    return columns, rows
+
+
+def published_scores(task: Any) -> tuple[PublishedScore, ...]:
+    """The published scores of a task as data; none for a kind of task without them."""
+    return getattr(task, "published", ())
 
 
 def _scale(results: Mapping[str, Any]) -> int:
@@ -111,5 +138,5 @@ def _is_text(rows: Sequence[Sequence[str]], column: int) -> bool:
     return column == 0 or any(row[column][:1].isalpha() for row in rows[1:])
 
 
-def _heading(task: str, split: str) -> str:
+def heading(task: str, split: str) -> str:
     return {"dev_matched": f"{task}-m", "dev_mismatched": f"{task}-mm"}.get(split, task)

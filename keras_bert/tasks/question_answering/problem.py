@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from keras_bert import extras
 from keras_bert.config.finetuning import FinetuneConfig
@@ -14,6 +17,7 @@ from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.models.span_objective import SpanObjective
 from keras_bert.tasks.answer_files import FOLDER, json_objects
+from keras_bert.tasks.averaging import mean_of_softmax
 from keras_bert.tasks.examples.sources import Source
 from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.problem import Problem, training_failed
@@ -127,6 +131,19 @@ class QuestionAnsweringProblem(Problem):
         answered, found = self._split(split)
         answers = decode(answered, found, outputs, self.task.max_answer_length, N_BEST)
         return {question.id: answer for question, answer in zip(answered.questions, answers)}
+
+    def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """As `Problem.averaged`, over all tokens of all windows of a question, of starts and of ends."""
+        first_rows = self._split(split)[1].first_rows
+        found: dict[str, Any] = {}
+        for name in self.by_token:
+            rows: list[np.ndarray] = []
+            for first, end in itertools.pairwise(first_rows.tolist()):
+                windows = outputs[0][name][first:end]
+                mean = mean_of_softmax([np.concatenate(one[name][first:end]) for one in outputs])
+                rows += np.split(mean, np.cumsum([len(window) for window in windows])[:-1])
+            found[name] = rows
+        return found
 
     def windows(self, split: str) -> Iterator[Window]:
         asked = (

@@ -54,7 +54,7 @@ def _squad(version: str) -> dict[str, Split]:
     }
 
 
-# Dev scores of single models, from the paper's tables 2 and 3.
+# Scores of single models and of humans, from the paper's tables 2 and 3.
 SQUAD = SpanTask(
     "squad",
     _squad("1.1"),
@@ -65,6 +65,8 @@ SQUAD = SpanTask(
         PublishedScore("BERT base", "f1", 88.5, "dev"),
         PublishedScore("BERT large", "exact_match", 84.1, "dev"),
         PublishedScore("BERT large", "f1", 90.9, "dev"),
+        PublishedScore("human", "exact_match", 82.3, "test"),
+        PublishedScore("human", "f1", 91.2, "test"),
     ),
 )
 SQUAD_V2 = SpanTask(
@@ -76,6 +78,8 @@ SQUAD_V2 = SpanTask(
     published=(
         PublishedScore("BERT large", "best_exact", 78.7, "dev"),
         PublishedScore("BERT large", "best_f1", 81.9, "dev"),
+        PublishedScore("human", "best_exact", 86.3, "dev"),
+        PublishedScore("human", "best_f1", 89.0, "dev"),
     ),
 )
 CMRC = SpanTask(

@@ -19,8 +19,9 @@ from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.export.tagging import WORDS
-from keras_bert.inference.crf_decoding import best_labels
+from keras_bert.inference.crf_decoding import best_labels, word_marginals
 from keras_bert.inference.finite_outputs import require_numbers
+from keras_bert.layers.linear_chain_crf import FORBIDDEN
 from keras_bert.models.crf_objective import CrfObjective
 from keras_bert.models.tagging_objective import TaggingObjective
 from keras_bert.tasks.answer_files import text_output
@@ -37,6 +38,7 @@ from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 from keras_bert.tasks.tagging.tagged_files import TaggedFiles
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.tasks import TaggingTask
+from keras_bert.tasks.tagging.transitions import forbidden_transitions
 from keras_bert.tasks.tagging.word_rows import WordRows, lay_out_words
 from keras_bert.tasks.task import MOST_CONFUSED
 from keras_bert.text.tokenizers import Tokenizer
@@ -154,6 +156,20 @@ class TaggingProblem(Problem):
     def shared_outputs(self, model: keras.Model) -> dict[str, Any]:
         """`chain`, the CRF's scores of starts, transitions and ends."""
         return {"chain": model.crf.scores()} if isinstance(self.head, CrfTaggingConfig) else {}
+
+    def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """As `Problem.averaged`; for a CRF the mean of the marginals, of which the best allowed labels are decoded."""
+        if not isinstance(self.head, CrfTaggingConfig):
+            return super().averaged(split, outputs)
+        layout, starts = self._layout(split), self._words(split).starts
+        marginals = [
+            word_marginals(np.concatenate(one["logits"])[layout.places], starts, one["chain"]) for one in outputs
+        ]
+        tokens = np.zeros((len(layout.rows.ids), self.head.num_labels), np.float32)
+        tokens[layout.places] = np.log(np.maximum(np.mean(marginals, axis=0), np.finfo(np.float32).tiny))
+        penalty = np.where(forbidden_transitions(self.head.labels, self.head.learned_scheme), FORBIDDEN, 0.0)
+        chain = (penalty[-1, :-1], penalty[:-1, :-1], penalty[:-1, -1])
+        return {"logits": np.split(tokens, layout.rows.starts[1:-1]), "chain": chain}
 
     def windows(self, split: str) -> Iterator[TaggedWindow]:
         return itertools.starmap(TaggedWindow, self._files.windows(split, self._marks_entities))
