@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.config.heads import ClassificationConfig as ClassificationConfig
     from keras_bert.config.heads import FeatureTaggingConfig as FeatureTaggingConfig
     from keras_bert.config.heads import MultipleChoiceConfig as MultipleChoiceConfig
+    from keras_bert.config.heads import SentenceVectorsConfig as SentenceVectorsConfig
     from keras_bert.config.heads import SpanExtractionConfig as SpanExtractionConfig
     from keras_bert.config.heads import TokenClassificationConfig as TokenClassificationConfig
     from keras_bert.errors import UserError as UserError
@@ -53,6 +54,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.feature_tagger import BertFeatureTagger as BertFeatureTagger
     from keras_bert.models.multiple_choice import BertForMultipleChoice as BertForMultipleChoice
     from keras_bert.models.pretraining import BertForPreTraining as BertForPreTraining
+    from keras_bert.models.sentence_vectors import BertForSentenceVectors as BertForSentenceVectors
     from keras_bert.models.sequence_classification import BertForSequenceClassification as BertForSequenceClassification
     from keras_bert.models.span_extraction import BertForQuestionAnswering as BertForQuestionAnswering
     from keras_bert.models.token_classification import BertForTokenClassification as BertForTokenClassification

@@ -19,6 +19,7 @@ EXTRA_OF = {
     "nltk": "zh",
     "sentencepiece": "sentencepiece",
     "tensorflow_datasets": "datasets",
+    "usearch": "search",
     "warcio": "web",
 }
 

@@ -41,6 +41,7 @@ PUBLIC_NAMES = {
         "BertForQuestionAnswering": "keras_bert.models.span_extraction",
         "BertForMultipleChoice": "keras_bert.models.multiple_choice",
         "BertFeatureTagger": "keras_bert.models.feature_tagger",
+        "BertForSentenceVectors": "keras_bert.models.sentence_vectors",
         "EncoderWithHeads": "keras_bert.models.encoder_with_heads",
     },
     "Configs of heads": {
@@ -49,6 +50,7 @@ PUBLIC_NAMES = {
         "SpanExtractionConfig": "keras_bert.config.heads",
         "MultipleChoiceConfig": "keras_bert.config.heads",
         "FeatureTaggingConfig": "keras_bert.config.heads",
+        "SentenceVectorsConfig": "keras_bert.config.heads",
     },
     "Layers": {
         "BertEmbeddings": "keras_bert.layers.embeddings",

@@ -6,6 +6,7 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, file_to_write, model_option
 from keras_bert.config.pooling import POOLINGS, check_embedding
 from keras_bert.errors import UserError
+from keras_bert.extras import require
 from keras_bert.files import exists, is_remote
 from keras_bert.quiet import import_tensorflow
 
@@ -20,6 +21,12 @@ from keras_bert.quiet import import_tensorflow
     help="Texts, one per line; may be .gz, .bz2 or .xz. - reads stdin.",
 )
 @click.option("--output", required=True, metavar="FILE.npz", callback=file_to_write, help="Array file to write.")
+@click.option(
+    "--index",
+    metavar="FILE.usearch",
+    callback=file_to_write,
+    help="Also write a nearest-neighbour index of the vectors, by cosine, for the library USearch.",
+)
 @click.option(
     "--pooling",
     type=click.Choice(POOLINGS),
@@ -46,6 +53,7 @@ def embed(
     model: str,
     source: str,
     output: str,
+    index: str | None,
     pooling: str,
     max_length: int | None,
     batch_tokens: int,
@@ -67,6 +75,10 @@ def embed(
     """
     folder = open_model_folder(model, lower_case)
     check_embedding(folder.config, pooling, max_length)
+    if index:
+        if pooling == "tokens":
+            raise UserError("--index: needs a vector for each text. Received: --pooling tokens. Leave one out.")
+        require("usearch", "--index")
     if source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give one with a text on each line, or - for stdin.")
     import_tensorflow(context.find_root().params["debug"])
@@ -74,12 +86,14 @@ def embed(
     from keras_bert.tasks.embedding import embed_file
 
     embedder = load_folder(folder).embedder(pooling, max_length, batch_tokens)
-    done = embed_file(embedder, source, output)
+    done = embed_file(embedder, source, output, index)
     if done.cut:
         click.echo(
             f"{done.cut:,} of {done.texts:,} texts have more than {embedder.max_length} tokens and were truncated, "
             f"the first on line {done.first_cut:,}."
         )
+    if index:
+        click.echo(f'Written: {index}. Next: usearch.index.Index.restore("{index}").search(vector, 10).keys')
     shape = ", ".join(map(str, done.shape))
     opened = f'tf.io.gfile.GFile("{output}", "rb")' if is_remote(output) else f'"{output}"'
     click.echo(f'Written: {output}, {done.texts:,} texts. Next: numpy.load({opened})["embeddings"], float32 [{shape}]')

@@ -28,7 +28,9 @@ class TaskDataConfig:
     For `text`, these are CSV, TSV or JSON-lines files, with `texts` and `label` naming their columns. For tagging, they
     have one word per line, with `word` and `label` giving the columns by number or name, and `scheme` how entities are
     marked (iob1, bio or bioes; by default inferred from the labels); `learned_scheme` is how the head marks them (bio
-    or bioes). For `qa`, they are in SQuAD's format, scored by `words` or `characters`.
+    or bioes). For `qa`, they are in SQuAD's format, scored by `words` or `characters`. For
+    `pairs-contrastive`, pairs with a score of at least `positive` mean the same; those of `train` need no score, and
+    then all do.
     """
 
     folder: str | None = None
@@ -47,6 +49,7 @@ class TaskDataConfig:
     format: str | None = None
     columns: list[str] = field(default_factory=list)
     dev_share: float = 0.1
+    positive: float = 4.0
 
     def __post_init__(self) -> None:
         require(self.kind in PROBLEM_TYPES, "kind", f"one of {', '.join(PROBLEM_TYPES)}", self.kind)

@@ -158,6 +158,17 @@ class ClassificationConfig(_LabelledHead):
 
 
 @dataclasses.dataclass(frozen=True)
+class SentenceVectorsConfig(ClassificationConfig):
+    """The head of a `BertForSentenceVectors`, for which transformers has no class: the cosine of two texts.
+
+    config.json therefore calls the model a BertModel, which its encoder is.
+    """
+
+    architecture: ClassVar[str] = "BertForSentenceVectors"
+    problem_type: str = REGRESSION
+
+
+@dataclasses.dataclass(frozen=True)
 class TokenClassificationConfig(_LabelledHead):
     """The head of a `BertForTokenClassification`."""
 

@@ -1,5 +1,6 @@
 """Embeds a file of texts of any size into an .npz, a window of texts at a time."""
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 
@@ -11,6 +12,7 @@ from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.npz_writing import NpzWriter
+from keras_bert.tasks.vector_index import VectorIndex
 from keras_bert.terminal_bar import terminal_bar
 
 LONGEST_TEXT = 1_000_000  # Characters.
@@ -35,7 +37,7 @@ class EmbeddingReport:
     shape: tuple[int, ...] = ()
 
 
-def embed_file(embedder: TextEmbedder, source: str, output: str) -> EmbeddingReport:
+def embed_file(embedder: TextEmbedder, source: str, output: str, index: str | None = None) -> EmbeddingReport:
     """Writes the vectors of each line of a text file.
 
     `output` holds `embeddings`, float32 [texts, width], in the order of the lines. With pooling `tokens` it holds
@@ -47,6 +49,7 @@ def embed_file(embedder: TextEmbedder, source: str, output: str) -> EmbeddingRep
         source: a UTF-8 file with one text per line, also .gz, .bz2 or .xz; or "-" for stdin. An empty line is an empty
             text, [CLS] [SEP].
         output: the .npz to write, which appears when it is complete.
+        index: a nearest-neighbour index of the vectors to write too, see `VectorIndex`; not for pooling `tokens`.
 
     Raises:
         UserError: the source is empty or cannot be read to its end, or a line is longer than `LONGEST_TEXT`.
@@ -54,12 +57,15 @@ def embed_file(embedder: TextEmbedder, source: str, output: str) -> EmbeddingRep
     done = EmbeddingReport()
     with (
         NpzWriter(output) as arrays,
+        VectorIndex(index) if index else contextlib.nullcontext() as neighbours,
         terminal_bar("Embedded", "texts") as bar,
     ):
         pieces = 0
         for window in windows(_texts(source), _WINDOW_CHARACTERS, len):
             embedded = embedder(window)
             arrays.append("embeddings", embedded.vectors)
+            if neighbours:
+                neighbours.append(embedded.vectors)
             if embedded.starts is not None:
                 for name in ("pieces", "starts", "ends"):
                     arrays.append(name, getattr(embedded, name))

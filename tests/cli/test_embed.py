@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tiny import random_weights, without_dropout
+from usearch.index import Index
 
 from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.cli import main
@@ -48,3 +49,20 @@ def test_bad_input_is_one_line_and_status_2(folder, tmp_path, arguments, message
     result = embed(folder, "--output", str(tmp_path / "out.npz"), *arguments)
     assert result.exit_code == 2 and f"Error: {message}" in result.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_index_finds_the_nearest_texts(folder, tmp_path):
+    """By cosine, as all pairs do; the keys are the lines' numbers, over several windows of lines too."""
+    lines = [f"w{number % 50} w{number // 50}" for number in range(60)]
+    output, index = str(tmp_path / "out.npz"), str(tmp_path / "out.usearch")
+    result = embed(folder, "--input", "-", "--output", output, "--index", index, input="\n".join(lines))
+    assert result.exit_code == 0, result.output
+    vectors = np.load(output)["embeddings"]
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    expected = np.sort(unit @ unit[17])[::-1][:3]
+    found = Index.restore(index).search(vectors[17], 3)
+    assert found.keys[0] == 17
+    np.testing.assert_allclose(1 - found.distances, expected, atol=1e-4)
+    np.testing.assert_allclose(unit[found.keys.astype(int)] @ unit[17], expected, atol=1e-4)
+    refused = embed(folder, "--input", "-", "--output", output, "--index", index, "--pooling", "tokens", input="w1")
+    assert refused.exit_code == 2 and "--index: needs a vector for each text" in refused.output

@@ -1,0 +1,129 @@
+"""Pairs of texts as a task for fine-tuning vectors, judged by how cosines rank pairs with scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import SentenceVectorsConfig
+from keras_bert.config.reading import WINDOWS
+from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.errors import UserError
+from keras_bert.export.sentence_vectors import VECTORS
+from keras_bert.export.serving_function import ServingFunction
+from keras_bert.models.contrastive_objective import ContrastiveObjective
+from keras_bert.tasks.classification.answering import Served, TextWindow
+from keras_bert.tasks.classification.examples import ExampleRow
+from keras_bert.tasks.classification.labelled_rows import ReadSplit, read_split
+from keras_bert.tasks.classification.problem import SequenceProblem
+from keras_bert.tasks.examples.sequence_rows import SequenceRows
+from keras_bert.tasks.examples.sources import Source
+from keras_bert.tasks.task import Task
+from keras_bert.text.tokenizer import WordPieceTokenizer
+
+TRAIN = "train"
+
+
+class ContrastiveProblem(SequenceProblem):
+    """Pairs with scores, by which vectors are judged, and pairs that mean the same, on which they are trained.
+
+    The answers are float64 [examples, 1], the cosines. The rows of an example are its two texts, each by itself.
+
+    Args:
+        task: the pairs with scores, a regression.
+        source, tokenizer, config, head, described: as for every problem.
+    """
+
+    head: SentenceVectorsConfig
+
+    def __init__(
+        self,
+        task: Task,
+        source: Source,
+        tokenizer: WordPieceTokenizer,
+        config: FinetuneConfig,
+        head: SentenceVectorsConfig | None = None,
+        described: Mapping[str, Any] | None = None,
+    ):
+        super().__init__(task, source, tokenizer, config, head, described)
+        self.head = head or SentenceVectorsConfig(self.head.labels, self.head.problem_type)
+        self._training: tuple[Task, Source] | None = None
+        if config.head.bilstm_size:
+            raise UserError(f"head.bilstm_size: needs none for {task.name}. Received: {config.head.bilstm_size}.")
+        if config.input.long == WINDOWS:
+            raise UserError(f"input.long: needs truncate or head_tail for {task.name}. Received: {WINDOWS}.")
+
+    def train_on(self, task: Task, source: Source) -> None:
+        """Adds the split "train": the pairs of a table whose score, if they have one, is `data.positive` or more."""
+        self._training = (task, source)
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return (*((TRAIN,) if self._training else ()), *super().splits)
+
+    def described(self) -> dict[str, Any]:
+        return {**super().described(), "pair": False}  # The model reads single texts.
+
+    @functools.cached_property
+    def objective(self) -> ContrastiveObjective:  # type: ignore[override]
+        return ContrastiveObjective()
+
+    def window_answers(self, window: TextWindow, function: ServingFunction) -> Served:
+        """The cosine of each pair, as the `score` of a regression."""
+        first, second = (
+            [outputs[VECTORS] for outputs in function.answers_by_length(column)] for column in window.texts
+        )
+        return [{"score": np.dot(one, other)} for one, other in zip(first, second, strict=True)]
+
+    def baseline(self, split: str) -> dict[str, float]:
+        """The scores of equal answers for all pairs, which are correlated with nothing."""
+        return dict.fromkeys(self.task.metrics, 0.0)
+
+    def _read(self, split: str) -> ReadSplit:
+        is_training = split == TRAIN and self._training is not None
+        task, source = self._training if is_training and self._training else (self.task, self._source)
+
+        def read() -> ReadSplit:
+            found = read_split(
+                task,
+                split,
+                source,
+                self._tokenizer,
+                self._config.input,
+                self.noise,
+                rows=PairRows(self._tokenizer, self._config),
+                keep=self._is_positive if is_training else None,
+            )
+            if not is_training and found.labels is not None:
+                positive = (found.labels >= self._config.data.positive).astype("float32")
+                # Only the loss, which no score depends on, is weighted; without any positive it is that of all pairs.
+                found.rows.extra["example_weights"] = positive if positive.any() else np.ones_like(positive)
+            self.notes += found.warnings
+            return found
+
+        return self._once(split, read)
+
+    def _is_positive(self, row: ExampleRow) -> bool:
+        return row.label is None or float(row.label) >= self._config.data.positive  # type: ignore[arg-type]
+
+
+class PairRows(SequenceRows):
+    """As `SequenceRows`, with two rows for each example: [CLS] first [SEP] and [CLS] second [SEP]."""
+
+    def __init__(self, tokenizer: WordPieceTokenizer, config: FinetuneConfig) -> None:
+        super().__init__(tokenizer, config.input)
+
+    def add(self, texts: Sequence[Sequence[str]]) -> None:
+        super().add([[text for pair in zip(*texts, strict=True) for text in pair]])
+
+    def rows(self) -> TokenRows:
+        rows = super().rows()
+        return dataclasses.replace(rows, group_starts=np.arange(0, len(rows) + 1, 2, dtype=np.int64))
+
+    def examples(self) -> np.ndarray:
+        return super().examples()[::2] // 2

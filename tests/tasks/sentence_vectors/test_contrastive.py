@@ -1,0 +1,148 @@
+"""Sentence vectors by in-batch negatives: the loss beside NumPy, and a run from pairs to an export."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from finetuning import write_tiny_bert
+from scipy.special import log_softmax
+from scipy.stats import spearmanr
+
+import keras_bert
+from keras_bert.cli import main
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.errors import UserError
+from keras_bert.export.serving_function import serving_function
+from keras_bert.models.contrastive_objective import ContrastiveObjective
+from keras_bert.models.sentence_vectors import BertForSentenceVectors
+from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.finetuning.runs import FinetuningRuns
+
+
+def test_the_loss_is_the_cross_entropy_of_the_partner_in_both_directions():
+    """A pair of weight 0 is a negative but has no loss; a copy of a text is no negative of its partner."""
+    rng = np.random.default_rng(0)
+    anchors, positives = rng.normal(size=(2, 5, 8)).astype("float32")
+    ids = rng.integers(1, 50, (5, 2, 4)).astype("int32")
+    ids[3, 1] = ids[1, 1]  # The second text of pair 3 is that of pair 1.
+    weights = np.array([1, 1, 0, 1, 1], "float32")
+    similarities = anchors @ positives.T
+    to_second, to_first = similarities.copy(), similarities.T.copy()
+    to_second[3, 1] = to_second[1, 3] = -np.inf
+    losses = [-np.diag(log_softmax(each, axis=1)) for each in (to_second, to_first)]
+    hits = [each.argmax(axis=1) == np.arange(5) for each in (to_second, to_first)]
+    batch = {"input_word_ids": ids, "example_weights": weights}
+    sums = ContrastiveObjective().sums({"anchors": anchors, "positives": positives}, batch)
+    np.testing.assert_allclose(sums["loss"]["loss"], np.mean(losses, axis=0) @ weights, rtol=1e-5)
+    np.testing.assert_allclose(sums["accuracy"]["accuracy"], np.mean(hits, axis=0) @ weights, rtol=1e-6)
+    assert float(ContrastiveObjective().counts(batch)["loss"]) == 4
+
+
+def topic(rng, number):
+    """A text about one of ten topics, each with four words of its own, among some that say nothing."""
+    own = [f"w{4 * number + place}" for place in rng.permutation(4)[:2]]
+    return " ".join(rng.permutation([*own, *(f"w{40 + other}" for other in rng.integers(0, 9, 3))]))
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Pairs of one topic to train on, without scores; pairs of one topic and of two to judge by, with scores."""
+    folder, rng = tmp_path_factory.mktemp("pairs"), np.random.default_rng(0)
+    train = [(topic(rng, number % 10), topic(rng, number % 10)) for number in range(400)]
+    dev = [(number % 10, (number % 10 + number % 2 * (1 + number % 7)) % 10) for number in range(80)]
+    with open(folder / "train.jsonl", "w") as stream:
+        stream.writelines(json.dumps({"first": first, "second": second}) + "\n" for first, second in train)
+    with open(folder / "dev.jsonl", "w") as stream:
+        for one, other in dev:
+            row = {"first": topic(rng, one), "second": topic(rng, other), "score": 5.0 * (one == other)}
+            stream.write(json.dumps(row) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tables, tmp_path_factory):
+    """(the run folder, its results, the untrained model's folder)."""
+    folder = tmp_path_factory.mktemp("run")
+    init = write_tiny_bert(folder / "bert")
+    config = FinetuneConfig.from_mapping(
+        {
+            "task": "pairs-contrastive",
+            "init": init,
+            "data": {
+                "train": str(tables / "train.jsonl"),
+                "dev": str(tables / "dev.jsonl"),
+                "texts": ["first", "second"],
+            },
+            "optimizer": {"learning_rate": 1e-2},
+            "input": {"max_length": 16},
+            "training": {"batch_size": 20, "epochs": 6.0},
+        }
+    )
+    return str(folder / "run"), FinetuningRuns(config, lambda line: None).one(str(folder / "run")), init
+
+
+def pairs(tables):
+    with open(tables / "dev.jsonl") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def correlation(bert, rows):
+    """Spearman's of the cosines of `encode` with the scores."""
+    first, second = (bert.encode([row[name] for row in rows]) for name in ("first", "second"))
+    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    return spearmanr((first * second).sum(axis=1) / norms, [row["score"] for row in rows]).statistic
+
+
+def test_vectors_become_useful_and_are_judged_by_their_cosines(run, tables):
+    """By `embed`'s own vectors, which need nothing of the head; the score is Spearman's of their cosines."""
+    folder, results, init = run
+    rows, bert = pairs(tables), keras_bert.load(folder)
+    before, after = correlation(keras_bert.load(init), rows), correlation(bert, rows)
+    assert after > 0.6 and after > before + 0.2
+    assert results["splits"]["dev"]["spearman"] == pytest.approx(after, abs=1e-3)
+    assert isinstance(bert.model, BertForSentenceVectors) and not bert.report.made_new
+    assert float(bert.model.similarity.log_scale.numpy()[0]) != pytest.approx(np.log(20.0), abs=1e-4)
+    assert FinetunedModel(folder).evaluate("dev")["spearman"] == pytest.approx(after, abs=1e-3)
+
+
+def test_the_export_gives_vectors_of_length_one(run, tables):
+    bert = keras_bert.load(run[0])
+    function = serving_function(bert)
+    texts = [row["first"] for row in pairs(tables)[:8]]
+    vectors, encoded = function(texts)["vectors"], bert.encode(texts)
+    np.testing.assert_allclose(vectors, encoded / np.linalg.norm(encoded, axis=1, keepdims=True), atol=1e-5)
+
+
+def test_predict_answers_pairs_with_their_cosines(run, tables, tmp_path):
+    bert, rows = keras_bert.load(run[0]), pairs(tables)[:5]
+    (tmp_path / "pairs.txt").write_text("".join(f"{row['first']}\t{row['second']}\n" for row in rows))
+    command = [
+        "predict",
+        "--model",
+        run[0],
+        "--input",
+        str(tmp_path / "pairs.txt"),
+        "--output",
+        str(tmp_path / "a.jsonl"),
+    ]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    answers = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    first, second = (serving_function(bert)([row[name] for row in rows])["vectors"] for name in ("first", "second"))
+    np.testing.assert_allclose([answer["score"] for answer in answers], (first * second).sum(axis=1), atol=1e-4)
+
+
+def test_bad_data_is_refused(run, tables):
+    base = {"task": "pairs-contrastive", "init": run[2], "input": {"max_length": 16}}
+    own = {"train": str(tables / "train.jsonl"), "dev": str(tables / "dev.jsonl")}
+    for data, message in (
+        (own, "needs the names of two columns"),
+        (
+            {**own, "train": own["dev"], "texts": ["first", "second"], "label": "score", "positive": 6.0},
+            "needs a positive pair or more",
+        ),
+    ):
+        config = FinetuneConfig.from_mapping({**base, "data": data})
+        with pytest.raises(UserError, match=message):
+            FinetuningRuns(config, lambda line: None).one(str(tables / "refused"))
