@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from keras_bert.config.bert import MASKED
 from keras_bert.config.reading import ReadingConfig
-from keras_bert.errors import UserError
 from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_at_positions
 from keras_bert.export.network import Network
@@ -17,7 +16,6 @@ from keras_bert.export.text_inputs import TextInputs
 from keras_bert.inference.loading import LoadedModel
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.task_kinds import kind_of_head
-from keras_bert.text.tokenizers import Tokenizer
 
 NONE, FLOAT16, INT8 = QUANTIZATIONS = ("none", "float16", "int8")
 TOKENS = "tokens"
@@ -36,13 +34,8 @@ def edge_signature(
         encoder_only: whether to return vectors, whatever head the model has.
 
     Raises:
-        UserError: the model's tokenizer is not WordPiece, or config.json has invalid settings for reading texts.
+        UserError: config.json has invalid settings for reading texts.
     """
-    if not isinstance(bert.tokenizer, Tokenizer):
-        raise UserError(
-            f"{bert.path}: --format litert needs a WordPiece vocabulary. Received: another tokenizer. "
-            "Export it as a SavedModel."
-        )
     reading = ReadingConfig.from_fields(
         bert.folder.other_fields, bert.config.max_position_embeddings, f"{bert.path}/config.json"
     )
