@@ -1,0 +1,37 @@
+"""tools/load_test.py loads a real gRPC server with several clients at a time."""
+
+import importlib.util
+
+import pytest
+from served import VOCABULARY, write_served
+
+import keras_bert
+from keras_bert.export.saved_model import write_version
+from keras_bert.export.serving_function import serving_function
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        importlib.util.find_spec("tensorflow_serving") is None, reason="tensorflow-serving-api is not installed"
+    ),
+]
+
+
+def test_no_request_is_lost_with_several_clients(tmp_path, capsys):
+    """And errors are counted: requests for a model that is not there fail, each of them."""
+    from tools import load_test
+
+    folder = str(tmp_path / "served" / "single")
+    write_version(folder, serving_function(keras_bert.load(write_served(tmp_path / "model", "single"))))
+    words = [token for token in VOCABULARY.tokens if token.isalpha()]
+    server, address = load_test.start(folder)
+    try:
+        for clients in (1, 4):
+            found = load_test.load(address, "single", "text", words, clients, 2.0, server)
+            assert found["errors"] == 0 and found["requests"] >= clients
+            assert 0 < found["p50"] <= found["p99"] and found["memory"][1] > 0
+        assert load_test.load(address, "another", "text", words, 1, 0.2)["errors"] > 0
+    finally:
+        server.kill()
+        server.wait()
+    assert "4 clients: " in capsys.readouterr().out
