@@ -14,6 +14,7 @@ from keras_bert.whole_files import atomic_write
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
 BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
+LEARNED, SINUSOIDAL = POSITIONS = ("learned", "sinusoidal")
 IS_DECODER = "is_decoder"
 # What a model learns to predict: masked tokens, the next token, or from both sides the next and the previous one.
 MASKED, NEXT, BOTH = TOKENS = ("masked", "next", "both")
@@ -28,6 +29,9 @@ class BertConfig:
 
     `attention: causal` makes a left-to-right model: a token attends to itself and to those before it. JSON files say so
     by `is_decoder`, as transformers does.
+
+    `positions: sinusoidal` takes fixed sines and cosines in place of learned embeddings (Vaswani et al. 2017, section
+    3.5). Files hold them as position embeddings, so that transformers computes the same.
     """
 
     vocab_size: int = 30522
@@ -43,6 +47,7 @@ class BertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
     attention: str = BIDIRECTIONAL
+    positions: str = LEARNED
 
     def __post_init__(self) -> None:
         require_positive(
@@ -64,6 +69,7 @@ class BertConfig:
             self.hidden_size,
         )
         require(self.hidden_act in ACTIVATIONS, "hidden_act", f"one of {', '.join(ACTIVATIONS)}", self.hidden_act)
+        require(self.positions in POSITIONS, "positions", f"one of {', '.join(POSITIONS)}", self.positions)
         require(self.attention in ATTENTIONS, "attention", f"one of {', '.join(ATTENTIONS)}", self.attention)
         for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             require(0.0 <= getattr(self, key) < 1.0, key, "a rate of at least 0 and less than 1", getattr(self, key))
@@ -142,6 +148,8 @@ class BertConfig:
     def to_fields(self) -> dict[str, Any]:
         """The fields for a JSON file, with `is_decoder` for causal attention."""
         fields = dataclasses.asdict(self)
+        if self.positions == LEARNED:
+            del fields["positions"]
         return {**fields, IS_DECODER: True} if fields.pop("attention") == CAUSAL else fields
 
     @classmethod

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keras_bert.config.bert import BIDIRECTIONAL, BOTH, BertConfig
+from keras_bert.config.bert import BIDIRECTIONAL, BOTH, LEARNED, BertConfig
 from keras_bert.config.checks import require
 
 # Fields of a BERT that this model has no use for.
@@ -31,6 +31,7 @@ class ElmoConfig(BertConfig):
         require(self.model_type == "elmo", "model_type", "elmo", self.model_type)
         require(self.hidden_size % 2 == 0, "hidden_size", "an even number, half for each direction", self.hidden_size)
         require(self.attention == BIDIRECTIONAL, "attention", "no value for an ELMo, which has none", self.attention)
+        require(self.positions == LEARNED, "positions", "no value for an ELMo, which has none", self.positions)
 
     @property
     def embedding_width(self) -> int:

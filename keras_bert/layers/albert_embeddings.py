@@ -16,8 +16,8 @@ class AlbertEmbeddings(BertEmbeddings):
     Returns: [batch, seq, output_size].
     """
 
-    def __init__(self, *sizes: int, output_size: int, **kwargs: Any) -> None:
-        super().__init__(*sizes, **kwargs)
+    def __init__(self, vocab_size: int, hidden_size: int, *, output_size: int, **kwargs: Any) -> None:
+        super().__init__(vocab_size, hidden_size, **kwargs)
         self.output_size = output_size
         self.mapping = keras.layers.Dense(
             output_size,

@@ -1,5 +1,6 @@
 """The input representation: word, position and segment embeddings, summed (paper, figure 2)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -7,12 +8,13 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.sinusoids import scaled_sinusoids
 from keras_bert.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertEmbeddings(keras.layers.Layer):
-    """Sum of three learned embeddings, then LayerNorm and dropout.
+    """Sum of three embeddings, then LayerNorm and dropout. They are learned; `sinusoidal` fixes those of positions.
 
     Call arguments: `input_word_ids` and `input_type_ids`, both [batch, seq] int32.
     Returns: [batch, seq, hidden].
@@ -32,9 +34,11 @@ class BertEmbeddings(keras.layers.Layer):
         initializer_range: float = 0.02,
         layer_norm_eps: float = 1e-12,
         dropout_rate: float = 0.1,
+        sinusoidal: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.sinusoidal = sinusoidal
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
         self.max_position_embeddings = max_position_embeddings
@@ -49,16 +53,21 @@ class BertEmbeddings(keras.layers.Layer):
 
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         self.word_embeddings = self._add_table("word_embeddings", self.vocab_size)
-        self.position_embeddings = self._add_table("position_embeddings", self.max_position_embeddings)
+        self.position_embeddings = self._add_table("position_embeddings", self.max_position_embeddings, self.sinusoidal)
         self.token_type_embeddings = self._add_table("token_type_embeddings", self.type_vocab_size)
         self.layer_norm.build((None, None, self.hidden_size))
 
-    def _add_table(self, name: str, rows: int) -> keras.Variable:
+    def _add_table(self, name: str, rows: int, sinusoidal: bool = False) -> keras.Variable:
+        initializer: Callable = truncated_normal(self.initializer_range)
+        if sinusoidal:
+            table = scaled_sinusoids(rows, self.hidden_size, self.initializer_range)
+            initializer = keras.initializers.Constant(table)
         # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
         return self.add_weight(
             name=name,
             shape=(rows, self.hidden_size),
-            initializer=truncated_normal(self.initializer_range),
+            initializer=initializer,
+            trainable=not sinusoidal,
             autocast=False,
         )
 
@@ -104,6 +113,7 @@ class BertEmbeddings(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "layer_norm_eps": self.layer_norm_eps,
             "dropout_rate": self.dropout_rate,
+            "sinusoidal": self.sinusoidal,
         }
 
 

@@ -3,6 +3,7 @@
 import keras
 
 from keras_bert.config.albert import AlbertConfig
+from keras_bert.config.bert import SINUSOIDAL
 from keras_bert.layers.albert_embeddings import AlbertEmbeddings
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
@@ -29,6 +30,7 @@ class AlbertEncoder(BertEncoder):
             initializer_range=config.initializer_range,
             layer_norm_eps=config.layer_norm_eps,
             dropout_rate=config.hidden_dropout_prob,
+            sinusoidal=config.positions == SINUSOIDAL,
             output_size=config.hidden_size,
             dtype=self.dtype_policy,
             name="embeddings",

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_bert.config.bert import BertConfig
+from keras_bert.config.bert import SINUSOIDAL, BertConfig
 from keras_bert.layers.dropout import recomputed
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
@@ -78,6 +78,7 @@ class BertEncoder(keras.Model):
             config.initializer_range,
             config.layer_norm_eps,
             config.hidden_dropout_prob,
+            config.positions == SINUSOIDAL,
             dtype=self.dtype_policy,
             name="embeddings",
         )

@@ -6,13 +6,13 @@ from keras import ops
 
 from keras_bert.config.initialization import CORPUS, MIMETIC, RANDOM, SINUSOIDAL, UNIGRAM, InitializationConfig
 from keras_bert.errors import UserError
+from keras_bert.layers.sinusoids import scaled_sinusoids
 from keras_bert.model_kinds import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
 
 # The weights of noise and identity in the product of query and key. Trockman and Kolter 2023 (section 3) use 0.7 and
 # 0.7 for images; with less noise, equal words find each other across texts (docs/pretraining.md#pairs-of-texts).
 _NOISE, _IDENTITY = 0.3, 0.7
-_LONGEST_WAVE = 10_000.0
 
 
 def set_first_values(
@@ -46,7 +46,8 @@ def set_first_values(
         table.assign(_scaled(vectors, deviation, ops.convert_to_numpy(table)))
     if initialization.position_embeddings == SINUSOIDAL:
         table = embeddings.position_embeddings
-        table.assign(sinusoids(*table.shape) * (deviation / np.sqrt(0.5)))
+        rows, width = table.shape
+        table.assign(scaled_sinusoids(rows, width, deviation))
     if initialization.decoder_bias == UNIGRAM:
         assert unigram_nats is not None
         model.mlm_head.bias.assign(-unigram_nats)
@@ -83,13 +84,6 @@ def _scaled(vectors: np.ndarray, deviation: float, others: np.ndarray) -> np.nda
     table = np.array(others)
     table[is_known] = known * (deviation / max(known.std(), np.finfo(np.float32).tiny))
     return table
-
-
-def sinusoids(positions: int, width: int) -> np.ndarray:
-    """[positions, width] float32: sines in even columns, cosines in odd ones (Vaswani et al. 2017, section 3.5)."""
-    waves = _LONGEST_WAVE ** (-np.arange(0, width, 2) / width)
-    angles = np.arange(positions)[:, None] * waves
-    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(positions, -1)[:, :width].astype(np.float32)
 
 
 def mimetic_kernels(width: int, heads: int, seed: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -161,6 +161,7 @@ def test_it_is_pretrained_in_both_directions(tmp_path):
         ({"phases.0.tokens": "next"}, "phases.0.tokens: needs no value for an ELMo"),
         ({"model.hidden_size": 33}, "hidden_size: needs an even number"),
         ({"model.attention": "causal"}, "attention: needs no value for an ELMo"),
+        ({"model.positions": "sinusoidal"}, "positions: needs no value for an ELMo"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, message):

@@ -8,7 +8,8 @@ from tiny import random_weights, tiny_config
 
 from keras_bert.checkpoints.names import model_variables
 from keras_bert.config.initialization import InitializationConfig
-from keras_bert.models.first_values import mimetic_kernels, set_first_values, set_new_words, sinusoids
+from keras_bert.layers.sinusoids import sinusoids
+from keras_bert.models.first_values import mimetic_kernels, set_first_values, set_new_words
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.batch_sources import unigram_nats
 

@@ -13,7 +13,7 @@ import keras_bert
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.names import CLASSIFIER
 from keras_bert.errors import RunStopped, UserError
-from keras_bert.models.first_values import sinusoids
+from keras_bert.layers.sinusoids import sinusoids
 from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
