@@ -79,7 +79,7 @@ def _our_step(config):
     from keras_bert.training.step import Step
 
     model = BertForPreTraining(config)
-    settings = OptimizerConfig(LEARNING_RATE, weight_decay=WEIGHT_DECAY, epsilon=EPSILON)
+    settings = OptimizerConfig(learning_rate=LEARNING_RATE, weight_decay=WEIGHT_DECAY, epsilon=EPSILON)
     optimizer = make_optimizer(settings, total_steps=10**6)
     optimizer.build(model.trainable_variables)
     strategy = tf.distribute.get_strategy()
