@@ -166,7 +166,7 @@ def apply_overrides(
     values = copy.deepcopy(values)
     for key, value in overrides.items():
         path = key.split(".")
-        _check_path(cls, values, path)
+        _check_path(cls, values, path, value)
         target: Any = values
         for step in path[:-1]:
             target = _descend(target, step, key)
@@ -205,11 +205,14 @@ def known_keys(cls: "type[DataclassInstance]", where: str = "") -> Iterator[str]
             yield from known_keys(hints[field.name], key)
 
 
-def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str]) -> None:
+def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str], value: Any) -> None:
     kind = cls
     for depth, step in enumerate(path):
         if dataclasses.is_dataclass(kind):
-            kind, _ = chosen(kind, values if isinstance(values, dict) else {}, ".".join(path[:depth]))
+            section = values if isinstance(values, dict) else {}
+            # The value itself may choose the class, as `model.model_type` does.
+            section = {**section, step: value} if depth == len(path) - 1 else section
+            kind, _ = chosen(kind, section, ".".join(path[:depth]))
             hints = typing.get_type_hints(kind)
             if step not in hints:
                 full = ".".join(path)
