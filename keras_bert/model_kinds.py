@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from keras_bert.errors import UserError
 
-_OWN = ("bert", "albert", "elmo")  # The modules in `models/kinds` that hold a record, `KIND`.
+_OWN = ("bert", "albert", "elmo", "recurrent")  # The modules in `models/kinds` that hold a record, `KIND`.
 _DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
 
 
@@ -44,7 +44,7 @@ class ModelKind(abc.ABC):
         stored_prefix: what the names of the encoder's tensors begin with in Hugging Face's files.
         google_files: the names of the files in Google's folders.
         pretraining_heads: the heads beside the masked LM that a model for pretraining has in any case: `nsp`, `sop`.
-        in_transformers: whether transformers has such models.
+        in_transformers: whether transformers, and Google's code, have such models.
         attends: whether the encoder is made of attention blocks, of which serving computes only the real tokens.
         values_here: fields of config.json that change the computation, with the values that are supported.
     """
@@ -98,7 +98,12 @@ class ModelKind(abc.ABC):
         """The class of transformers, under BERT's name for it, that takes these parts if none is a task's head."""
 
     def to_google_fields(self, config: Any) -> dict[str, Any]:
-        """The architecture as fields of Google's config."""
+        """The architecture as fields of Google's config. Raises `UserError` if Google's code has no such models."""
+        if not self.in_transformers:
+            raise UserError(
+                f"Google's format needs a BERT. Received: {with_article(self.title)}. Its own folder is Hugging Face's "
+                "format."
+            )
         return config.to_fields()
 
     def from_fields(self, fields: Mapping[str, Any], path: str) -> Any:

@@ -132,14 +132,20 @@ def _own(attribute: str, name: str) -> TensorName:
     return TensorName(attribute, StoredName(f"keras_bert.{name}"), StoredName(f"keras_bert/{name.replace('.', '/')}"))
 
 
-def _lstms(attribute: str, name: str) -> tuple[TensorName, ...]:
-    """The tensors of `layers.bilstm.make_lstms`. The gates are in the order of Keras: input, forget, cell, output."""
+def bidirectional(attribute: str, name: str) -> tuple[TensorName, ...]:
+    """The tensors of `layers.bilstm.bidirectional`. The gates are in Keras' order; an LSTM's: input, forget, cell,
+    output.
+    """
     return tuple(
-        _own(f"{attribute}.{index}.{direction}_layer.cell.{weight}", f"{name}.{index}.{direction}.{weight}")
-        for index in (0, 1)
+        _own(f"{attribute}.{direction}_layer.cell.{weight}", f"{name}.{direction}.{weight}")
         for direction in ("forward", "backward")
         for weight in ("kernel", "recurrent_kernel", "bias")
     )
+
+
+def _lstms(attribute: str, name: str) -> tuple[TensorName, ...]:
+    """The tensors of `layers.bilstm.make_lstms`."""
+    return tuple(row for index in (0, 1) for row in bidirectional(f"{attribute}.{index}", f"{name}.{index}"))
 
 
 _FEATURE_TAGGER = (

@@ -16,6 +16,7 @@ from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_en
 from keras_bert.errors import UserError
 from keras_bert.files import parent
 from keras_bert.globs import expand
+from keras_bert.model_kinds import kind_of_config, with_article
 
 TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
 
@@ -282,8 +283,10 @@ class PretrainConfig:
             self.objective.tokens,
         )
         for index, phase in enumerate(self.phases):
-            fits = phase.tokens is None or self.model.predicts != BOTH
-            require(fits, f"phases.{index}.tokens", "no value for an ELMo, which always predicts both", phase.tokens)
+            kind = kind_of_config(self.model)
+            fits = phase.tokens is None or kind.attends
+            without = f"no value for {with_article(kind.title)}, which has no attention to make causal"
+            require(fits, f"phases.{index}.tokens", without, phase.tokens)
         if all(self.phase_objective(phase).tokens == MASKED for phase in self.phases):
             return
         require(

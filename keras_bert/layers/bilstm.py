@@ -13,12 +13,16 @@ _NUM_LAYERS = 2
 
 def make_lstms(lstm_size: int, policy: keras.DTypePolicy) -> list[keras.layers.Bidirectional]:
     """The layers, not built, with `lstm_size` units in each direction."""
+    return [bidirectional(keras.layers.LSTM, lstm_size, policy, f"lstm_{index}") for index in range(_NUM_LAYERS)]
+
+
+def bidirectional(
+    layer: type[keras.layers.LSTM | keras.layers.GRU], units: int, policy: keras.DTypePolicy, name: str
+) -> keras.layers.Bidirectional:
+    """A layer, not built, with `units` in each direction."""
     # cuDNN rejects rows of nothing but padding, such as those that fill up a batch, and XLA rejects cuDNN.
     options = {"return_sequences": True, "use_cudnn": False, "dtype": policy}
-    return [
-        keras.layers.Bidirectional(keras.layers.LSTM(lstm_size, **options), dtype=policy, name=f"lstm_{index}")
-        for index in range(_NUM_LAYERS)
-    ]
+    return keras.layers.Bidirectional(layer(units, **options), dtype=policy, name=name)
 
 
 def build_lstms(lstms: Sequence[keras.layers.Bidirectional], width: int) -> None:
@@ -37,7 +41,7 @@ def run_lstms(
     """
     for lstm in lstms:
         states = lstm(states, mask=is_token, training=training)
-        # At padding an LSTM repeats its last state.
+        # At padding it repeats its last state.
         states = states * ops.cast(is_token, states.dtype)[..., None]
     return states
 

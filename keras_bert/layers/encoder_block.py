@@ -16,7 +16,8 @@ class EncoderBlock(keras.layers.Layer):
     """Self-attention, then the feed-forward network, each with a residual connection and LayerNorm.
 
     `attention_of` and `ffn_of` are blocks whose weights it shares (ALBERT): those of the attention and its LayerNorm,
-    those of the feed-forward network and its LayerNorm.
+    those of the feed-forward network and its LayerNorm. `attention` is a layer in place of self-attention, with the
+    same interface; what it takes for `attention_bias` is its own.
 
     Call arguments: `hidden` [batch, seq, hidden], `attention_bias` [batch, 1, 1 or seq, seq].
     Returns: (output [batch, seq, hidden], attention probabilities [batch, heads, seq, seq]).
@@ -34,6 +35,7 @@ class EncoderBlock(keras.layers.Layer):
         attention_dropout_rate: float = 0.1,
         attention_of: "EncoderBlock | None" = None,
         ffn_of: "EncoderBlock | None" = None,
+        attention: Any = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -55,6 +57,8 @@ class EncoderBlock(keras.layers.Layer):
         self.output_layer_norm: keras.layers.LayerNormalization
         if attention_of:
             self.attention = attention_of.attention
+        elif attention:
+            self.attention = attention
         else:
             sizes = hidden_size, num_attention_heads, initializer_range, attention_dropout_rate
             self.attention = SelfAttention(*sizes, dtype=policy, name="attention")

@@ -130,8 +130,7 @@ class BertEncoder(keras.Model):
             )
         hidden = self.embeddings(inputs["input_word_ids"], inputs["input_type_ids"], training=training)
         causal = self.config.is_causal if causal is None else causal
-        bias = FLOAT16_PADDING_BIAS if self.compute_dtype == "float16" else PADDING_BIAS
-        attention_bias = _hidden_positions(inputs["input_mask"], causal) * bias
+        attention_bias = self.visibility(inputs["input_mask"], causal)
         hidden_states, attentions = [hidden], []
         recompute_every = self.recompute_every if training and not return_attentions else 0
         for number, block in enumerate(self.blocks, start=1):
@@ -147,6 +146,11 @@ class BertEncoder(keras.Model):
         if return_attentions:
             outputs["attentions"] = attentions
         return outputs
+
+    def visibility(self, input_mask: Tensor, causal: bool) -> Tensor:
+        """What the blocks take beside the states, to tell which tokens they see."""
+        bias = FLOAT16_PADDING_BIAS if self.compute_dtype == "float16" else PADDING_BIAS
+        return _hidden_positions(input_mask, causal) * bias
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -32,14 +32,15 @@ def set_first_values(
         vectors: [vocab, hidden] from `data.statistics.corpus_vectors`; needed if the word embeddings start from them.
         seed: the seed of the noise in mimetic attention.
     """
-    attending = {"position_embeddings": initialization.position_embeddings, "attention": initialization.attention}
-    for setting, choice in attending.items():
-        if choice != RANDOM and not kind_of_config(model.encoder.config).attends:
-            raise UserError(
-                f"initialization.{setting}: needs {RANDOM} for a model without positions and attention. "
-                f"Received: {choice}."
-            )
     deviation, embeddings = model.encoder.config.initializer_range, model.encoder.embeddings
+    for setting, choice, lacks in (
+        ("position_embeddings", initialization.position_embeddings, not hasattr(embeddings, "position_embeddings")),
+        ("attention", initialization.attention, not kind_of_config(model.encoder.config).attends),
+    ):
+        if choice != RANDOM and lacks:
+            raise UserError(
+                f"initialization.{setting}: needs {RANDOM} for a model without {setting}. Received: {choice}."
+            )
     if initialization.word_embeddings == CORPUS:
         assert vectors is not None
         table = embeddings.word_embeddings

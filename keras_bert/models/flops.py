@@ -5,7 +5,11 @@ from keras_bert.layers.span_boundary_head import PLACE_SIZE
 
 
 def training_flops(
-    config: BertConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
+    config: BertConfig,
+    sequence_length: int,
+    predictions_per_sequence: int,
+    span_boundary: bool = False,
+    recurrence: int | None = None,
 ) -> int:
     """Returns the FLOPs of the forward and backward pass of one example in pretraining.
 
@@ -28,11 +32,13 @@ def training_flops(
         sequence_length: tokens per example, padding included.
         predictions_per_sequence: masked LM predictions per example, unused ones included.
         span_boundary: whether the span boundary objective is trained.
+        recurrence: the FLOPs of the forward pass of what a block has in place of self-attention, if it has.
     """
     S, P = sequence_length, predictions_per_sequence
     L, H, F, V = config.num_blocks, config.hidden_size, config.intermediate_size, config.vocab_size
     E = config.embedding_width
-    layer = 8 * S * H**2 + 4 * S**2 * H + 4 * S * H * F
+    attention = 8 * S * H**2 + 4 * S**2 * H if recurrence is None else recurrence
+    layer = attention + 4 * S * H * F
     mapping = 2 * S * E * H if config.maps_embeddings else 0
     masked_lm = P * (2 * H * E + 2 * E * V)
     boundary = P * (2 * (2 * H + PLACE_SIZE) * H + 2 * H * E + 2 * E * V) if span_boundary else 0

@@ -14,6 +14,7 @@ from keras_bert.errors import UserError
 from keras_bert.files import StrPath
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.inference.loading import LoadedModel, load
+from keras_bert.model_kinds import kind_of_config, with_article
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.studies.tables import rows_of_markdown
 
@@ -72,7 +73,13 @@ def attention(study: StudyFolder, model: StrPath, texts: Sequence[str]) -> Findi
 
 
 def text_attention(loaded: LoadedModel, text: str) -> TextAttention:
-    """The attention of every head within a text. Raises `UserError` for one that is empty or too long."""
+    """The attention of every head within a text.
+
+    Raises `UserError` for a text that is empty or too long, and for a model without attention.
+    """
+    kind = kind_of_config(loaded.config)
+    if not kind.attends:
+        raise UserError(f"The model: needs attention. Received: {with_article(kind.title)}, which has none.")
     vocabulary = loaded.tokenizer.vocabulary
     (pieces,) = loaded.tokenizer.tokenize([text]).to_list()
     most = loaded.config.max_position_embeddings

@@ -217,6 +217,6 @@ def _set_recomputation(encoder: BertEncoder, recompute_every: int) -> None:
             f"Received: {recompute_every}."
         )
     if recompute_every and not getattr(encoder, "recomputes", True):
-        raise UserError(f"training.recompute_every: needs 0 for an LSTM. Received: {recompute_every}.")
+        raise UserError(f"training.recompute_every: needs 0 for recurrent layers. Received: {recompute_every}.")
     if encoder.trainable:  # A frozen encoder has no backward pass.
         encoder.recompute_every = recompute_every

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from typing import Any
 
 from keras_bert.config.elmo import ElmoConfig
-from keras_bert.errors import UserError
 from keras_bert.model_kinds import GoogleFiles, ModelKind
 
 
@@ -47,9 +46,6 @@ class Elmo(ModelKind):
         from keras_bert.checkpoints.names import MASKED_LM_HEAD
 
         return "BertForPreTraining" if MASKED_LM_HEAD in parts else "BertModel"
-
-    def to_google_fields(self, config: ElmoConfig) -> dict[str, Any]:
-        raise UserError("Google's format needs a BERT. Received: an ELMo. Its own folder is Hugging Face's format.")
 
 
 KIND = Elmo()
