@@ -119,13 +119,17 @@ def table(
         nats = [value for value in learned[name] if value is not None]
         rows.append(
             [
-                name.replace("_", " "),
+                _shown(name),
                 median_and_range(nats, "{:.3f}".format) if nats else "–",
                 *(median_and_range(pooled(by_name[name][1]), "{:.1f}".format) for by_name in found.values()),
                 *(_cell(variant.published.get(column)) for column in published),
             ]
         )
     return rows_of_markdown([*header, *(f"*{column}*" for column in published)], rows)
+
+
+def _shown(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _metric(by_name: Mapping[str, tuple[float, Sequence[Results]]]) -> str:
@@ -146,7 +150,7 @@ def sources(variants: Mapping[str, VariantPlan]) -> Iterator[str]:
     by_source: dict[str, list[str]] = {}
     for name, variant in variants.items():
         if variant.source:
-            by_source.setdefault(variant.source, []).append(name.replace("_", " "))
+            by_source.setdefault(variant.source, []).append(_shown(name))
     if by_source:
         yield "In italics, what was published for models of other sizes:"
         yield ""
@@ -156,11 +160,11 @@ def sources(variants: Mapping[str, VariantPlan]) -> Iterator[str]:
 def drawn(found: Found, variants: Mapping[str, VariantPlan]) -> dict[str, dict[str, Sequence[float | None]]]:
     """The scores as `scores_picture` takes them: our tasks, then the published ones."""
     ours: dict[str, dict[str, Sequence[float | None]]] = {
-        f"{task}\n{_metric(by_name)}": {name: pooled(by_name[name][1]) for name in variants}
+        f"{task}\n{_metric(by_name)}": {_shown(name): pooled(by_name[name][1]) for name in variants}
         for task, by_name in found.items()
     }
     theirs: dict[str, dict[str, Sequence[float | None]]] = {
-        f"published:\n{column}": {name: [variant.published.get(column)] for name, variant in variants.items()}
+        f"published:\n{column}": {_shown(name): [plan.published.get(column)] for name, plan in variants.items()}
         for column in published_columns(variants)
     }
     return {**ours, **theirs}
