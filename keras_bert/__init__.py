@@ -18,10 +18,14 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.checkpoints.model_writing import write_model_folder as write_model_folder
     from keras_bert.checkpoints.names import StoredName as StoredName
     from keras_bert.checkpoints.names import TensorName as TensorName
+    from keras_bert.config.albert import AlbertConfig as AlbertConfig
     from keras_bert.config.bert import BertConfig as BertConfig
+    from keras_bert.config.elmo import ElmoConfig as ElmoConfig
     from keras_bert.config.heads import ClassificationConfig as ClassificationConfig
+    from keras_bert.config.heads import CrfTaggingConfig as CrfTaggingConfig
     from keras_bert.config.heads import FeatureTaggingConfig as FeatureTaggingConfig
     from keras_bert.config.heads import MultipleChoiceConfig as MultipleChoiceConfig
+    from keras_bert.config.heads import SegmentationConfig as SegmentationConfig
     from keras_bert.config.heads import SentenceVectorsConfig as SentenceVectorsConfig
     from keras_bert.config.heads import SpanExtractionConfig as SpanExtractionConfig
     from keras_bert.config.heads import TokenClassificationConfig as TokenClassificationConfig
@@ -49,6 +53,10 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.model_kinds import ModelKind as ModelKind
     from keras_bert.model_kinds import register_model_kind as register_model_kind
     from keras_bert.model_kinds import unregister_model_kind as unregister_model_kind
+    from keras_bert.models.albert_encoder import AlbertEncoder as AlbertEncoder
+    from keras_bert.models.crf_tagger import BertCrfTagger as BertCrfTagger
+    from keras_bert.models.crf_tagger import BertSegmenter as BertSegmenter
+    from keras_bert.models.elmo_encoder import ElmoEncoder as ElmoEncoder
     from keras_bert.models.encoder import BertEncoder as BertEncoder
     from keras_bert.models.encoder_with_heads import EncoderWithHeads as EncoderWithHeads
     from keras_bert.models.feature_tagger import BertFeatureTagger as BertFeatureTagger
@@ -62,6 +70,8 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.task_kinds import register as register
     from keras_bert.task_kinds import unregister as unregister
     from keras_bert.tasks.problem import Problem as Problem
+    from keras_bert.text.sentencepiece_tokenizer import SentencePieceTokenizer as SentencePieceTokenizer
+    from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary as SentencePieceVocabulary
     from keras_bert.text.sentences import split_sentences as split_sentences
     from keras_bert.text.standalone_tokenizer import StandaloneTokenizer as StandaloneTokenizer
     from keras_bert.text.tokenizer import WordPieceTokenizer as WordPieceTokenizer
