@@ -42,7 +42,7 @@ class ModelKind(abc.ABC):
         config: the class of its config, `BertConfig` or one that extends it.
         class_prefix: what the names of its classes in transformers begin with, where BERT's begin with "Bert".
         stored_prefix: what the names of the encoder's tensors begin with in Hugging Face's files.
-        google_files: the names of the files in Google's folders.
+        google_files: the names of the files in Google's folders; None if there are no such folders.
         pretraining_heads: the heads beside the masked LM that a model for pretraining has in any case: `nsp`, `sop`.
         in_transformers: whether transformers, and Google's code, have such models.
         attends: whether the encoder is made of attention blocks, of which serving computes only the real tokens.
@@ -54,7 +54,7 @@ class ModelKind(abc.ABC):
     config: ClassVar[type[Any]]
     class_prefix: ClassVar[str]
     stored_prefix: ClassVar[str]
-    google_files: ClassVar[GoogleFiles]
+    google_files: ClassVar[GoogleFiles | None] = None
     pretraining_heads: ClassVar[tuple[str, ...]] = ()
     in_transformers: ClassVar[bool] = True
     attends: ClassVar[bool] = True
@@ -195,7 +195,7 @@ def berts_name(architecture: str) -> str:
 
 def google_configs() -> list[str]:
     """The names that the config of a Google folder may have."""
-    return [kind.google_files.config for kind in model_kinds()]
+    return [kind.google_files.config for kind in model_kinds() if kind.google_files]
 
 
 def with_article(title: str) -> str:

@@ -17,7 +17,7 @@ from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.errors import UserError
-from keras_bert.model_kinds import berts_name, google_configs, kind_of_config, model_kinds
+from keras_bert.model_kinds import berts_name, google_configs, kind_of_config, model_kinds, with_article
 from keras_bert.quiet import import_tensorflow
 from keras_bert.stores import as_os_errors
 from keras_bert.task_kinds import task_kinds
@@ -110,7 +110,7 @@ def checkpoint_files(names: Collection[str], folder: str) -> list[str]:
     `folder` is where they are, for messages.
     """
     indexes = sorted(name.removesuffix(".index") for name in names if name.endswith(".index"))
-    published = [kind.google_files.checkpoint for kind in model_kinds()]
+    published = [kind.google_files.checkpoint for kind in model_kinds() if kind.google_files]
     if not indexes:
         name = published[0]
         raise UserError(f"{folder}: needs {name}.index and {name}.data-00000-of-00001 and lacks them.")
@@ -173,6 +173,9 @@ def write_google_folder(
         raise UserError(
             f"{path}: needs a bidirectional model; Google's code has no causal attention. Received: causal."
         )
+    kind = kind_of_config(config)
+    if kind.google_files is None:
+        raise UserError(f"{path}: Google has no format for {with_article(kind.title)}. Use --to huggingface.")
     import_tensorflow()
     import tensorflow as tf
 
@@ -181,7 +184,6 @@ def write_google_folder(
     known = {kind.head.architecture for kind in task_kinds()}
     if heads := [name for name in other_fields.get("architectures") or () if berts_name(name) in known]:
         fields["architectures"] = heads
-    kind = kind_of_config(config)
     stored = {}
     for name, value in tensors.items():
         array = value.T if name.google.transposed else value

@@ -26,6 +26,10 @@ def study() -> None:
 
     The same command resumes: a part that is finished is not made again. The page is OUTPUT/NAME.md; docs/studies.md
     shows each study.
+
+    \b
+    Example:
+      python run.py study pilots --data prepared --output runs/pilots
     """
 
 

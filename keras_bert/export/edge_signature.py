@@ -7,7 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.bert import MASKED
+from keras_bert.config.heads import CrfTaggingConfig
 from keras_bert.config.reading import ReadingConfig
+from keras_bert.errors import UserError
 from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_at_positions
 from keras_bert.export.network import Network
@@ -34,13 +36,18 @@ def edge_signature(
         encoder_only: whether to return vectors, whatever head the model has.
 
     Raises:
-        UserError: config.json has invalid settings for reading texts.
+        UserError: config.json has invalid settings for reading texts, or the head has a CRF.
     """
     reading = ReadingConfig.from_fields(
         bert.folder.other_fields, bert.config.max_position_embeddings, f"{bert.path}/config.json"
     )
     inputs, network = EdgeInputs(bert.config, bert.tokenizer, reading), EdgeNetwork(bert.model, quantization)
     head = None if encoder_only else bert.head
+    if isinstance(head, CrfTaggingConfig):
+        raise UserError(
+            f"{bert.path}: --format litert needs a head without a CRF, because LiteRT lacks what finding its best "
+            f"labels takes. Received: a {head.architecture}. Export a SavedModel, or the --encoder."
+        )
     if head:
         signature = kind_of_head(head).signatures(bert, inputs, network, 1)[TOKENS]
     elif not encoder_only and isinstance(bert.model, BertForPreTraining) and bert.config.predicts == MASKED:

@@ -254,7 +254,8 @@ def test_googles_files(hub, tmp_path):
 
 def test_repositories_without_a_model(hub):
     hub.repositories["someone/empty"] = Repository({"README.md": b""})
-    assert "needs config.json or bert_config.json in the repository. It holds: README.md" in refusal("hf:someone/empty")
+    needed = "needs config.json or bert_config.json or albert_config.json in the repository. It holds: README.md"
+    assert needed in refusal("hf:someone/empty")
     hub.repositories["bare-name"] = Repository({**SMALL, "tf_model.h5": b""})
     assert "needs model.safetensors or pytorch_model.bin in the repository" in refusal("hf:bare-name")
 

@@ -134,9 +134,11 @@ def test_tpu_without_a_config_takes_its_recipe_and_no_tpu_is_one_line(tmp_path, 
 
 
 def test_every_command_shows_an_example():
-    for name, command in main.commands.items():
-        assert f"python run.py {name}" in invoke(name, "--help").output
-        assert command.params
+    commands = {(name,): command for name, command in main.commands.items()}
+    commands |= {("study", name): command for name, command in main.commands["study"].commands.items()}
+    for names, command in commands.items():
+        assert f"python run.py {' '.join(names)}" in invoke(*names, "--help").output
+        assert command.params or names == ("study",)
 
 
 @pytest.mark.slow

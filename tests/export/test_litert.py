@@ -23,6 +23,8 @@ from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 # Absolute, of outputs of magnitude 1. Weights in 8 bits are off by up to 1/254 of the largest in their row.
 TOLERANCE = {"none": 1e-5, "float16": 5e-3, "int8": 5e-2}
 
+WITH_CRF = ("crf", "segment")
+
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
@@ -60,7 +62,7 @@ def shapes(kind):
 
 def cases():
     """Every kind with every quantization; the slow ones are those that convert an LSTM, or convert once more."""
-    for kind in KINDS:
+    for kind in sorted(set(KINDS) - set(WITH_CRF)):
         for quantization in QUANTIZATIONS:
             is_quick = kind != "features" and (quantization == "none" or kind in ("single", "encoder"))
             if kind != "masked_lm":
@@ -164,6 +166,14 @@ def test_another_folder_is_not_overwritten(served, tmp_path):
     write_litert(tmp_path / "export", bert, "int8")  # An earlier export is.
     with pytest.raises(UserError, match=r"model\.tflite"):
         LiteRTModel(tmp_path)
+
+
+@pytest.mark.parametrize("kind", WITH_CRF)
+def test_a_crf_is_refused(tmp_path, kind):
+    bert = keras_bert.load(write_served(tmp_path / "model", kind))
+    with pytest.raises(UserError, match="needs a head without a CRF.*Export a SavedModel, or the --encoder"):
+        write_litert(tmp_path / "export", bert)
+    assert write_litert(tmp_path / "export", bert, encoder_only=True)
 
 
 def test_ops_that_litert_lacks_are_refused_in_one_line(served):

@@ -114,7 +114,7 @@ def test_its_folder_opens_again_and_is_served(model, batch, tmp_path):
         again.fill(["w1 [MASK]"])
     with pytest.raises(UserError, match="needs model.attention causal to generate"):
         again.generate(["w1"])
-    with pytest.raises(UserError, match="Google's format needs a BERT"):
+    with pytest.raises(UserError, match="Google has no format for an ELMo"):
         convert_folder(again.folder, "google", str(tmp_path / "google"), VOCABULARY)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 from keras_bert.config.elmo import ElmoConfig
-from keras_bert.model_kinds import GoogleFiles, ModelKind
+from keras_bert.model_kinds import ModelKind
 
 
 class Elmo(ModelKind):
@@ -12,7 +12,6 @@ class Elmo(ModelKind):
 
     model_type, title, config = "elmo", "ELMo", ElmoConfig
     class_prefix, stored_prefix = "Elmo", "elmo."
-    google_files = GoogleFiles("elmo_config.json", "elmo_model.ckpt")
     in_transformers = attends = False
 
     def make_encoder(self, config: ElmoConfig, with_pooler: bool = True, **keras_options: Any) -> Any:

@@ -113,7 +113,7 @@ def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
 
 def test_a_vocabulary_smaller_than_the_width_is_refused(corpus, tmp_path):
     config = recipe(corpus, initialization="corpus", model={**MODEL, "hidden_size": 128})
-    with pytest.raises(UserError, match=r"model.hidden_size \(128\) pieces. Received: 120.*word_embeddings=random"):
+    with pytest.raises(UserError, match=r"the embeddings' width, 128 pieces. Received: 120.*word_embeddings=random"):
         begun(config, tmp_path / "run")
 
 
