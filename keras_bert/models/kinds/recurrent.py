@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from keras_bert.config.recurrent import RecurrentConfig
-from keras_bert.model_kinds import GoogleFiles, ModelKind
+from keras_bert.model_kinds import ModelKind
 
 
 class Recurrent(ModelKind):
@@ -15,7 +15,6 @@ class Recurrent(ModelKind):
 
     model_type, title, config = "recurrent", "recurrent BERT", RecurrentConfig
     class_prefix, stored_prefix = "Recurrent", "bert."
-    google_files = GoogleFiles("recurrent_config.json", "recurrent_model.ckpt")
     pretraining_heads = ("nsp",)
     in_transformers = attends = False
 
