@@ -76,6 +76,15 @@ def for_layers(rows: Iterable[TensorName], layers: int) -> list[TensorName]:
     return [*shared, *(row.of_layer(index) for index in range(layers) for row in per_layer)]
 
 
+def embedding(kind: str, name: str, also: tuple[str, ...] = ()) -> TensorName:
+    """A table of the embeddings, in the files of a kind of model such as "bert"; `also` are its other names there."""
+    return TensorName(
+        f"encoder.embeddings.{name}",
+        StoredName(f"{kind}.embeddings.{name}.weight", also=also),
+        StoredName(f"bert/embeddings/{name}"),  # Of ALBERT too.
+    )
+
+
 def dense(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
     return (
         TensorName(

@@ -12,25 +12,17 @@ from keras_bert.checkpoints.names import (
     StoredName,
     TensorName,
     dense,
+    embedding,
     layer_norm,
     output_layer,
 )
 from keras_bert.config.albert import AlbertConfig
 
-
-def _embedding(name: str, also: tuple[str, ...] = ()) -> TensorName:
-    return TensorName(
-        f"encoder.embeddings.{name}",
-        StoredName(f"albert.embeddings.{name}.weight", also=also),
-        StoredName(f"bert/embeddings/{name}"),
-    )
-
-
 _EMBEDDINGS = (
     # Also the decoder of the masked LM, which is tied to it.
-    _embedding("word_embeddings", also=("predictions.decoder.weight",)),
-    _embedding("position_embeddings"),
-    _embedding("token_type_embeddings"),
+    embedding("albert", "word_embeddings", also=("predictions.decoder.weight",)),
+    embedding("albert", "position_embeddings"),
+    embedding("albert", "token_type_embeddings"),
     *layer_norm("encoder.embeddings.layer_norm", "albert.embeddings.LayerNorm", "bert/embeddings/LayerNorm"),
     *dense(
         "encoder.embeddings.mapping",

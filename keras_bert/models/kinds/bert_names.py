@@ -11,19 +11,12 @@ from keras_bert.checkpoints.names import (
     StoredName,
     TensorName,
     dense,
+    embedding,
     for_layers,
     layer_norm,
     output_layer,
 )
 from keras_bert.config.bert import BertConfig
-
-
-def _embedding(name: str, also: tuple[str, ...] = ()) -> TensorName:
-    return TensorName(
-        f"encoder.embeddings.{name}",
-        StoredName(f"bert.embeddings.{name}.weight", also=also),
-        StoredName(f"bert/embeddings/{name}"),
-    )
 
 
 def _in_block(
@@ -38,9 +31,9 @@ def _in_block(
 
 _EMBEDDINGS = (
     # Also the decoder of the masked LM, which is tied to it.
-    _embedding("word_embeddings", also=("cls.predictions.decoder.weight",)),
-    _embedding("position_embeddings"),
-    _embedding("token_type_embeddings"),
+    embedding("bert", "word_embeddings", also=("cls.predictions.decoder.weight",)),
+    embedding("bert", "position_embeddings"),
+    embedding("bert", "token_type_embeddings"),
     *layer_norm("encoder.embeddings.layer_norm", "bert.embeddings.LayerNorm", "bert/embeddings/LayerNorm"),
 )
 
