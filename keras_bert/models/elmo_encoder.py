@@ -1,6 +1,5 @@
 """The encoder of an ELMo-like model: from token ids to what both language models know at each token."""
 
-import dataclasses
 from typing import Any
 
 import keras
@@ -9,13 +8,12 @@ from keras import ops
 from keras_bert.config.elmo import ElmoConfig
 from keras_bert.layers.elmo_layers import ElmoBlock, ElmoEmbeddings
 from keras_bert.layers.pooler import Pooler
-from keras_bert.model_kinds import config_from_mapping
-from keras_bert.models.encoder import last_state
+from keras_bert.models.encoder import ConfiguredEncoder, last_state
 from keras_bert.models.tensors import Batch
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class ElmoEncoder(keras.Model):
+class ElmoEncoder(ConfiguredEncoder):
     """A left-to-right and a right-to-left LSTM over the same word embeddings (Peters et al. 2018, section 3).
 
     Its inputs and outputs are those of a `BertEncoder`, except that there are no attentions, that `input_type_ids` are
@@ -75,15 +73,3 @@ class ElmoEncoder(keras.Model):
             ends = ops.concatenate([forward, states[-1][:, :1, width:]], axis=-1)
             outputs["pooled_output"] = self.pooler(ends)
         return outputs
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "dtype": self.dtype_policy.name,
-            "config": dataclasses.asdict(self.config),
-            "with_pooler": self.pooler is not None,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "ElmoEncoder":
-        return cls(**{**config, "config": config_from_mapping(config["config"])})

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, TypeVar
 
 import keras
 from keras import ops
@@ -20,9 +20,35 @@ PADDING_BIAS = -1e9
 # float16 ends at 65,504. With -inf, the softmax over a row that is all padding would be NaN.
 FLOAT16_PADDING_BIAS = -3e4
 
+_Encoder = TypeVar("_Encoder", bound="ConfiguredEncoder")
+
+
+class ConfiguredEncoder(keras.Model):
+    """An encoder that Keras saves as its config, and whether it has a pooler.
+
+    Attributes:
+        config: the architecture, of any kind of model.
+        pooler: the pooler, or None.
+    """
+
+    config: Any
+    pooler: Pooler | None
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "dtype": self.dtype_policy.name,
+            "config": dataclasses.asdict(self.config),
+            "with_pooler": self.pooler is not None,
+        }
+
+    @classmethod
+    def from_config(cls: type[_Encoder], config: dict[str, Any]) -> _Encoder:
+        return cls(**{**config, "config": config_from_mapping(config["config"])})
+
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class BertEncoder(keras.Model):
+class BertEncoder(ConfiguredEncoder):
     """BERT's Transformer encoder (Devlin et al. 2018, section 3), with the pooler.
 
     Encoders of other kinds of models extend it by what they make otherwise.
@@ -151,18 +177,6 @@ class BertEncoder(keras.Model):
         """What the blocks take beside the states, to tell which tokens they see."""
         bias = FLOAT16_PADDING_BIAS if self.compute_dtype == "float16" else PADDING_BIAS
         return _hidden_positions(input_mask, causal) * bias
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "dtype": self.dtype_policy.name,
-            "config": dataclasses.asdict(self.config),
-            "with_pooler": self.pooler is not None,
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "BertEncoder":
-        return cls(**{**config, "config": config_from_mapping(config["config"])})
 
 
 def last_state(states: Tensor, input_mask: Tensor) -> Tensor:
