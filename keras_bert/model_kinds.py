@@ -44,7 +44,7 @@ class ModelKind(abc.ABC):
         stored_prefix: what the names of the encoder's tensors begin with in Hugging Face's files.
         google_files: the names of the files in Google's folders; None if there are no such folders.
         pretraining_heads: the heads beside the masked LM that a model for pretraining has in any case: `nsp`, `sop`.
-        in_transformers: whether transformers, and Google's code, have such models.
+        in_transformers: whether transformers has such models.
         attends: whether the encoder is made of attention blocks, of which serving computes only the real tokens.
         values_here: fields of config.json that change the computation, with the values that are supported.
     """

@@ -157,7 +157,7 @@ def write_google_folder(
 ) -> None:
     """Writes a folder in the format that Google published, whole or not at all, with its names, shapes and values.
 
-    Raises `UserError` for a causal model.
+    Raises `UserError` for a causal model, and for a kind of model that Google has no format for.
 
     Args:
         path: the folder; replaced if it exists.

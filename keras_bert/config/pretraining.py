@@ -282,10 +282,10 @@ class PretrainConfig:
             f"{needed} for {'model.attention causal' if needed == NEXT else 'this model.model_type'}",
             self.objective.tokens,
         )
+        kind = kind_of_config(self.model)
+        without = f"no value for {with_article(kind.title)}, which has no attention to make causal"
         for index, phase in enumerate(self.phases):
-            kind = kind_of_config(self.model)
             fits = phase.tokens is None or kind.attends
-            without = f"no value for {with_article(kind.title)}, which has no attention to make causal"
             require(fits, f"phases.{index}.tokens", without, phase.tokens)
         if all(self.phase_objective(phase).tokens == MASKED for phase in self.phases):
             return

@@ -13,12 +13,10 @@ from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.program import PROGRAM
 from keras_bert.text.tokenizers import Tokenizer
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import MASK, Vocabulary
 
 # [(piece, probability)], best first.
 Candidates: TypeAlias = list[tuple[str, float]]
-
-MASK = "[MASK]"
 
 
 @dataclasses.dataclass

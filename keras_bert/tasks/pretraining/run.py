@@ -16,7 +16,6 @@ from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.config.bert import BOTH, MASKED
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.sampling import SamplingConfig
-from keras_bert.inference.fill_mask import MASK as MASK_TOKEN
 from keras_bert.inference.fill_mask import Filling, fill_masks
 from keras_bert.inference.generation import Continuation, TextGenerator
 from keras_bert.models.pretraining_objective import PretrainingObjective
@@ -28,6 +27,7 @@ from keras_bert.tasks.pretraining.first_values import TextStatistics, initialize
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.tasks.run_data import require_same_text
 from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.text.vocabulary import MASK
 from keras_bert.training.engine import Engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.left_out import LeftOut
@@ -315,7 +315,7 @@ class Pretraining:
         if model.config.predicts == MASKED:
             return fill_masks(model, self.tokenizer, texts)
         generate = TextGenerator(model, self.tokenizer)
-        return [generate(text.partition(MASK_TOKEN)[0].rstrip(), SamplingConfig(_EXAMPLE_TOKENS)) for text in texts]
+        return [generate(text.partition(MASK)[0].rstrip(), SamplingConfig(_EXAMPLE_TOKENS)) for text in texts]
 
 
 def _columns(terms: Iterable[str]) -> list[Column]:
