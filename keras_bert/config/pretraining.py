@@ -99,7 +99,8 @@ class ObjectiveConfig:
     prediction (ALBERT, Lan et al. 2020, section 3.1); `short_sequence_share` applies. `pair: none` packs whole
     sentences up to the sequence length. Rows then end with their document (`packing: document`) or continue into the
     next (`full`); these are RoBERTa's DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2). With `filled`
-    they may also end within a sentence, which leaves hardly any padding.
+    they may also end within a sentence, which leaves hardly any padding; validation rows are then those of `full`, so
+    that runs with either are measured on the same predictions.
 
     `span_boundary` adds SpanBERT's boundary objective (Joshi et al. 2020, section 3.2): each token of a span is also
     predicted from the two tokens next to the span.

@@ -85,7 +85,7 @@ def _shard_sources(config: PretrainConfig, folder: str, report: Callable[[str], 
             for phase in config.phases
         ],
         [
-            source(validation, phase, config.objective, VALIDATION_SEED, _validation_masking(config))
+            source(validation, phase, _validation_objective(config), VALIDATION_SEED, _validation_masking(config))
             for phase in config.phases
         ],
         unigram_nats(counts),
@@ -113,7 +113,7 @@ def _text_sources(config: PretrainConfig, folder: str, report: Callable[[str], o
             for phase in config.phases
         ],
         [
-            source(phase, config.objective, VALIDATION_SEED, _validation_masking(config), True)
+            source(phase, _validation_objective(config), VALIDATION_SEED, _validation_masking(config), True)
             for phase in config.phases
         ],
         None,
@@ -124,6 +124,11 @@ def _text_sources(config: PretrainConfig, folder: str, report: Callable[[str], o
 def _phase_masking(config: PretrainConfig, phase: PhaseConfig) -> MaskingConfig:
     masking = config.masking
     return masking if phase.masking_share is None else dataclasses.replace(masking, share=phase.masking_share)
+
+
+def _validation_objective(config: PretrainConfig) -> ObjectiveConfig:
+    objective = config.objective
+    return dataclasses.replace(objective, packing="full") if objective.packing == "filled" else objective
 
 
 def _validation_masking(config: PretrainConfig) -> MaskingConfig:

@@ -1,5 +1,6 @@
 """What the sources of a run give its phases."""
 
+import numpy as np
 import pytest
 from corpus import write_corpus
 from pretraining import recipe
@@ -24,3 +25,19 @@ def test_phases_mask_what_they_say_and_validation_its_own_share(tmp_path):
     assert masked(sources.training[0]) == pytest.approx(0.45, abs=0.05)
     assert masked(sources.training[1]) == pytest.approx(0.22, abs=0.03)
     assert [masked(source) for source in sources.validation] == [pytest.approx(0.11, abs=0.02)] * 2
+
+
+@pytest.mark.parametrize("source", ["files", "text"])
+def test_filled_rows_are_validated_on_those_of_whole_sentences(tmp_path, source):
+    """Longer rows are easier to predict, so that filled ones would look better than they are."""
+    corpus = write_corpus(tmp_path / "text.txt")
+
+    def rows(packing):
+        changes = {"objective.pair": "none", "objective.packing": packing, "data.source": source}
+        sources = open_batch_sources(recipe(corpus, **changes), str(tmp_path / packing), lambda line: None)
+        sides = (sources.training[0].all_batches().take(2), sources.validation[0].all_batches())
+        return [np.concatenate([batch["input_word_ids"] for batch in side.as_numpy_iterator()]) for side in sides]
+
+    (full, full_validation), (filled, filled_validation) = rows("full"), rows("filled")
+    np.testing.assert_array_equal(filled_validation, full_validation)
+    assert (filled == 0).mean() < (full == 0).mean()
