@@ -74,7 +74,7 @@ class Corpus:
 
 
 def from_shards(corpus, length, batch_size, unit, pair):
-    from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig
+    from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig
     from keras_bert.data.batches.shard_batches import ShardBatches
 
     plans = os.path.join(corpus.folder, "plans")
@@ -85,7 +85,7 @@ def from_shards(corpus, length, batch_size, unit, pair):
 
 
 def from_text(corpus, length, batch_size, unit):
-    from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig
+    from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig
     from keras_bert.data.batches.raw_lines import RawLines
     from keras_bert.data.batches.text_batches import TextBatches
 
@@ -159,7 +159,7 @@ def train_steps(corpus, length, batch_size):
 
 
 def _phase(length, batch_size):
-    from keras_bert.config.pretraining import PhaseConfig
+    from keras_bert.config.objectives import PhaseConfig
 
     return PhaseConfig(sequence_length=length, batch_size=batch_size, max_predictions_per_seq=LENGTHS[length])
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keras_bert import settings
-from keras_bert.config.bert import BOTH, MASKED, NEXT, TOKENS, BertConfig
-from keras_bert.config.checks import require, require_positive, require_share
+from keras_bert.config.bert import MASKED, NEXT, BertConfig
+from keras_bert.config.checks import require, require_positive
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.initialization import InitializationConfig, named_initialization
+from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.config.recipes import extended_model
 from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends
 from keras_bert.errors import UserError
@@ -22,9 +23,6 @@ TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
 
 SOURCES = ("files", "python_documentation", "text")
 WORDPIECE, SENTENCEPIECE = VOCABULARIES = ("wordpiece", "sentencepiece")
-PAIRS = ("nsp", "sop", "none")
-PACKINGS = ("document", "full", "filled")
-UNITS = ("token", "word", "ngram", "span", "phrase")
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
 )
@@ -84,127 +82,6 @@ class DataConfig(CorpusConfig):
         for key in ("phrases", "phrase_tags"):
             given = getattr(self, key)
             require(self.source != "text" or not given, key, "no value if source is text, which is not prepared", given)
-
-
-@dataclass
-class ObjectiveConfig:
-    """What a row contains, and what is predicted of it.
-
-    `tokens: masked` predicts masked tokens from both sides (masked LM). `tokens: next` predicts every token from those
-    before it, for a model with `attention: causal` (the left-to-right model of the paper's section 5.1). `tokens: both`
-    predicts every token from those before it and, apart from that, from those after it, for an ELMo.
-
-    `pair: nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2); the two
-    shares apply to these. `pair: sop` makes pairs of consecutive segments, half of them swapped, for sentence order
-    prediction (ALBERT, Lan et al. 2020, section 3.1); `short_sequence_share` applies. `pair: none` packs whole
-    sentences up to the sequence length. Rows then end with their document (`packing: document`) or continue into the
-    next (`full`); these are RoBERTa's DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2). With `filled`
-    they may also end within a sentence, which leaves hardly any padding; validation rows are then those of `full`, so
-    that runs with either are measured on the same predictions.
-
-    `span_boundary` adds SpanBERT's boundary objective (Joshi et al. 2020, section 3.2): each token of a span is also
-    predicted from the two tokens next to the span.
-    """
-
-    tokens: str = MASKED
-    pair: str = "nsp"
-    packing: str = "full"
-    random_next_share: float = 0.5
-    short_sequence_share: float = 0.1
-    span_boundary: bool = False
-
-    def __post_init__(self) -> None:
-        require(self.tokens in TOKENS, "tokens", f"one of {', '.join(TOKENS)}", self.tokens)
-        require(self.pair in PAIRS, "pair", f"one of {', '.join(PAIRS)}", self.pair)
-        require(self.packing in PACKINGS, "packing", f"one of {', '.join(PACKINGS)}", self.packing)
-        require_share("random_next_share", self.random_next_share)
-        require_share("short_sequence_share", self.short_sequence_share)
-        require(
-            not self.span_boundary or self.pair == "none",
-            "span_boundary",
-            f"single segments, so pair: none instead of {self.pair}",
-            self.span_boundary,
-        )
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """The terms of the loss.
-
-        `mlm`, `lm` for next tokens, or `lm` and `previous` for both; then `nsp`, `sop` and `sbo` if they are trained.
-        """
-        of_tokens = {MASKED: ["mlm"], NEXT: ["lm"], BOTH: ["lm", "previous"]}[self.tokens]
-        return (*of_tokens, *([] if self.pair == "none" else [self.pair]), *(["sbo"] if self.span_boundary else []))
-
-
-@dataclass
-class MaskingConfig:
-    """Which positions the masked LM predicts, and what replaces their tokens (paper, section 3.1, task 1).
-
-    `unit` is what is chosen at random until `share` of the tokens are: a token, a whole word, an n-gram of words, a
-    span of words or a labelled phrase; see `data.batches.mask_units`. `random_from` is what random tokens are drawn
-    from: the whole vocabulary, each piece alike, or the `unigram` of the training text.
-
-    Validation masks `validation_share` in units of `validation_unit`, with random tokens from the vocabulary, so that
-    runs with a different `share` or `unit` are measured on the same predictions.
-    """
-
-    share: float = 0.15
-    validation_share: float = 0.15
-    mask_token_share: float = 0.8
-    random_token_share: float = 0.1
-    unit: str = "token"
-    validation_unit: str = "token"
-    random_from: str = "vocabulary"
-    refresh: str = "epoch"
-
-    def __post_init__(self) -> None:
-        for key in ("share", "validation_share", "mask_token_share", "random_token_share"):
-            require_share(key, getattr(self, key))
-        require(
-            self.mask_token_share + self.random_token_share <= 1.0,
-            "random_token_share",
-            f"at most 1 together with mask_token_share {self.mask_token_share}",
-            self.random_token_share,
-        )
-        for key in ("unit", "validation_unit"):
-            require(getattr(self, key) in UNITS, key, f"one of {', '.join(UNITS)}", getattr(self, key))
-        require(self.random_from in ("vocabulary", "unigram"), "random_from", "vocabulary or unigram", self.random_from)
-        require(self.refresh in ("epoch", "never"), "refresh", "epoch or never", self.refresh)
-
-    @property
-    def units(self) -> set[str]:
-        """The units of training and validation."""
-        return {self.unit, self.validation_unit}
-
-
-@dataclass
-class PhaseConfig:
-    """A phase of a run: `share` of all steps, trained at `sequence_length` tokens.
-
-    `masking_share` overrides `masking.share` in this phase. `tokens: next` overrides `objective.tokens`: the phase
-    predicts next tokens, under causal attention. Validation keeps to `objective.tokens`.
-    """
-
-    share: float = 1.0
-    sequence_length: int = 128
-    batch_size: int = 256
-    max_predictions_per_seq: int = 20
-    masking_share: float | None = None
-    tokens: str | None = None
-
-    def __post_init__(self) -> None:
-        require_share("share", self.share)
-        require(self.sequence_length >= 8, "sequence_length", "at least 8", self.sequence_length)
-        require_positive(self, "batch_size")
-        if self.masking_share is not None:
-            require_share("masking_share", self.masking_share)
-        require(self.tokens in (None, NEXT), "tokens", f"{NEXT}, or none for objective.tokens", self.tokens)
-        require(
-            0 < self.max_predictions_per_seq <= self.sequence_length,
-            "max_predictions_per_seq",
-            f"1 to sequence_length ({self.sequence_length})",
-            self.max_predictions_per_seq,
-        )
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter

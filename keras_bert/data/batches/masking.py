@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_bert.config.pretraining import MaskingConfig
+from keras_bert.config.objectives import MaskingConfig
 from keras_bert.data.batches.counter_hash import example_keys, high_bits, low_bits, non_negative, random_bits
 from keras_bert.data.batches.mask_units import (
     NGRAM_LENGTHS,

@@ -10,7 +10,7 @@ import json
 
 import numpy as np
 
-from keras_bert.config.pretraining import ObjectiveConfig
+from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.data.batches.packing import most_documents, plan_packed
 from keras_bert.data.batches.pairs import plan_pairs, plan_swapped, repeat_to_count
 from keras_bert.data.shards.shard_files import ShardSet

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.assembly import assemble_rows
 from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.data.batches.next_tokens import PREDICTIONS

@@ -4,7 +4,7 @@ import sys
 
 import tensorflow as tf
 
-from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.assembly import assemble_rows
 from keras_bert.data.batches.counter_hash import example_keys, non_negative, random_bits
 from keras_bert.data.batches.masking import DynamicMasking

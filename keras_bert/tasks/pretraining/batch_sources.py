@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from keras_bert import files
-from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig, PretrainConfig
+from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches

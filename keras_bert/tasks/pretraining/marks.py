@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 
-from keras_bert.config.pretraining import MaskingConfig
+from keras_bert.config.objectives import MaskingConfig
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from random_shards import LENGTH, examples, open_source, planned_examples, take, write_shards
 
-from keras_bert.config.pretraining import ObjectiveConfig
+from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.data.batches.plans import Plans
 
 

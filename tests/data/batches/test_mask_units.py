@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from scipy.stats import chi2_contingency, chisquare
 
-from keras_bert.config.pretraining import MaskingConfig
+from keras_bert.config.objectives import MaskingConfig
 from keras_bert.data.batches.counter_hash import example_keys
 from keras_bert.data.batches.mask_units import (
     NGRAM_LENGTHS,

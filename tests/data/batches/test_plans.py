@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from keras_bert.config.pretraining import ObjectiveConfig
+from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
 from keras_bert.text.vocabulary import Vocabulary

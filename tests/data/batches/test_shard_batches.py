@@ -15,7 +15,7 @@ from random_shards import (
     write_shards,
 )
 
-from keras_bert.config.pretraining import ObjectiveConfig
+from keras_bert.config.objectives import ObjectiveConfig
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
 from keras_bert.data.shards.tokenized_documents import TokenizedDocuments

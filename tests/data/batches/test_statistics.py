@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from corpus import documents
 
-from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
 from keras_bert.text.sentences import split_sentences

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from corpus import documents
 
-from keras_bert.config.pretraining import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.errors import UserError
