@@ -2,18 +2,23 @@
 
     pip install -r requirements/dev.txt
     python tools/load_test.py served/sst2 --vocab vocab.txt [--clients 1,8,32] [--seconds 120] [--at HOST:PORT]
+        [--batching served/sst2/batching.config] [--swap]
 
 Starts tools/serve.py on the folder, or loads the server at --at, such as TensorFlow Serving with and without batching.
-Every client sends one text after the other (lengths log-normal, as in SST-2) for so many seconds. Printed are, for each
-number of clients: requests, errors, requests a second, milliseconds at the median and the 99th percentile, and the
-server's memory before and after. Exits with status 1 if a request failed or was answered with a number that is not
-finite.
+Every client sends one text after the other (lengths log-normal, as in SST-2) for so many seconds. With --swap a copy of
+the folder is served, in which a new version appears in the middle of each test. Printed are, for each number of
+clients: requests, errors, requests a second, milliseconds at the median and the 99th percentile, the server's memory
+before and after, and how many requests each version answered. Exits with status 1 if a request failed or was answered
+with a number that is not finite, or if a new version answered none.
 """
 
 import argparse
+import collections
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -36,25 +41,43 @@ def main():
     parser.add_argument("--seconds", type=float, default=30.0, help="of each test")
     parser.add_argument("--at", metavar="HOST:PORT", help="gRPC of a running server; by default one is started")
     parser.add_argument("--input", default="text", help="the name of the model's input of strings")
+    parser.add_argument("--batching", metavar="FILE", help="of the server that is started: merge waiting requests")
+    parser.add_argument("--swap", action="store_true", help="add a version in the middle of each test")
     arguments = parser.parse_args()
+    if arguments.swap and arguments.at:
+        parser.error("--swap: needs a server that is started here, so no --at.")
     words = [word for word in open(arguments.vocab, encoding="utf-8").read().split("\n") if word.isalpha()]
-    server, address = (None, arguments.at) if arguments.at else start(arguments.folder)
-    name = os.path.basename(os.path.normpath(arguments.folder))
-    try:
-        results = [
-            load(address, name, arguments.input, words, int(clients), arguments.seconds, server)
-            for clients in arguments.clients.split(",")
-        ]
-    finally:
-        if server:
-            server.kill()
-            server.wait()
-    sys.exit(any(result["errors"] for result in results))
+    name = os.path.basename(os.path.abspath(arguments.folder))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.folder
+        if arguments.swap:
+            folder = shutil.copytree(folder, os.path.join(temporary, name))
+        server, address = (None, arguments.at) if arguments.at else start(folder, arguments.batching)
+        try:
+            results = [
+                load(
+                    address,
+                    name,
+                    arguments.input,
+                    words,
+                    int(clients),
+                    arguments.seconds,
+                    server,
+                    folder if arguments.swap else None,
+                )
+                for clients in arguments.clients.split(",")
+            ]
+        finally:
+            if server:
+                server.kill()
+                server.wait()
+    sys.exit(any(result["errors"] or (arguments.swap and len(result["versions"]) < 2) for result in results))
 
 
-def start(folder):
+def start(folder, batching=None):
     """(the process of tools/serve.py on a folder, the address of its gRPC)."""
     command = [sys.executable, os.path.join(HERE, "serve.py"), folder, "--port", "0", "--rest-port", "0"]
+    command += ["--batching", batching] if batching else []
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     line = server.stdout.readline()
     if "gRPC " not in line:
@@ -62,11 +85,21 @@ def start(folder):
     return server, f"127.0.0.1:{line.split('gRPC ')[1].split(',')[0]}"
 
 
-def load(address, name, input_name, words, clients, seconds, server=None):
+def add_version(folder):
+    """Copies the highest version of a model's folder as the next one, which is there whole or not at all."""
+    highest = max(int(entry) for entry in os.listdir(folder) if entry.isdecimal())
+    copy = shutil.copytree(os.path.join(folder, str(highest)), os.path.join(folder, "copying"))
+    os.rename(copy, os.path.join(folder, str(highest + 1)))
+
+
+def load(address, name, input_name, words, clients, seconds, server=None, swapped=None):
     """Loads a server and prints a line.
 
-    Returns: `requests`, `errors`, `rate` (requests a second), `p50` and `p99` in milliseconds, and, of a server that
-        was started here, the `memory` in MB before and after.
+    Args:
+        swapped: the model's folder, in which a new version is to appear after half of the seconds.
+
+    Returns: `requests`, `errors`, `rate` (requests a second), `p50` and `p99` in milliseconds, `versions` (`{version:
+        the requests that it answered}`) and, of a server that was started here, the `memory` in MB before and after.
     """
     memory = [resident(server)]
     end = time.perf_counter() + seconds
@@ -78,14 +111,20 @@ def load(address, name, input_name, words, clients, seconds, server=None):
     begin = time.perf_counter()
     for thread in threads:
         thread.start()
+    if swapped:
+        time.sleep(seconds / 2)
+        add_version(swapped)
     for thread in threads:
         thread.join()
     took = time.perf_counter() - begin
-    times, errors = (sum(column, []) for column in zip(*found))
+    answers, errors = (sum(column, []) for column in zip(*found))
+    times, versions = [seconds for seconds, _ in answers], collections.Counter(version for _, version in answers)
     memory.append(resident(server))
     p50, p99 = np.quantile(times, [0.5, 0.99]) * 1000 if times else (np.nan, np.nan)
     result = {"requests": len(times), "errors": len(errors), "rate": len(times) / took, "p50": p50, "p99": p99}
     shown = f", {memory[0]:.0f} to {memory[1]:.0f} MB" if server else ""
+    if len(versions) > 1:
+        shown += "".join(f", {number:,} by version {version}" for version, number in sorted(versions.items()))
     print(
         f"{clients} clients: {len(times):,} requests, {len(errors)} errors, {result['rate']:.1f} a second, "
         f"p50 {p50:.1f} ms, p99 {p99:.1f} ms{shown}",
@@ -93,11 +132,11 @@ def load(address, name, input_name, words, clients, seconds, server=None):
     )
     for error in errors[:3]:
         print(f"  {error}")
-    return {**result, "memory": memory}
+    return {**result, "versions": versions, "memory": memory}
 
 
-def client(address, name, input_name, words, seed, end, times, errors):
-    """Sends one request after the other until `end`, and appends its seconds or its error."""
+def client(address, name, input_name, words, seed, end, answers, errors):
+    """Sends one request after the other until `end`, and appends (its seconds, the version) or its error."""
     rng = np.random.default_rng(seed)
     with grpc.insecure_channel(address) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
@@ -114,7 +153,7 @@ def client(address, name, input_name, words, seed, end, times, errors):
                 continue
             arrays = [tf.make_ndarray(value) for value in response.outputs.values()]
             if all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f"):
-                times.append(time.perf_counter() - began)
+                answers.append((time.perf_counter() - began, response.model_spec.version.value))
             else:
                 errors.append("an output is not finite")
 

@@ -1,11 +1,12 @@
-"""A model's folder behind Predict and REST, for development and tests only: one process, no batching, no security.
+"""A model's folder behind Predict and REST, for development and tests only: one process, no security.
 
     pip install -r requirements/dev.txt
-    python tools/serve.py served/sst2 [--port 8500] [--rest-port 8501]
+    python tools/serve.py served/sst2 [--port 8500] [--rest-port 8501] [--batching served/sst2/batching.config]
 
 It answers what TensorFlow Serving answers to the same requests (PredictionService.Predict and GetModelMetadata;
 GET /v1/models/NAME[/metadata], POST /v1/models/NAME[/versions/V]:predict), so that a client can be written where no
-server binary can be had. It uses the highest version that is there when it starts, and nothing of keras_bert.
+server binary can be had. The highest version in the folder answers, also when it comes later. It uses nothing of
+keras_bert.
 """
 
 import argparse
@@ -14,7 +15,6 @@ import http.server
 import json
 import os
 import re
-import threading
 from concurrent import futures
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -22,12 +22,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import grpc
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  Registers the tokenizer's ops.
 from google.protobuf import json_format
-from tensorflow.core.protobuf import saved_model_pb2
+from request_batches import RequestBatches, read_settings
+from served_versions import Refused, ServedModel
 from tensorflow_serving.apis import get_model_metadata_pb2, predict_pb2, prediction_service_pb2_grpc
 
 SIGNATURE_DEF = "signature_def"
+STATUSES = {grpc.StatusCode.NOT_FOUND: 404, grpc.StatusCode.UNAVAILABLE: 503}
 PREDICT_PATH = re.compile(r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>\d+))?:predict")
 MODEL_PATH = re.compile(r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>\d+))?(?P<metadata>/metadata)?")
 
@@ -39,62 +40,34 @@ def main():
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8500, help="of gRPC; 0 takes a free one")
     parser.add_argument("--rest-port", type=int, default=8501)
+    parser.add_argument("--batching", metavar="FILE", help="merge waiting requests, with the settings of this file")
+    parser.add_argument("--threads", type=int, default=32, help="gRPC requests at a time")
+    parser.add_argument("--poll", type=float, default=1.0, help="seconds between two looks for a new version")
     arguments = parser.parse_args()
-    model = Model(arguments.folder, arguments.name)
-    server = grpc.server(futures.ThreadPoolExecutor(4))
+    model = Answers(arguments.folder, arguments.name, arguments.batching)
+    server = grpc.server(futures.ThreadPoolExecutor(arguments.threads))
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(PredictionService(model), server)
     port = server.add_insecure_port(f"{arguments.host}:{arguments.port}")
     server.start()
     rest = http.server.ThreadingHTTPServer((arguments.host, arguments.rest_port), type("", (Rest,), {"model": model}))
-    print(f"{model.name} version {model.version}: gRPC {port}, REST {rest.server_address[1]}", flush=True)
+    print(f"{model.name} version {model.version.number}: gRPC {port}, REST {rest.server_address[1]}", flush=True)
+    model.watch(arguments.poll)
     rest.serve_forever()
 
 
-class Refused(Exception):
-    """A request that cannot be answered: a gRPC status and why."""
+class Answers(ServedModel):
+    """A served model, whose requests may be merged."""
 
-    def __init__(self, status, message):
-        super().__init__(message)
-        self.status = status
+    def __init__(self, folder, name, batching):
+        super().__init__(folder, name)
+        self._batches = RequestBatches(read_settings(batching)) if batching else None
 
-
-class Model:
-    """The highest version in a model's folder."""
-
-    def __init__(self, folder, name=None):
-        versions = [int(entry) for entry in os.listdir(folder) if entry.isdecimal()]
-        if not versions:
-            raise SystemExit(f"{folder}: needs a version, such as 1/saved_model.pb. Write one with run.py export.")
-        self.name, self.version = name or os.path.basename(os.path.normpath(folder)), max(versions)
-        path = os.path.join(folder, str(self.version))
-        self._loaded = tf.saved_model.load(path)
-        with open(os.path.join(path, "saved_model.pb"), "rb") as file:
-            self.signature_defs = saved_model_pb2.SavedModel.FromString(file.read()).meta_graphs[0].signature_def
-        self._lock = threading.Lock()
-
-    def require(self, name, version=None):
-        if name != self.name or version not in (None, self.version):
-            versioned = "" if version is None else f" version {version}"
-            raise Refused(grpc.StatusCode.NOT_FOUND, f"Servable not found for request: {name}{versioned}")
-
-    def signature(self, name):
-        """The SignatureDef; that of the initialization, which the loader keeps beside them, is none."""
-        if name not in self._loaded.signatures:
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, f'Serving signature key "{name}" not found.')
-        return self.signature_defs[name]
-
-    def predict(self, signature, inputs):
-        """`{output: array}` for `{input: tensor}`."""
-        wanted = set(self.signature(signature).inputs)
-        if set(inputs) != wanted:
-            message = f"input must be {sorted(wanted)}. Received: {sorted(inputs)}."
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, message)
-        try:
-            with self._lock:
-                outputs = self._loaded.signatures[signature](**inputs)
-        except (tf.errors.OpError, TypeError, ValueError) as error:
-            raise Refused(grpc.StatusCode.INVALID_ARGUMENT, str(error)) from None
-        return {name: output.numpy() for name, output in outputs.items()}
+    def predict(self, version, signature, inputs):
+        """`{output: array}` for `{input: tensor}`, by a version."""
+        version.signature(signature)
+        if self._batches:
+            return self._batches.predict(version, signature, inputs)
+        return version.predict(signature, inputs)
 
 
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
@@ -105,14 +78,14 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     def Predict(self, request, context):
         try:
-            name = self._require(request)
+            version, name = self._required(request), request.model_spec.signature_name or "serving_default"
             inputs = {key: tf.constant(tf.make_ndarray(value)) for key, value in request.inputs.items()}
-            outputs = self._model.predict(name, inputs)
+            outputs = self._model.predict(version, name, inputs)
         except Refused as refused:
             context.abort(refused.status, str(refused))
         kept = request.output_filter or outputs
         response = predict_pb2.PredictResponse()
-        self._describe(response.model_spec, name)
+        self._describe(response.model_spec, version, name)
         for key in kept:
             if key not in outputs:
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"output tensor alias not found in signature: {key}")
@@ -121,30 +94,29 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     def GetModelMetadata(self, request, context):
         try:
-            self._require(request)
+            version = self._required(request)
             if list(request.metadata_field) != [SIGNATURE_DEF]:
                 raise Refused(grpc.StatusCode.INVALID_ARGUMENT, f"Metadata field needs {SIGNATURE_DEF}.")
         except Refused as refused:
             context.abort(refused.status, str(refused))
         response = get_model_metadata_pb2.GetModelMetadataResponse()
-        self._describe(response.model_spec)
-        response.metadata[SIGNATURE_DEF].Pack(signature_def_map(self._model))
+        self._describe(response.model_spec, version)
+        response.metadata[SIGNATURE_DEF].Pack(signature_def_map(version))
         return response
 
-    def _require(self, request):
-        """The signature's name."""
+    def _required(self, request):
+        """The version that is asked for."""
         spec = request.model_spec
-        self._model.require(spec.name, spec.version.value if spec.HasField("version") else None)
-        return spec.signature_name or "serving_default"
+        return self._model.require(spec.name, spec.version.value if spec.HasField("version") else None)
 
-    def _describe(self, spec, signature=""):
+    def _describe(self, spec, version, signature=""):
         spec.name, spec.signature_name = self._model.name, signature
-        spec.version.value = self._model.version
+        spec.version.value = version.number
 
 
-def signature_def_map(model):
+def signature_def_map(version):
     found = get_model_metadata_pb2.SignatureDefMap()
-    for name, signature in model.signature_defs.items():
+    for name, signature in version.signature_defs.items():
         found.signature_def[name].CopyFrom(signature)
     return found
 
@@ -168,10 +140,10 @@ class Rest(http.server.BaseHTTPRequestHandler):
         try:
             if not found:
                 raise Refused(grpc.StatusCode.NOT_FOUND, f"Malformed request: {self.command} {self.path}")
-            self.model.require(found["name"], int(found["version"]) if found["version"] else None)
-            status, content = 200, answer(found)
+            version = self.model.require(found["name"], int(found["version"]) if found["version"] else None)
+            status, content = 200, answer(found, version)
         except Refused as refused:
-            status = 404 if refused.status == grpc.StatusCode.NOT_FOUND else 400
+            status = STATUSES.get(refused.status, 400)
             content = {"error": str(refused)}
         body = json.dumps(content, indent=2).encode()
         self.send_response(status)
@@ -180,20 +152,20 @@ class Rest(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _describe(self, found):
+    def _describe(self, found, version):
         if not found["metadata"]:
             status = {"error_code": "OK", "error_message": ""}
-            version = {"version": str(self.model.version), "state": "AVAILABLE", "status": status}
-            return {"model_version_status": [version]}
-        described = json_format.MessageToDict(signature_def_map(self.model), preserving_proto_field_name=True)
-        spec = {"name": self.model.name, "signature_name": "", "version": str(self.model.version)}
+            described = {"version": str(version.number), "state": "AVAILABLE", "status": status}
+            return {"model_version_status": [described]}
+        described = json_format.MessageToDict(signature_def_map(version), preserving_proto_field_name=True)
+        spec = {"name": self.model.name, "signature_name": "", "version": str(version.number)}
         return {"model_spec": spec, "metadata": {SIGNATURE_DEF: described}}
 
-    def _predict(self, found):
+    def _predict(self, found, version):
         try:
             request = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
             signature = request.get("signature_name", "serving_default")
-            specs = self.model.signature(signature).inputs
+            specs = version.signature(signature).inputs
             by_row = "instances" in request
             columns = rows_to_columns(request["instances"], specs) if by_row else request["inputs"]
             columns = columns if isinstance(columns, dict) else dict.fromkeys(specs, columns)
@@ -201,7 +173,8 @@ class Rest(http.server.BaseHTTPRequestHandler):
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = f"JSON Parse error or missing key: {error!r}"
             raise Refused(grpc.StatusCode.INVALID_ARGUMENT, message) from None
-        outputs = {name: to_json(name, values) for name, values in self.model.predict(signature, inputs).items()}
+        outputs = self.model.predict(version, signature, inputs)
+        outputs = {name: to_json(name, values) for name, values in outputs.items()}
         only = next(iter(outputs.values())) if len(outputs) == 1 else None
         if not by_row:
             return {"outputs": outputs if only is None else only}

@@ -1,12 +1,14 @@
 """tools/load_test.py loads a real gRPC server with several clients at a time."""
 
 import importlib.util
+import shutil
 
 import pytest
 from served import VOCABULARY, write_served
 
 import keras_bert
 from keras_bert.export.saved_model import write_version
+from keras_bert.export.serving_files import write_serving_files
 from keras_bert.export.serving_function import serving_function
 
 pytestmark = [
@@ -17,18 +19,29 @@ pytestmark = [
 ]
 
 
-def test_no_request_is_lost_with_several_clients(tmp_path, capsys):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model's folder with version 1."""
+    path = tmp_path_factory.mktemp("load")
+    folder = str(path / "served" / "single")
+    write_version(folder, serving_function(keras_bert.load(write_served(path / "model", "single"))))
+    write_serving_files(folder)
+    return folder
+
+
+@pytest.mark.parametrize("batching", [None, "batching.config"])
+def test_no_request_is_lost_while_a_version_takes_over(folder, tmp_path, capsys, batching):
     """And errors are counted: requests for a model that is not there fail, each of them."""
     from tools import load_test
 
-    folder = str(tmp_path / "served" / "single")
-    write_version(folder, serving_function(keras_bert.load(write_served(tmp_path / "model", "single"))))
+    folder = shutil.copytree(folder, tmp_path / "single")
     words = [token for token in VOCABULARY.tokens if token.isalpha()]
-    server, address = load_test.start(folder)
+    server, address = load_test.start(folder, batching and folder / batching)
     try:
         for clients in (1, 4):
-            found = load_test.load(address, "single", "text", words, clients, 2.0, server)
+            found = load_test.load(address, "single", "text", words, clients, 10.0, server, folder)
             assert found["errors"] == 0 and found["requests"] >= clients
+            assert set(found["versions"]) == ({1, 2} if clients == 1 else {2, 3})
             assert 0 < found["p50"] <= found["p99"] and found["memory"][1] > 0
         assert load_test.load(address, "another", "text", words, 1, 0.2)["errors"] > 0
     finally:
