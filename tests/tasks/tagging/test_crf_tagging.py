@@ -1,5 +1,6 @@
 """Tagging with a conditional random field: rows in windows, steps on one and on two replicas, and whole sentences."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -147,8 +148,11 @@ def test_it_learns_what_only_neighbours_tell(tmp_path):
     assert problem.evaluate("train", alone)["accuracy"] < 0.7
 
 
-def test_its_folder_is_read_back_under_names_of_its_own(tmp_path):
+@pytest.mark.parametrize("bilstm_size", [None, 4])
+def test_its_folder_is_read_back_under_names_of_its_own(tmp_path, bilstm_size):
+    """Also with a BiLSTM between the encoder and the CRF, as in Lample et al. 2016."""
     problem = problem_of(NER, tmp_path / "words.txt", sentences(), **{"data.learned_scheme": "bioes"})
+    problem.head = dataclasses.replace(problem.head, bilstm_size=bilstm_size)
     model, _ = model_of(problem, make_strategy("one"))
     write_model_folder(str(tmp_path / "model"), model, VOCABULARY, True, head=problem.head, task=problem.described())
     folder = open_model_folder(str(tmp_path / "model"))
@@ -158,7 +162,8 @@ def test_its_folder_is_read_back_under_names_of_its_own(tmp_path):
         f"keras_bert.crf.{name}" for name in ("transitions", "starts", "ends", "classifier.weight", "classifier.bias")
     }
     loaded = load_folder(folder).model
-    for one, other in zip(model.trainable_variables, loaded.trainable_variables):
+    assert (model.bilstm is not None) == (loaded.bilstm is not None) == bool(bilstm_size)
+    for one, other in zip(model.trainable_variables, loaded.trainable_variables, strict=True):
         np.testing.assert_array_equal(one, other)
     assert loaded.crf.forbidden.tolist() == model.crf.forbidden.tolist() and loaded.crf.forbidden.any()
     again = type(model).from_config(model.get_config())
