@@ -31,6 +31,15 @@ class LiteRTModel:
         self._run = interpreter.get_signature_runner(TOKENS)
 
     def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
-        """The outputs `{name: array}` for the inputs of the signature; other inputs are ignored."""
-        wanted = self._run.get_input_details()
-        return self._run(**{name: np.asarray(inputs[name], np.int32) for name in wanted})
+        """The outputs `{name: array}` for the inputs of the signature; other inputs are ignored.
+
+        Raises:
+            ValueError: an input has another shape than the signature, such as two rows where it takes one.
+        """
+        arrays = {}
+        for name, details in self._run.get_input_details().items():
+            array, shape = np.asarray(inputs[name], np.int32), [int(size) for size in details["shape_signature"]]
+            if array.ndim != len(shape) or any(size not in (-1, given) for size, given in zip(shape, array.shape)):
+                raise ValueError(f"{name}: needs the shape {shape} (-1: any). Received: {list(array.shape)}.")
+            arrays[name] = array
+        return self._run(**arrays)

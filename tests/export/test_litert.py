@@ -1,5 +1,6 @@
 """Exports for LiteRT: what the interpreter answers, beside the SavedModel's signature and the model itself."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -12,12 +13,15 @@ from tiny import random_weights, without_dropout
 import keras_bert
 from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.cli import main
+from keras_bert.config.elmo import ElmoConfig
 from keras_bert.config.heads import ClassificationConfig
+from keras_bert.config.recurrent import RecurrentConfig
 from keras_bert.errors import UserError
 from keras_bert.export.edge_signature import QUANTIZATIONS
 from keras_bert.export.litert import write_litert
 from keras_bert.export.litert_model import LiteRTModel
 from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.task_kinds import kind_of_head
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 
 # Absolute, of outputs of magnitude 1. Weights in 8 bits are off by up to 1/254 of the largest in their row.
@@ -84,6 +88,37 @@ def test_it_answers_what_the_saved_model_answers(served, exported, kind, quantiz
                 place = (slice(None), slice(min(values.shape[1], other.shape[1])))
             if name != "choice":
                 np.testing.assert_allclose(values[place], other[place], rtol=0, atol=TOLERANCE[quantization])
+
+
+def _recurrent(name):
+    """(config, head) of a model with LSTMs or GRUs."""
+    sizes = {"vocab_size": len(VOCABULARY), "hidden_size": 16, "num_hidden_layers": 2, "hidden_dropout_prob": 0.0}
+    if name == "elmo":
+        return ElmoConfig(**sizes), HEADS["single"]
+    if name == "bilstm":
+        return without_dropout(vocab_size=len(VOCABULARY)), dataclasses.replace(HEADS["tagging"], bilstm_size=4)
+    return RecurrentConfig(**sizes, intermediate_size=32, max_position_embeddings=40, block=name), HEADS["single"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["elmo", "bilstm", "gru", "lstm"])
+def test_what_has_a_recurrence_takes_one_row_at_a_time(tmp_path, name):
+    """The interpreter would fail on two with a line about a runtime's node."""
+    config, head = _recurrent(name)
+    model = kind_of_head(head).make_model(config, head)
+    random_weights(model)
+    write_model_folder(str(tmp_path / "model"), model, VOCABULARY, lower_case=True, head=head)
+    bert = keras_bert.load(str(tmp_path / "model"))
+    write_litert(tmp_path / "export", bert)
+    exported = LiteRTModel(tmp_path / "export")
+    for length in (8, 24):
+        inputs = tokens((1, length))
+        logits = np.asarray(bert.model(inputs)["logits"])
+        received = exported(inputs)["logits"]
+        there = inputs["input_mask"][0] > 0 if received.ndim == 3 else slice(None)
+        np.testing.assert_allclose(received[:, there], logits[:, there], rtol=0, atol=1e-5)
+    with pytest.raises(ValueError, match=r"needs the shape \[1, -1\] \(-1: any\)\. Received: \[2, 8\]"):
+        exported(tokens((2, 8)))
 
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
