@@ -176,9 +176,16 @@ class Step:
         ) -> tuple[tf.Tensor, tuple[list[tf.Tensor], Sums]]:
             return index + 1, tf.nest.map_structure(tf.add, so_far, slice_number(index))
 
-        state = (tf.constant(1), slice_number(tf.constant(0)))
+        # One slice after the other, or TensorFlow would compute several at once and need the memory of all of them.
+        first = slice_number(tf.constant(0))
+        with tf.control_dependencies(tf.nest.flatten(first)):
+            second = tf.constant(1)
         return tf.while_loop(
-            lambda index, so_far: index < self.accumulation, add_slice, state, maximum_iterations=self.accumulation - 1
+            lambda index, so_far: index < self.accumulation,
+            add_slice,
+            (second, first),
+            parallel_iterations=1,
+            maximum_iterations=self.accumulation - 1,
         )[1]
 
     def _slice_gradients(

@@ -1,5 +1,7 @@
 """One step of training: equal on one device and two, compiled or not, and the same when done again."""
 
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -71,6 +73,27 @@ def test_slices_of_a_batch_draw_different_dropout_masks():
         piece = {name: value[:rows] for name, value in batch.items()}
         losses.append(float(step.gradients(piece, step.objective.counts(batch), key)[1]["mlm"]["loss"]))
     assert abs(losses[0] - 4 * losses[1]) > 1e-3
+
+
+def test_slices_of_a_batch_are_computed_one_after_the_other(monkeypatch):
+    """Several at once would need the memory that accumulation is to save."""
+    step = Step(tf.distribute.get_strategy(), None, PretrainingObjective(4), accumulation=4)
+    running, together = [], []
+
+    def compute(rows):
+        running.append(rows)
+        time.sleep(0.02)
+        together.append(len(running))
+        running.pop()
+        return np.float32(rows.sum())
+
+    def slice_gradients(batch, totals, key):
+        return [tf.numpy_function(compute, [batch["rows"]], tf.float32, stateful=False)], {}
+
+    monkeypatch.setattr(step, "_slice_gradients", slice_gradients)
+    gradients = tf.function(lambda rows: step.gradients({"rows": rows}, {}, tf.constant([1, 2], tf.uint32))[0])
+    assert float(gradients(tf.range(8.0))[0]) == 28.0
+    assert together == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
