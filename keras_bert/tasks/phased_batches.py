@@ -83,8 +83,10 @@ class PhasedBatches:
                     self._sources[expected.phase].remove_epoch(expected.epoch)
 
     def sample(self) -> tuple[Batch, int]:
-        """(a global batch of the first phase, how many shapes the batches of the run have)."""
-        batch = next(iter(self._distribute(self._sources[0].epoch(0))))
+        """(a typical global batch of the first phase, how many shapes the batches of the run have)."""
+        source = self._sources[0]
+        number = source.typical_batch if isinstance(source, LengthBatches) else 0
+        batch = next(iter(self._distribute(source.epoch(0, number))))
         return batch, sum(len(source.widths) for source in self._sources)
 
     def _visit(self, step: int, left_out: Sequence[LeftOut]) -> _Visit | None:

@@ -13,7 +13,8 @@ import tensorflow as tf
 from keras_bert.training.step import Batch, Step
 
 _TIMED_STEPS = 3
-# With less training left, the run would be over before compiled steps are timed.
+# With less training left for each batch shape, compiling all of them would take longer than it could save. One that
+# is only timed is compiled too.
 SHORTEST_SECONDS = 60.0
 
 
@@ -113,9 +114,12 @@ def choose(
     scale = [] if plain.loss_scale is None else plain.loss_scale.variables
     with unchanged([*plain.model.variables, *plain.optimizer.variables, *scale]):
         without = time_step(plain, batch)
-        left = seconds_left(without.later)
-        if not chief_says(lambda: left >= SHORTEST_SECONDS):
-            report(f"jit_compile auto: not compiled, because only {left:,.0f} seconds of training are left.")
+        left, shortest = seconds_left(without.later), SHORTEST_SECONDS * shapes
+        if not chief_says(lambda: left >= shortest):
+            report(
+                f"jit_compile auto: not compiled, because {left:,.0f} seconds of training are left, and compiling "
+                f"{shapes} batch shapes pays after {shortest:,.0f} at the earliest."
+            )
             return False
         with_xla = time_step(compiled, batch)
     compiles = chief_says(lambda: pays(without, with_xla, shapes - 1, left))

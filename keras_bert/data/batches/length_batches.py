@@ -33,6 +33,7 @@ class LengthBatches:
         batches_per_epoch: how many batches an epoch has.
         examples_per_epoch: how many examples an epoch has.
         padding_share: share of padding in the positions of an epoch.
+        typical_batch: the number of a batch of epoch 0 with as many positions as half of the batches at most have.
         widths: the sequence lengths of the batches; with several group sizes, pairs (group size, length).
     """
 
@@ -67,7 +68,9 @@ class LengthBatches:
         plan, batch_widths, batch_sizes = self._plan(0)
         self.batches_per_epoch = len(plan)
         self.examples_per_epoch = len(rows)
-        self.padding_share = 1.0 - len(rows.ids) / (np.dot(batch_widths, batch_sizes) * batch_size)
+        positions = batch_widths * batch_sizes
+        self.padding_share = 1.0 - len(rows.ids) / (positions.sum() * batch_size)
+        self.typical_batch = int(np.argsort(positions, kind="stable")[len(positions) // 2])
 
     def remove_epoch(self, epoch: int) -> None:
         """Does nothing: an epoch leaves no files behind."""

@@ -168,3 +168,11 @@ def test_with_one_group_size_the_order_is_that_of_rows_alone():
     ours, theirs = make_batches(rows, widths=widths, group_sizes=group_sizes), make_batches(rows, widths=widths)
     for one, other in zip(as_numpy(ours.epoch(1)), as_numpy(theirs.epoch(1)), strict=True):
         assert one["row"].tolist() == other["row"].tolist()
+
+
+def test_the_typical_batch_is_of_median_width():
+    """`jit_compile: auto` times it; the first batch may be several times as wide as most."""
+    source = make_batches(make_rows(400))
+    widths = sorted(batch["input_word_ids"].shape[1] for batch in as_numpy(source.epoch(0)))
+    typical = next(source.epoch(0, source.typical_batch).as_numpy_iterator())
+    assert typical["input_word_ids"].shape[1] == widths[len(widths) // 2] < widths[-1]
