@@ -30,6 +30,7 @@ from keras_bert.tasks.noise.noise import Noise, changes_text
     metavar="KIND[=SHARE]",
     help="Also score the split with this noise added to its texts. Repeatable.",
 )
+@click.option("--task", metavar="NAME", help="Another task for the same model, such as axb for a superglue_rte model.")
 @restore_spaces_option
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
 @click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the scores as bars, as a PNG.")
@@ -40,6 +41,7 @@ def evaluate(
     models: tuple[str, ...],
     split: str,
     noises: tuple[str, ...],
+    task: str | None,
     restore_spaces: str | None,
     output: str | None,
     picture: str | None,
@@ -74,7 +76,7 @@ def evaluate(
     from keras_bert.tasks.finetuning.results_table import evaluation_lines
     from keras_bert.tasks.segmentation.restored_spaces import set_restored_spaces
 
-    ensemble = Ensemble([FinetunedModel(folder, table_settings(**data)) for folder in folders])
+    ensemble = Ensemble([FinetunedModel(folder, table_settings(**data), task) for folder in folders])
     problem = ensemble.problem
     set_restored_spaces(problem, restore_spaces)
     scores: dict[str, dict[str, dict[str, Any]]] = {}

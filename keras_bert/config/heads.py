@@ -21,7 +21,7 @@ SINGLE_LABEL, MULTI_LABEL, REGRESSION = PROBLEM_TYPES = (
 )
 
 METRIC_NAMES = {
-    SINGLE_LABEL: ("accuracy", "f1", "macro_f1", "matthews"),
+    SINGLE_LABEL: ("accuracy", "f1", "macro_f1", "matthews", "gender_parity"),
     MULTI_LABEL: ("micro_f1", "macro_f1", "exact_match"),
     REGRESSION: ("pearson", "spearman"),
 }

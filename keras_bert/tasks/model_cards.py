@@ -11,6 +11,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.task_kinds import TaskKind, kind_of_task
+from keras_bert.tasks import superglue
 from keras_bert.tasks.classification.glue import GLUE
 
 
@@ -26,6 +27,10 @@ class _KnownData:
 
 _KNOWN = {
     **{task: _KnownData(f"GLUE, {task}", "nyu-mll/glue", task, "en") for task in GLUE},
+    **{
+        task: _KnownData(f"SuperGLUE, {folder}", "aps/super_glue", config, "en")
+        for task, (folder, config) in superglue.TASKS.items()
+    },
     "squad": _KnownData("SQuAD 1.1", "rajpurkar/squad", None, "en"),
     "squad_v2": _KnownData("SQuAD 2.0", "rajpurkar/squad_v2", None, "en"),
     "cmrc": _KnownData("CMRC 2018", "hfl/cmrc2018", None, "zh"),

@@ -15,7 +15,7 @@ from keras_bert.errors import UserError
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
 from keras_bert.tasks.classification.examples import ExampleRow, ExampleRows
 from keras_bert.tasks.classification.scores import predictions
-from keras_bert.tasks.classification.submission import submission_lines, submission_path
+from keras_bert.tasks.classification.submission import writing_submission
 from keras_bert.tasks.examples.labels import BadCell, check_text
 from keras_bert.tasks.examples.sources import Source
 from keras_bert.tasks.examples.tables import known_format, plain_ending, read_table
@@ -151,11 +151,8 @@ def writing_answers(
     is a file, or "-" for stdout, with one JSON object per text: the texts by column, and `plain_answers`.
     """
     if task.splits[split].submission:
-        with text_output(submission_path(output, task, split)) as write:
-            write(["index\tprediction\n"])
-            yield lambda window, served: write(
-                submission_lines(task, window.indices, predictions(head, served_logits(head, served)))
-            )
+        with writing_submission(task, split, output) as submit:
+            yield lambda window, served: submit(window.indices, predictions(head, served_logits(head, served)))
         return
     with text_output(output) as write:
         yield lambda window, served: write(

@@ -10,15 +10,17 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import ClassificationConfig
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.classification.glue import GLUE
+from keras_bert.tasks.classification.superglue import SUPERGLUE
 
 TEXT = "text"  # The user's own table.
 XNLI = "xnli"
+_BENCHMARKS = {**GLUE, **SUPERGLUE}
 
 
 class Classification(TaskKind):
     """A label, several labels or a number for a text or a pair of texts."""
 
-    head, part, tasks = ClassificationConfig, CLASSIFIER, (*GLUE, XNLI, TEXT)
+    head, part, tasks = ClassificationConfig, CLASSIFIER, (*_BENCHMARKS, XNLI, TEXT)
     pools = in_google = True
     pipeline = "text-classification"
 
@@ -52,13 +54,13 @@ class Classification(TaskKind):
             if INPUT in own:
                 task = with_own_files(task, own, tuple(config.data.columns) or None)
         elif own:
-            known = xnli_task(config.data.language) if config.task == XNLI else GLUE[config.task]
+            known = xnli_task(config.data.language) if config.task == XNLI else _BENCHMARKS[config.task]
             task = dataclasses.replace(with_own_files(known, own), format=None)
         elif config.task == XNLI:
             task = xnli_task(config.data.language)
             source = config.data.folder or ""
         else:
-            task = GLUE[config.task]
+            task = _BENCHMARKS[config.task]
             source = data_source(task.tfds.name if task.tfds else None, config.data.folder)
         return SequenceProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described

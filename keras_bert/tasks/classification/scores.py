@@ -1,4 +1,4 @@
-"""Predictions and the metrics of GLUE, computed by scikit-learn and SciPy.
+"""Predictions and the metrics of GLUE and SuperGLUE, computed by scikit-learn and SciPy.
 
 Every metric is finite, even where its formula is 0/0:
 
@@ -20,6 +20,7 @@ import sklearn.metrics
 from numpy.typing import ArrayLike
 
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.errors import UserError
 from keras_bert.inference.finite_outputs import require_numbers
 
 
@@ -124,6 +125,16 @@ def _matthews(labels: np.ndarray, predicted: np.ndarray) -> float:
     return sklearn.metrics.matthews_corrcoef(labels, predicted)
 
 
+def _gender_parity(labels: np.ndarray, predicted: np.ndarray) -> float:
+    """The share of pairs, of examples that follow each other, with the same prediction; the labels do not matter."""
+    if len(predicted) % 2:
+        raise UserError(
+            "gender_parity: needs pairs of examples that differ in the gender of a pronoun, one after the other. "
+            f"Received: {len(predicted)} examples. Give all of AX-g."
+        )
+    return float(np.mean(predicted[::2] == predicted[1::2]))
+
+
 def _correlation(function: Callable[..., Any], labels: np.ndarray, predicted: np.ndarray) -> float:
     if _all_equal(labels) or _all_equal(predicted):
         return 0.0
@@ -155,6 +166,7 @@ METRICS: dict[str, dict[str, Callable[[np.ndarray, np.ndarray], float]]] = {
         "f1": _f1,
         "macro_f1": _f1,
         "matthews": _matthews,
+        "gender_parity": _gender_parity,
     },
     MULTI_LABEL: {
         "micro_f1": _micro_f1,

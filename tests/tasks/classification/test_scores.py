@@ -120,7 +120,8 @@ def test_labels_that_cannot_be_scored(classification, labels, predicted, message
 
 def test_a_metric_of_another_kind_is_named():
     with pytest.raises(
-        ValueError, match="metrics: needs some of accuracy, f1, macro_f1, matthews .* Received: 'pearson'"
+        ValueError,
+        match="metrics: needs some of accuracy, f1, macro_f1, matthews, gender_parity .* Received: 'pearson'",
     ):
         scores(BINARY, ["accuracy", "pearson"], [0, 1], [0, 1])
 
