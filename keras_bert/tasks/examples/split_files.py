@@ -89,6 +89,12 @@ def find_split_files(task: FilePatterns, folder: str | None) -> dict[str, str]:
     return found
 
 
+def task_folder(folder: str, names: Iterable[str]) -> str:
+    """The first of these folders that is in a benchmark's folder, or else that folder itself."""
+    homes = (files.join(folder, name) for name in names)
+    return next(filter(files.is_folder, homes), folder)
+
+
 def _contents(folder: str, subfolders: Iterable[str]) -> str:
     """The names in a folder and in these subfolders of it, in words."""
     if not files.is_folder(folder):

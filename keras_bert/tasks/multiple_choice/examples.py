@@ -1,16 +1,26 @@
-"""Questions with several choices: SWAG's CSV, SWAG from TensorFlow Datasets, and the user's own JSON lines."""
+"""Questions with several choices: SWAG's CSV, COPA's JSON lines, both from TensorFlow Datasets, and the user's own."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_bert.errors import UserError
+from keras_bert.tasks import superglue
 from keras_bert.tasks.examples.labels import BadCell, check_text
 from keras_bert.tasks.examples.sources import TfdsSource
 from keras_bert.tasks.examples.tables import Row, read_table
 
+if TYPE_CHECKING:
+    from keras_bert.tasks.examples.tfds_table import TfdsTable
+
 _SWAG_ENDINGS = tuple(f"ending{number}" for number in range(4))
 _SWAG_TEXTS = ("sent1", "sent2", *_SWAG_ENDINGS)
+_COPA_CHOICES = ("choice1", "choice2")
+_COPA_COLUMNS = ("premise", "question", *_COPA_CHOICES)
+# What a choice is the answer to.
+_COPA_QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 
 
 @dataclass(frozen=True)
@@ -75,15 +85,48 @@ def own_rows(path: str) -> Iterator[ChoiceRow]:
 
 def swag_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[ChoiceRow]]:
     """(the origin, the rows) of SWAG as prepared by TensorFlow Datasets; `split` is TFDS's name of the split."""
+    table = _tfds_table("swag", source)
+    return f"{table.name} {split}", map(_swag, table.rows(split, [*_SWAG_TEXTS, "label"]))
+
+
+def copa_rows(path: str) -> Iterator[ChoiceRow]:
+    """Iterates over the rows of one of COPA's files in SuperGLUE, JSON lines.
+
+    Each line has `premise`, the context; `question`, cause or effect, with which both choices begin in words; `choice1`
+    and `choice2`; `label`, 0 or 1; and `idx`. "-" is stdin.
+
+    Raises:
+        UserError: as `swag_rows`, or a question is another.
+    """
+    return _copa(f"{path} line", read_table(path, _COPA_COLUMNS, ["label", "idx"], format="jsonl"))
+
+
+def copa_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[ChoiceRow]]:
+    """As `swag_tfds_rows`, of COPA."""
+    table = _tfds_table(superglue.tfds_name("copa"), source)
+    origin = f"{table.name} {split}"
+    return origin, _copa(f"{origin} example", table.rows(split, [*_COPA_COLUMNS, "label", "idx"], "idx"))
+
+
+def _tfds_table(name: str, source: TfdsSource) -> TfdsTable:
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
-    table = TfdsTable("swag", source.data_dir, source.download)
-    return f"{table.name} {split}", map(_swag, table.rows(split, [*_SWAG_TEXTS, "label"]))
+    return TfdsTable(name, source.data_dir, source.download)
 
 
 def _swag(row: Row) -> ChoiceRow:
     context, beginning, *choices, label = row.cells
     return ChoiceRow(row.line, None, context, beginning, choices, label)
+
+
+def _copa(place: str, rows: Iterable[Row]) -> Iterator[ChoiceRow]:
+    for row in rows:
+        premise, question, *choices, label, idx = row.cells
+        if not isinstance(question, str) or question not in _COPA_QUESTIONS:
+            raise UserError(f"{place} {row.line}: needs the question cause or effect. Received: {question!r}.")
+        if label in _COPA_CHOICES:  # TFDS's names.
+            label = _COPA_CHOICES.index(label)
+        yield ChoiceRow(row.line, idx, premise, _COPA_QUESTIONS[question], choices, label)
 
 
 def _own(row: Row) -> ChoiceRow:

@@ -37,18 +37,18 @@ class MultipleChoice(TaskKind):
         described: Mapping[str, Any],
         own: Mapping[str, str],
     ) -> Any:
-        from keras_bert.tasks.examples.sources import TfdsSource
-        from keras_bert.tasks.examples.split_files import find_split_files
+        from keras_bert.tasks.examples.sources import TfdsSource, data_source
+        from keras_bert.tasks.examples.split_files import find_split_files, task_folder
         from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
 
         task, folder = MULTIPLE_CHOICE[config.task], config.data.folder
         source: Mapping[str, str] | TfdsSource
         if own:
             source = own
-        elif task.tfds and not folder:
-            source = TfdsSource(download=True)
+        elif not task.tfds or isinstance(place := data_source(task.data_set, folder), str):
+            source = find_split_files(task, task_folder(folder, task.folders) if folder else None)
         else:
-            source = find_split_files(task, folder)
+            source = place
         return MultipleChoiceProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )

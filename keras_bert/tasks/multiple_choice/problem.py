@@ -17,9 +17,11 @@ from keras_bert.config.heads import SINGLE_LABEL, MultipleChoiceConfig
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction
+from keras_bert.files import join, make_folder
 from keras_bert.inference.finite_outputs import require_numbers
 from keras_bert.models.classification_objective import ClassificationObjective
-from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
+from keras_bert.tasks import superglue
+from keras_bert.tasks.answer_files import FOLDER, STANDARD_STREAM, text_output
 from keras_bert.tasks.examples.sequence_rows import sequence_rows
 from keras_bert.tasks.examples.sources import TfdsSource, require_tfds
 from keras_bert.tasks.examples.split_files import file_of
@@ -28,11 +30,13 @@ from keras_bert.tasks.multiple_choice.examples import (
     ChoiceExamples,
     ChoiceRow,
     choice_examples,
+    copa_rows,
+    copa_tfds_rows,
     own_rows,
     swag_rows,
     swag_tfds_rows,
 )
-from keras_bert.tasks.multiple_choice.tasks import ChoiceTask
+from keras_bert.tasks.multiple_choice.tasks import COPA, ChoiceTask
 from keras_bert.tasks.noise.noise import Noise
 from keras_bert.tasks.problem import Problem, training_failed
 from keras_bert.text.tokenizers import Tokenizer
@@ -54,9 +58,9 @@ class MultipleChoiceProblem(Problem):
     """A `ChoiceTask`. The answers are the logits of each example's choices.
 
     A row is [CLS] context [SEP] choice [SEP] (paper, section 4.4); an example is the rows of its choices, however many
-    there are. The loss is the cross-entropy over them. The source is `{split: path}`, files in SWAG's CSV if their
-    names end in .csv (.csv.gz, …) and otherwise the user's own JSON lines, or a `TfdsSource`. `config.input.long` must
-    not be "windows".
+    there are. The loss is the cross-entropy over them. The source is `{split: path}`, COPA's files, files in SWAG's CSV
+    if their names end in .csv (.csv.gz, …) and otherwise the user's own JSON lines, or a `TfdsSource`.
+    `config.input.long` must not be "windows".
 
     Raises:
         UserError: examples are malformed, or settings do not fit.
@@ -129,9 +133,19 @@ class MultipleChoiceProblem(Problem):
 
     @contextlib.contextmanager
     def writing(self, split: str, output: str) -> Iterator[Callable[[ChoiceExamples, Logits], None]]:
-        """Writes one JSON object per example, as for `own_rows`, with the chosen `label` and all `probabilities`."""
+        """Writes one JSON object per example, as for `own_rows`, with the chosen `label` and all `probabilities`.
+
+        The answers to a test split that the benchmark scores are written as it expects them, into the folder `output`.
+        """
+        is_submission = self.output_kind(split) == FOLDER
+        if is_submission:
+            make_folder(output)
+            output = join(output, str(self.task.submission))
         with text_output(output) as write:
-            yield lambda window, answers: write(_lines(window, answers))
+            yield lambda window, answers: write((_submission if is_submission else _lines)(window, answers))
+
+    def output_kind(self, split: str) -> str:
+        return FOLDER if self.task.submission and split == "test" else super().output_kind(split)
 
     def evaluate(self, split: str, answers: Logits) -> dict[str, float]:
         return self._scores(split, _chosen(answers))
@@ -150,7 +164,10 @@ class MultipleChoiceProblem(Problem):
         """(origin, rows, what their numbers count) of a split."""
         place = str(file_of(self.task.name, self._places, split))
         if isinstance(self._source, TfdsSource):
-            return *swag_tfds_rows(place, self._source), "example"
+            tfds_rows = copa_tfds_rows if self.task is COPA else swag_tfds_rows
+            return *tfds_rows(place, self._source), "example"
+        if self.task is COPA:
+            return place, copa_rows(place), "line"
         is_swag = self.task.tfds if place == STANDARD_STREAM else ".csv" in place.rpartition("/")[2].lower()
         return place, swag_rows(place) if is_swag else own_rows(place), "line"
 
@@ -216,6 +233,13 @@ def _lines(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:
         row |= {"context": context, **({"question": beginning} if beginning else {}), "choices": choices}
         row |= {"label": int(logits.argmax()), "probabilities": scipy.special.softmax(logits).tolist()}
         yield json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _submission(examples: ChoiceExamples, answers: Logits) -> Iterator[str]:
+    """The lines of a submission to SuperGLUE. Raises `UserError` if an example has no number."""
+    if None in examples.ids:
+        raise UserError(f"{examples.origin}: needs an idx for every example. Received: one without.")
+    return superglue.answer_lines(examples.ids, _chosen(answers).tolist())
 
 
 def _chosen(answers: Logits) -> np.ndarray:

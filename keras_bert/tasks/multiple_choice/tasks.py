@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from keras_bert.tasks import superglue
 from keras_bert.tasks.task import PublishedScore
 
 
@@ -14,12 +15,18 @@ class ChoiceTask:
         name: as in `--task NAME`.
         patterns: the names that the file of each split may have in a folder; see `split_files.FilePatterns`.
         tfds: TFDS's name of each split; None if TFDS does not have the task.
+        data_set: TFDS's name of the data set.
+        folders: names of the task's folder inside its benchmark's.
+        submission: the name of the file with the answers to the test split that the benchmark expects.
         published: published scores.
     """
 
     name: str
     patterns: Mapping[str, tuple[str, ...]]
     tfds: Mapping[str, str] | None = None
+    data_set: str | None = None
+    folders: tuple[str, ...] = ()
+    submission: str | None = None
     published: tuple[PublishedScore, ...] = ()
 
 
@@ -27,8 +34,9 @@ SWAG = ChoiceTask(
     "swag",
     {"train": ("train.csv",), "dev": ("val.csv", "dev.csv"), "test": ("test.csv",)},
     {"train": "train", "dev": "validation", "test": "test"},
+    "swag",
     # The paper's table 4; humans from Zellers et al. 2018, an expert on 100 examples and the majority of five others.
-    tuple(
+    published=tuple(
         PublishedScore(system, "accuracy", value, split)
         for system, split, value in (
             ("BERT base", "dev", 81.6),
@@ -39,8 +47,17 @@ SWAG = ChoiceTask(
         )
     ),
 )
+COPA = ChoiceTask(
+    "copa",
+    {"train": ("train.jsonl",), "dev": ("val.jsonl",), "test": ("test.jsonl",)},
+    {"train": "train", "dev": "validation", "test": "test"},
+    superglue.tfds_name("copa"),
+    (superglue.COPA,),
+    f"{superglue.COPA}.jsonl",
+    superglue.published(superglue.COPA),
+)
 CHOICE = ChoiceTask(
     "choice",
     {"train": ("train.jsonl", "*train*.jsonl"), "dev": ("dev.jsonl", "*dev*.jsonl"), "test": ("test.jsonl",)},
 )
-MULTIPLE_CHOICE = {task.name: task for task in (SWAG, CHOICE)}
+MULTIPLE_CHOICE = {task.name: task for task in (SWAG, COPA, CHOICE)}
