@@ -134,11 +134,15 @@ class Task(NamedSplits):
         require(self.format in (None, *FORMATS), "format", f"one of {', '.join(FORMATS)}", self.format)
         require(self.kind != REGRESSION or self.labels is None, "labels", "none for a regression", self.labels)
         require(self.metrics, "metrics", "at least one metric", self.metrics)
-        known = METRIC_NAMES[self.kind]
         for metric in self.metrics:
-            require(metric in known, "metrics", f"some of {', '.join(known)}", metric)
+            require(metric in self.known_metrics, "metrics", f"some of {', '.join(self.known_metrics)}", metric)
         if self.written is not None:
             require(len(self.written) == len(self.labels or ()), "written", "one word for each label", self.written)
+
+    @property
+    def known_metrics(self) -> tuple[str, ...]:
+        """The metrics that a task of its kind can have."""
+        return METRIC_NAMES[self.kind]
 
     @property
     def main_metric(self) -> str:

@@ -10,11 +10,12 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import ClassificationConfig
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.classification.glue import GLUE
+from keras_bert.tasks.classification.question_tasks import QUESTION_TASKS, QuestionTask
 from keras_bert.tasks.classification.superglue import SUPERGLUE
 
 TEXT = "text"  # The user's own table.
 XNLI = "xnli"
-_BENCHMARKS = {**GLUE, **SUPERGLUE}
+_BENCHMARKS = {**GLUE, **SUPERGLUE, **QUESTION_TASKS}
 
 
 class Classification(TaskKind):
@@ -43,6 +44,7 @@ class Classification(TaskKind):
         own: Mapping[str, str],
     ) -> Any:
         from keras_bert.tasks.classification.problem import SequenceProblem
+        from keras_bert.tasks.classification.question_problem import QuestionProblem
         from keras_bert.tasks.classification.tabular import own_table
         from keras_bert.tasks.classification.xnli import xnli_task
         from keras_bert.tasks.examples.sources import Source, data_source
@@ -62,9 +64,10 @@ class Classification(TaskKind):
         else:
             task = _BENCHMARKS[config.task]
             source = data_source(task.tfds.name if task.tfds else None, config.data.folder)
-        return SequenceProblem(
-            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
-        )
+        options = {"source": source, "tokenizer": tokenizer, "config": config, "head": head, "described": described}
+        if isinstance(task, QuestionTask):
+            return QuestionProblem(task=task, **options)
+        return SequenceProblem(task=task, **options)
 
     def answer_texts(self, bert: Any, texts: list) -> list | None:
         from keras_bert.inference.classify import classify

@@ -76,8 +76,9 @@ class TfdsTable:
 
         Args:
             split: its name in TFDS.
-            wanted: names of features; `answers/text` is the list of the `text`s in the sequence `answers`. Strings are
-                decoded; class labels become names, or None if the data set hides them (-1).
+            wanted: names of features; `answers/text` is the list of the `text`s in the sequence `answers`, or the
+                feature `text` of `answers` if that is no sequence. Strings are decoded; sequences become lists; class
+                labels become names, or None if the data set hides them (-1).
             index: the feature to sort by.
 
         Returns:
@@ -127,9 +128,10 @@ class TfdsTable:
 def _column(batch: dict[str, Any], name: str) -> np.ndarray:
     """The values of one feature, as an array; its items are lists if the feature is in a sequence."""
     feature, _, inner = name.partition("/")
-    if not inner:
-        return batch[feature]
-    rows = batch[feature][inner]  # Two-dimensional if all have the same length.
+    rows = batch[feature][inner] if inner else batch[feature]
+    if rows.ndim == 1 and not isinstance(rows[0], np.ndarray):
+        return rows
+    # A sequence for each row; two-dimensional if all have the same length.
     column = np.empty(len(rows), object)
     for place, row in enumerate(rows):
         column[place] = row.tolist()

@@ -1,0 +1,185 @@
+"""Judging the candidates of questions one by one, as a task for fine-tuning."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import ClassificationConfig
+from keras_bert.config.reading import WINDOWS
+from keras_bert.data.growing_array import GrowingArray
+from keras_bert.errors import UserError
+from keras_bert.export.serving_function import ServingFunction
+from keras_bert.tasks import superglue
+from keras_bert.tasks.answer_files import text_output
+from keras_bert.tasks.classification.answering import Served, served_logits
+from keras_bert.tasks.classification.labelled_rows import ReadSplit
+from keras_bert.tasks.classification.problem import SequenceProblem
+from keras_bert.tasks.classification.question_scores import by_question, cloze_scores, judgement_scores
+from keras_bert.tasks.classification.question_tasks import QuestionTask
+from keras_bert.tasks.classification.questions import Question, passages
+from keras_bert.tasks.classification.scores import predictions
+from keras_bert.tasks.classification.submission import submission_path
+from keras_bert.tasks.examples.sequence_rows import SequenceRows
+from keras_bert.tasks.examples.sources import Source
+from keras_bert.tasks.examples.windows import windows
+from keras_bert.text.tokenizers import Tokenizer
+
+_CHARACTERS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class QuestionWindow:
+    """Some of a split's questions, all those of their passages."""
+
+    questions: Sequence[Question]
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def columns(self) -> list[list[str]]:
+        """The pairs to judge, one for each candidate of each question: [passages, claims]."""
+        contexts = [question.context for question in self.questions for _ in question.candidates]
+        return [contexts, [claim for question in self.questions for claim in question.claims]]
+
+
+class QuestionProblem(SequenceProblem):
+    """A `QuestionTask`. The answers are float64 [candidates, 2], the logits of each candidate of all questions.
+
+    A row is [CLS] passage [SEP] question candidate [SEP] (Wang et al. 2019, section 4.1). Each candidate is an example
+    of its own in training, with the label True or False. Where one has to be chosen, it is the most probable one.
+
+    Raises:
+        UserError: examples are malformed, or settings do not fit.
+    """
+
+    takes_restored_spaces = False
+
+    task: QuestionTask
+
+    def __init__(
+        self,
+        task: QuestionTask,
+        source: Source,
+        tokenizer: Tokenizer,
+        config: FinetuneConfig,
+        head: ClassificationConfig | None = None,
+        described: Mapping[str, Any] | None = None,
+    ):
+        super().__init__(task, source, tokenizer, config, head, described)
+        if config.input.long == WINDOWS:
+            raise UserError(f"input.long: needs truncate or head_tail for {task.name}. Received: {WINDOWS}.")
+
+    def windows(self, split: str) -> Iterator[QuestionWindow]:  # type: ignore[override]
+        return self._windows(split, labelled=False)
+
+    def window_answers(self, window: QuestionWindow, function: ServingFunction) -> Served:  # type: ignore[override]
+        """The exported model's outputs for each candidate."""
+        return function.answers_by_length(*window.columns())
+
+    @contextlib.contextmanager
+    def writing(  # type: ignore[override]
+        self, split: str, output: str
+    ) -> Iterator[Callable[[QuestionWindow, Served], None]]:
+        """Writes a split's submission or, if there is none, one JSON object per question, with its candidates."""
+        is_submission = bool(self.task.splits[split].submission)
+        with text_output(submission_path(output, self.task, split) if is_submission else output) as write:
+
+            def write_window(window: QuestionWindow, served: Served) -> None:
+                logits = served_logits(self.head, served)
+                write((self._submission if is_submission else self._lines)(window.questions, logits))
+
+            yield write_window
+
+    def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
+        labels, questions = self._labels(split), self._questions(split)
+        if self.task.is_cloze:
+            return cloze_scores(questions, _chosen(questions, answers))
+        return judgement_scores(questions, labels, predictions(self.head, answers))
+
+    def baseline(self, split: str) -> dict[str, float]:
+        """The scores of the most frequent label in training; to choose, of the candidate the passage names most."""
+        questions = self._questions(split)
+        if self.task.is_cloze:
+            counts = [
+                np.array([question.context.count(name) for name in question.candidates]) for question in questions
+            ]
+            return cloze_scores(questions, [int(count.argmax()) for count in counts])
+        labels = self._labels(split)
+        most_frequent = np.bincount(self._labels("train")).argmax()
+        return judgement_scores(questions, labels, np.full_like(labels, most_frequent))
+
+    def remarks(self, split: str, answers: np.ndarray) -> Iterator[str]:
+        return iter(()) if self.task.is_cloze else super().remarks(split, answers)
+
+    def _read(self, split: str) -> ReadSplit:
+        return self._once(split, lambda: self._read_rows(split))
+
+    def _read_rows(self, split: str) -> ReadSplit:
+        rows = SequenceRows(self._tokenizer, self._config.input)
+        labels = GrowingArray(np.int32)
+        for window in self._windows(split):
+            columns = window.columns()
+            rows.add([list(map(self.noise, column)) for column in columns] if self.noise else columns)
+            labels.extend([label for question in window.questions for label in question.labels or ()])
+        found, examples, by_example = rows.rows(), rows.examples(), labels.array()
+        is_hidden = not len(by_example)
+        found.extra["labels"] = np.zeros(len(found), np.int32) if is_hidden else by_example
+        origin, _ = passages(self.task, split, self._source)
+        return ReadSplit(found, examples, None if is_hidden else by_example, origin, [])
+
+    def _windows(self, split: str, labelled: bool = True) -> Iterator[QuestionWindow]:
+        _, found = passages(self.task, split, self._source, labelled)
+        for window in windows(found, _CHARACTERS_AT_ONCE, _characters):
+            yield QuestionWindow([question for questions in window for question in questions])
+
+    def _questions(self, split: str) -> list[Question]:
+        """The questions of a split to score, read again, because training does not keep their texts."""
+
+        def read() -> list[Question]:
+            return [question for window in self._windows(split) for question in window.questions]
+
+        return self._once(("questions", split), read)
+
+    def _submission(self, questions: Sequence[Question], logits: np.ndarray) -> Iterator[str]:
+        if self.task.is_cloze:
+            texts = [question.candidates[index] for question, index in zip(questions, _chosen(questions, logits))]
+            yield from superglue.answer_lines([question.number for question in questions], texts)
+            return
+        by_passage: dict[int, list[dict[str, Any]]] = {}
+        for question, judged in zip(questions, by_question(questions, predictions(self.head, logits))):
+            answers = [
+                {"idx": idx, "label": label} for idx, label in zip(question.numbers, judged.tolist(), strict=True)
+            ]
+            by_passage.setdefault(question.passage, []).append({"idx": question.number, "answers": answers})
+        for passage, judged_questions in by_passage.items():
+            yield json.dumps({"idx": passage, "passage": {"questions": judged_questions}}) + "\n"
+
+    def _lines(self, questions: Sequence[Question], logits: np.ndarray) -> Iterator[str]:
+        probabilities = scipy.special.softmax(logits, axis=1)[:, 1]
+        parts = (by_question(questions, values) for values in (predictions(self.head, logits), probabilities))
+        for question, judged, probable in zip(questions, *parts, strict=True):
+            chosen = {"label": question.candidates[int(probable.argmax())]} if self.task.is_cloze else {}
+            candidates = [
+                {"text": text, **({} if chosen else {"label": label}), "probability": probability}
+                for text, label, probability in zip(question.candidates, judged.tolist(), probable.tolist())
+            ]
+            row = {"passage": question.passage, "idx": question.number, "question": question.query, **chosen}
+            yield json.dumps({**row, "candidates": candidates}, ensure_ascii=False) + "\n"
+
+
+def _chosen(questions: Sequence[Question], logits: np.ndarray) -> list[int]:
+    """The index of the most probable candidate of each question, the first of equal ones."""
+    return [int(part.argmax()) for part in by_question(questions, logits[:, 1] - logits[:, 0])]
+
+
+def _characters(questions: Sequence[Question]) -> int:
+    """The number of characters in the pairs of a passage's questions."""
+    return sum(len(question.candidates) * (len(question.context) + len(question.query)) for question in questions)

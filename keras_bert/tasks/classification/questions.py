@@ -1,0 +1,199 @@
+"""Questions about passages with candidates that are judged one by one: MultiRC's and ReCoRD's, from files and TFDS."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keras_bert.errors import UserError
+from keras_bert.tasks.classification.question_tasks import QuestionTask
+from keras_bert.tasks.examples.labels import BadCell, check_text
+from keras_bert.tasks.examples.sources import Source, TfdsSource
+from keras_bert.tasks.examples.split_files import split_file
+from keras_bert.tasks.examples.tables import Row, read_table
+
+PLACEHOLDER = "@placeholder"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with its n candidates.
+
+    Attributes:
+        passage: the number of its passage.
+        number: its own number.
+        context: the passage.
+        query: the question, or a sentence with `PLACEHOLDER` where a candidate belongs.
+        candidates: n texts, answers or entities.
+        numbers: the number of each candidate in a submission; empty if the candidates have none.
+        labels: n times whether a candidate is right; None if hidden.
+        references: the right answers, against which the one that is chosen is scored; empty if there is none to choose.
+    """
+
+    passage: int
+    number: int
+    context: str
+    query: str
+    candidates: Sequence[str]
+    numbers: Sequence[int]
+    labels: Sequence[bool] | None
+    references: Sequence[str] = ()
+
+    @property
+    def claims(self) -> list[str]:
+        """For each candidate, the text to judge: the query with it in the place of `PLACEHOLDER`, or else before it."""
+        if PLACEHOLDER in self.query:
+            return [self.query.replace(PLACEHOLDER, candidate) for candidate in self.candidates]
+        return [f"{self.query} {candidate}" for candidate in self.candidates]
+
+
+def passages(
+    task: QuestionTask, split: str, source: Source, labelled: bool = True
+) -> tuple[str, Iterator[list[Question]]]:
+    """(the file or data set, for messages; the questions of each passage).
+
+    Args:
+        task, split, source: which.
+        labelled: whether labels and right answers are read.
+
+    Raises:
+        UserError: the examples cannot be read; also while iterating, naming the line.
+    """
+    if isinstance(source, TfdsSource):
+        return _tfds_passages(task, split, source)
+    path = split_file(task, split, source)
+    columns = ("idx", "passage", "qas") if task.is_cloze else ("idx", "passage")
+    rows = read_table(path, columns, format="jsonl")
+    return path, _checked(path, (_file_questions(task, path, row, labelled) for row in rows))
+
+
+def _file_questions(task: QuestionTask, path: str, row: Row, labelled: bool) -> list[Question]:
+    try:
+        if task.is_cloze:
+            return list(_cloze_questions(*row.cells, labelled=labelled))
+        return list(_answered_questions(*row.cells, labelled=labelled))
+    except BadCell as problem:
+        raise UserError(f"{path} line {row.line}: {problem}.") from None
+
+
+def _answered_questions(idx: object, passage: object, *, labelled: bool) -> Iterator[Question]:
+    """The questions of a line of MultiRC."""
+    number, context = _number(idx, "idx"), _text(passage, "text", "passage")
+    for question in _objects(passage, "questions", "passage"):
+        answers = _objects(question, "answers", "question")
+        if not answers:
+            raise BadCell("needs an answer or more for every question. Received: none")
+        labels = [_label(answer["label"]) for answer in answers if labelled and "label" in answer]
+        if labels and len(labels) < len(answers):
+            raise BadCell("needs a label for every answer of a question. Received: some without")
+        yield Question(
+            number,
+            _number(question.get("idx"), "idx of a question"),
+            context,
+            _text(question, "question", "question"),
+            [_text(answer, "text", "answer") for answer in answers],
+            [_number(answer.get("idx"), "idx of an answer") for answer in answers],
+            labels or None,
+        )
+
+
+def _cloze_questions(idx: object, passage: object, qas: object, *, labelled: bool) -> Iterator[Question]:
+    """The questions of a line of ReCoRD, whose candidates are the different texts of the passage's entities."""
+    number, context = _number(idx, "idx"), _text(passage, "text", "passage")
+    entities = [_place(entity, context) for entity in _objects(passage, "entities", "passage")]
+    for question in _objects({"qas": qas}, "qas", "line"):
+        has_answers = labelled and "answers" in question
+        answers = _objects(question, "answers", "question") if has_answers else []
+        references = [_text(answer, "text", "answer") for answer in answers]
+        query = _text(question, "query", "question")
+        yield _cloze(number, _number(question.get("idx"), "idx of a question"), context, query, entities, references)
+
+
+def _cloze(
+    passage: int, number: int, context: str, query: str, entities: Iterable[str], references: Iterable[str]
+) -> Question:
+    if PLACEHOLDER not in query:
+        raise BadCell(f"needs {PLACEHOLDER} in every query. Received: {query[:80]!r}")
+    candidates, right = sorted(set(entities)), sorted(set(references))
+    if not candidates:
+        raise BadCell("needs an entity or more for every query. Received: none")
+    labels = [candidate in right for candidate in candidates] if right else None
+    return Question(passage, number, context, query, candidates, (), labels, right)
+
+
+def _tfds_passages(task: QuestionTask, split: str, source: TfdsSource) -> tuple[str, Iterator[list[Question]]]:
+    from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
+
+    assert task.tfds is not None
+    table, name = TfdsTable(task.tfds.name, source.data_dir, source.download), str(task.splits[split].tfds)
+    origin = f"{table.name} {name}"
+    if task.is_cloze:
+        columns = ("idx/passage", "idx/query", "passage", "query", "entities", "answers")
+        clozes = (
+            _cloze(*row)
+            for row in sorted((row.cells for row in table.rows(name, columns)), key=lambda cells: cells[:2])
+        )
+        return origin, _checked(origin, ([question] for question in clozes))
+    named = ("idx/paragraph", "idx/question", "idx/answer", "paragraph", "question", "answer", "label")
+    rows = sorted((row.cells for row in table.rows(name, named)), key=lambda cells: cells[:3])
+    by_question = [list(group) for _, group in itertools.groupby(rows, lambda cells: cells[:2])]
+    by_passage = itertools.groupby(map(_from_tfds, by_question), lambda question: question.passage)
+    return origin, _checked(origin, (list(group) for _, group in by_passage))
+
+
+def _from_tfds(rows: Sequence[Sequence[Any]]) -> Question:
+    """A question of MultiRC from the rows of its answers."""
+    passages, questions, numbers, contexts, queries, answers, labels = zip(*rows)
+    hidden = None in labels
+    right = None if hidden else [label == "True" for label in labels]
+    return Question(passages[0], questions[0], contexts[0], queries[0], answers, numbers, right)
+
+
+def _checked(origin: str, found: Iterable[list[Question]]) -> Iterator[list[Question]]:
+    """The passages that have questions. Raises `UserError` if there are none, or only some questions have labels."""
+    first: Question | None = None
+    for questions in found:
+        for question in questions:
+            first = first or question
+            if (question.labels is None) != (first.labels is None):
+                raise UserError(
+                    f"{origin} question {question.number}: needs labels for all questions or for none. "
+                    f"Received: {'none' if question.labels is None else 'some'}, unlike question {first.number}."
+                )
+        if questions:
+            yield questions
+    if first is None:
+        raise UserError(f"{origin}: needs one question or more. Received: none.")
+
+
+def _objects(value: object, name: str, what: str) -> list[dict[str, Any]]:
+    found = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise BadCell(f"needs a list of objects {name!r} in a {what}. Received: {found!r:.80}")
+    return found
+
+
+def _text(value: object, name: str, what: str) -> str:
+    return check_text(value.get(name) if isinstance(value, dict) else None, f"a text {name!r} in a {what}")
+
+
+def _number(value: object, what: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadCell(f"needs a whole number as {what}. Received: {value!r}")
+    return value
+
+
+def _label(value: object) -> bool:
+    if value not in (0, 1):
+        raise BadCell(f"needs a label 0 or 1. Received: {value!r}")
+    return bool(value)
+
+
+def _place(entity: dict[str, Any], context: str) -> str:
+    """The text of an entity, of which both `start` and `end` are part."""
+    start, end = (_number(entity.get(name), f"{name} of an entity") for name in ("start", "end"))
+    if not 0 <= start <= end < len(context):
+        raise BadCell(f"needs entities within the {len(context)} characters of its passage. Received: {start} to {end}")
+    return context[start : end + 1]
