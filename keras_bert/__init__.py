@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.config.heads import SegmentationConfig as SegmentationConfig
     from keras_bert.config.heads import SentenceVectorsConfig as SentenceVectorsConfig
     from keras_bert.config.heads import SpanExtractionConfig as SpanExtractionConfig
+    from keras_bert.config.heads import SpanPairConfig as SpanPairConfig
     from keras_bert.config.heads import TokenClassificationConfig as TokenClassificationConfig
     from keras_bert.errors import UserError as UserError
     from keras_bert.export.serving_function import ServingFunction as ServingFunction
@@ -65,6 +66,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.sentence_vectors import BertForSentenceVectors as BertForSentenceVectors
     from keras_bert.models.sequence_classification import BertForSequenceClassification as BertForSequenceClassification
     from keras_bert.models.span_extraction import BertForQuestionAnswering as BertForQuestionAnswering
+    from keras_bert.models.span_pairs import BertForSpanPairs as BertForSpanPairs
     from keras_bert.models.token_classification import BertForTokenClassification as BertForTokenClassification
     from keras_bert.task_kinds import TaskKind as TaskKind
     from keras_bert.task_kinds import register as register

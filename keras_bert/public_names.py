@@ -50,6 +50,7 @@ PUBLIC_NAMES = {
         "BertCrfTagger": "keras_bert.models.crf_tagger",
         "BertSegmenter": "keras_bert.models.crf_tagger",
         "BertForSentenceVectors": "keras_bert.models.sentence_vectors",
+        "BertForSpanPairs": "keras_bert.models.span_pairs",
         "EncoderWithHeads": "keras_bert.models.encoder_with_heads",
     },
     "Configs of heads": {
@@ -61,6 +62,7 @@ PUBLIC_NAMES = {
         "CrfTaggingConfig": "keras_bert.config.heads",
         "SegmentationConfig": "keras_bert.config.heads",
         "SentenceVectorsConfig": "keras_bert.config.heads",
+        "SpanPairConfig": "keras_bert.config.heads",
     },
     "Layers": {
         "BertEmbeddings": "keras_bert.layers.embeddings",

@@ -17,7 +17,15 @@ from keras_bert.config.reading import FIELD
 from keras_bert.model_kinds import berts_name
 
 # The order matters: if a file does not name its head, the first of the kinds that it could be is chosen.
-_ROOMS = ("classification", "tagging", "question_answering", "multiple_choice", "segmentation", "sentence_vectors")
+_ROOMS = (
+    "classification",
+    "tagging",
+    "question_answering",
+    "multiple_choice",
+    "segmentation",
+    "sentence_vectors",
+    "span_pairs",
+)
 
 
 class TaskKind(abc.ABC):

@@ -169,6 +169,34 @@ class SentenceVectorsConfig(ClassificationConfig):
 
 
 @dataclasses.dataclass(frozen=True)
+class SpanPairConfig(ClassificationConfig):
+    """The head of a `BertForSpanPairs`, for which transformers has no class.
+
+    Attributes:
+        reads_cls: whether it sees the pooled [CLS] besides the two spans.
+    """
+
+    architecture: ClassVar[str] = "BertForSpanPairs"
+    reads_cls: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(isinstance(self.reads_cls, bool), "reads_cls", "true or false", self.reads_cls)
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json."""
+        own = {**self._own_fields().get(FIELD, {}), "reads_cls": self.reads_cls}
+        return {**super().to_fields(), "architectures": ["BertModel"], FIELD: own}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "SpanPairConfig":
+        """Reads config.json's fields."""
+        labels, bilstm_size = _label_names(fields, num_outputs, path), _bilstm_size(fields, path)
+        reads_cls = fields[FIELD].get("reads_cls")
+        return _new_head(cls, f"{path}: {FIELD}.", labels, reads_cls=reads_cls, bilstm_size=bilstm_size)
+
+
+@dataclasses.dataclass(frozen=True)
 class TokenClassificationConfig(_LabelledHead):
     """The head of a `BertForTokenClassification`."""
 

@@ -29,19 +29,12 @@ def classification_signatures(
         logits_of: computes the logits [batch, labels] from the encoder's inputs.
     """
     logits_of = logits_of or (lambda inputs: _logits(network, inputs))
-    labels = tf.constant([list(classification.labels)])
 
     def answer(inputs: dict[str, tf.Tensor], texts: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         logits = logits_of(inputs)
         if texts is not None:
             logits = tf.math.segment_mean(logits, texts)
-        if classification.problem_type == REGRESSION:
-            return {"score": logits[:, 0]}
-        outputs = {"labels": tf.tile(labels, [tf.shape(logits)[0], 1]), "logits": logits}
-        if classification.problem_type == MULTI_LABEL:
-            return {**outputs, "probabilities": tf.sigmoid(logits)}
-        best = tf.gather(labels[0], tf.argmax(logits, axis=-1))
-        return {**outputs, "probabilities": tf.nn.softmax(logits), "label": best}
+        return class_outputs(classification, logits)
 
     names = ("text_a", "text_b") if text_inputs.reading.pair else ("text",)
     texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in names)
@@ -49,6 +42,18 @@ def classification_signatures(
         "serving_default": Signature(lambda *texts: answer(*text_inputs.from_columns(*texts)), texts),
         "tokens": token_signature(text_inputs, answer),
     }
+
+
+def class_outputs(classification: ClassificationConfig, logits: tf.Tensor) -> dict[str, tf.Tensor]:
+    """The outputs of `classification_signatures` for logits [batch, labels]."""
+    if classification.problem_type == REGRESSION:
+        return {"score": logits[:, 0]}
+    labels = tf.constant([list(classification.labels)])
+    outputs = {"labels": tf.tile(labels, [tf.shape(logits)[0], 1]), "logits": logits}
+    if classification.problem_type == MULTI_LABEL:
+        return {**outputs, "probabilities": tf.sigmoid(logits)}
+    best = tf.gather(labels[0], tf.argmax(logits, axis=-1))
+    return {**outputs, "probabilities": tf.nn.softmax(logits), "label": best}
 
 
 def _logits(network: Network, inputs: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -14,6 +14,8 @@ _STORED = {
     FLOAT16: "float16; computed in float32",
     INT8: "8-bit integers with a scale for each row; activations stay float32",
 }
+# What an input besides the tokens may be in a row.
+_EXAMPLES = {"masked_lm_positions": [1], "span_starts": [1, 3], "span_ends": [2, 4]}
 _DIMENSIONS = {2: ("batch", "seq"), 3: ("batch", "choices", "seq")}
 
 _CARD = """\
@@ -65,7 +67,8 @@ def edge_card(bert: LoadedModel, signature: Signature, quantization: str, size: 
     outputs = signature.traced().structured_outputs
     positions = bert.config.max_position_embeddings
     reading = ReadingConfig.from_fields(bert.folder.other_fields, positions, f"{bert.path}/config.json")
-    has_choices, fills = signature.inputs[0].shape.rank == 3, len(signature.inputs) == 4
+    has_choices = signature.inputs[0].shape.rank == 3
+    more = "".join(f', {spec.name}=np.array([{_EXAMPLES[spec.name]}], "int32")' for spec in signature.inputs[3:])
     is_pair = reading.pair or has_choices or {"start_logits", "end_logits"} <= set(outputs)
     labels_row = "| `labels.txt` | the labels in the order of the logits, one per line |\n" if labels else ""
     return _CARD.format(
@@ -79,7 +82,7 @@ def edge_card(bert: LoadedModel, signature: Signature, quantization: str, size: 
         texts='"a text", "the text it is paired with"' if is_pair else '"a text"',
         max_length=reading.max_length,
         row="[row]" if has_choices else "row",
-        more=', masked_lm_positions=np.array([[1]], "int32")' if fills else "",
+        more=more,
         labels=labels_row,
     )
 

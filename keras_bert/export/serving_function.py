@@ -57,13 +57,11 @@ class ServingFunction:
         tensors = (tf.constant(value, spec.dtype) for value, spec in zip(values, specs, strict=True))
         return {name: output.numpy() for name, output in self.signatures[signature](*tensors).items()}
 
-    def answers_by_length(
-        self, *columns: Sequence[str] | Sequence[Sequence[str]], signature: str = DEFAULT
-    ) -> list[dict[str, Any]]:
+    def answers_by_length(self, *columns: Sequence[Any], signature: str = DEFAULT) -> list[dict[str, Any]]:
         """The outputs `{name: array}` of each row, computed in batches of rows of similar length.
 
         Args:
-            columns: n texts, or n lists of texts, for each input.
+            columns: n texts, n lists of texts, or n lists of a fixed number of integers, for each input.
             signature: the name of the signature.
 
         Raises:
@@ -130,9 +128,9 @@ def serving_function(
     return ServingFunction(signatures, text_inputs, network)
 
 
-def _length(value: str | Sequence[str]) -> int:
-    """The number of characters in a text or a list of texts."""
-    return len(value) if isinstance(value, str) else sum(map(len, value))
+def _length(value: str | Sequence[str | int]) -> int:
+    """The number of characters in a text or a list of texts; 0 for integers."""
+    return len(value) if isinstance(value, str) else sum(len(item) for item in value if isinstance(item, str))
 
 
 def _batch(values: list) -> list:

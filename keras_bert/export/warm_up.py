@@ -13,6 +13,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wr
 from tensorflow.core.framework import tensor_pb2  # noqa: F401  Registers TensorProto.
 
 from keras_bert.export.multiple_choice import CHOICES
+from keras_bert.export.span_pairs import ENDS, SPAN_ENDS, SPAN_STARTS, STARTS
 from keras_bert.export.tagging import WORDS
 from keras_bert.export.text_inputs import TextInputs
 from keras_bert.files import StrPath, join, make_folder
@@ -30,6 +31,8 @@ _MESSAGES = {
     "PredictLog": [("request", 1, "PredictRequest")],
     "PredictionLog": [("predict_log", 6, "PredictLog")],
 }
+# Both spans are the first word: its characters, and its tokens.
+_PLACES = {STARTS: 0, ENDS: 1, SPAN_STARTS: 1, SPAN_ENDS: 2}
 _REPEATED = ("inputs",)  # A map is a repeated message of key and value.
 
 
@@ -65,6 +68,8 @@ def _values(spec: tf.TensorSpec, length: int, text_inputs: TextInputs) -> list:
         (token for token in text_inputs.vocabulary.tokens if token.isascii() and token.isalpha()),
         text_inputs.vocabulary.tokens[-1],
     )
+    if spec.name in _PLACES:
+        return [[_PLACES[spec.name]] * 2]
     if spec.dtype == tf.string:
         words = [word] * max(1, length - 2)
         row: str | list = words if spec.name == WORDS else " ".join(words)

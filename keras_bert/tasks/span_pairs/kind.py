@@ -1,0 +1,65 @@
+"""Two spans of a text or of a pair of texts: words that may mean the same, a pronoun and what it may stand for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras_bert.checkpoints.names import StoredName, TensorName, dense
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import SpanPairConfig
+from keras_bert.task_kinds import TaskKind
+from keras_bert.tasks.span_pairs.tasks import SPAN_PAIRS
+
+PART = "span_classifier"
+
+
+class SpanPairs(TaskKind):
+    """A label for two spans (Wang et al. 2019, section 4.1)."""
+
+    head, part, tasks = SpanPairConfig, PART, tuple(SPAN_PAIRS)
+    tensors = {
+        PART: (
+            TensorName(
+                f"{PART}.attention.kernel",
+                StoredName(f"keras_bert.{PART}.attention"),
+                StoredName(f"keras_bert/{PART}/attention"),
+            ),
+            *dense(f"{PART}.classifier.dense", f"keras_bert.{PART}.classifier", f"keras_bert/{PART}/classifier"),
+        )
+    }
+    titles = {PART: "classifier of two spans"}
+    in_transformers = False
+    pipeline = "text-classification"
+    example_files = ("spans.jsonl", "answers.jsonl")
+
+    def make_model(self, config: BertConfig, head: SpanPairConfig, **keras_options: Any) -> Any:
+        from keras_bert.models.span_pairs import BertForSpanPairs
+
+        return BertForSpanPairs(config, head.num_labels, head.reads_cls, bilstm_size=head.bilstm_size, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.export.span_pairs import span_pair_signatures
+
+        return span_pair_signatures(bert.head, text_inputs, network)
+
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: SpanPairConfig | None,
+        described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
+        from keras_bert.tasks.examples.sources import data_source
+        from keras_bert.tasks.span_pairs.problem import SpanPairProblem
+        from keras_bert.tasks.task import with_own_files
+
+        task = SPAN_PAIRS[config.task]
+        source = "" if own else data_source(task.tfds.name if task.tfds else None, config.data.folder)
+        task = with_own_files(task, own) if own else task
+        return SpanPairProblem(
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+        )
+
+
+KINDS = (SpanPairs(),)

@@ -1,0 +1,170 @@
+"""Classifying two spans of texts as a task for fine-tuning."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import SpanPairConfig
+from keras_bert.config.reading import TRUNCATE
+from keras_bert.data.batches.token_rows import TokenRows, joined_rows
+from keras_bert.errors import UserError
+from keras_bert.export.serving_function import ServingFunction
+from keras_bert.export.span_pairs import SPAN_ENDS, SPAN_STARTS
+from keras_bert.inputs.segments import flat_rows
+from keras_bert.inputs.span_columns import span_rows
+from keras_bert.tasks.answer_files import text_output
+from keras_bert.tasks.classification.answering import Served, plain_answers, served_logits
+from keras_bert.tasks.classification.labelled_rows import ReadSplit
+from keras_bert.tasks.classification.problem import SequenceProblem
+from keras_bert.tasks.classification.scores import predictions
+from keras_bert.tasks.classification.submission import writing_submission
+from keras_bert.tasks.examples.sources import Source
+from keras_bert.tasks.examples.windows import windows
+from keras_bert.tasks.noise.noise import Noise
+from keras_bert.tasks.span_pairs.examples import SpanPair, SpanPairReader, columns_of
+from keras_bert.tasks.span_pairs.tasks import SpanPairTask
+from keras_bert.text.tokenizers import Tokenizer
+
+_CHARACTERS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class SpanPairWindow:
+    """Some of a split's examples."""
+
+    pairs: Sequence[SpanPair]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
+class SpanPairProblem(SequenceProblem):
+    """A `SpanPairTask`. The answers are float64 [examples, labels], the logits.
+
+    Rows have `span_starts` and `span_ends` in their extras, int32 [examples, 2], columns of the row.
+
+    Raises:
+        UserError: examples are malformed, a span does not fit into a row, or settings do not fit.
+    """
+
+    takes_restored_spaces = False
+
+    task: SpanPairTask
+    head: SpanPairConfig
+
+    def __init__(
+        self,
+        task: SpanPairTask,
+        source: Source,
+        tokenizer: Tokenizer,
+        config: FinetuneConfig,
+        head: SpanPairConfig | None = None,
+        described: Mapping[str, Any] | None = None,
+    ):
+        super().__init__(task, source, tokenizer, config, head, described)
+        self.head = head or SpanPairConfig(self.head.labels, reads_cls=task.reads_cls)
+        if config.input.long != TRUNCATE:
+            raise UserError(f"input.long: needs {TRUNCATE} for {task.name}. Received: {config.input.long}.")
+
+    def windows(self, split: str) -> Iterator[SpanPairWindow]:  # type: ignore[override]
+        reader = SpanPairReader(self.task, split, self._source, labels=False)
+        yield from self._windows(reader)
+        self.notes += reader.notes
+
+    def window_answers(self, window: SpanPairWindow, function: ServingFunction) -> Served:  # type: ignore[override]
+        """The exported model's outputs for each example."""
+        self._rows_of(window.pairs)  # Refuses spans that do not fit.
+        texts, starts, ends = columns_of(window.pairs)
+        return function.answers_by_length(*texts, starts, ends)
+
+    @contextlib.contextmanager
+    def writing(  # type: ignore[override]
+        self, split: str, output: str
+    ) -> Iterator[Callable[[SpanPairWindow, Served], None]]:
+        """Writes a split's submission or, if there is none, one JSON object per example with its texts and spans."""
+        if self.task.splits[split].submission:
+            with writing_submission(self.task, split, output) as submit:
+                yield lambda window, served: submit(
+                    _numbers(window.pairs), predictions(self.head, served_logits(self.head, served))
+                )
+            return
+        with text_output(output) as write:
+            yield lambda window, served: write(self._lines(window.pairs, served))
+
+    def _read(self, split: str) -> ReadSplit:
+        return self._once(split, lambda: self._read_rows(split))
+
+    def _read_rows(self, split: str) -> ReadSplit:
+        reader = SpanPairReader(self.task, split, self._source)
+        parts, labels = [], []
+        for window in self._windows(reader):
+            pairs = [_noisy(pair, self.noise) for pair in window.pairs] if self.noise else window.pairs
+            parts.append(self._rows_of(pairs))
+            labels += [pair.label for pair in pairs]
+        rows, is_hidden = joined_rows(parts), labels[0] is None
+        rows.extra["labels"] = np.zeros(len(labels), np.int32) if is_hidden else np.array(labels, np.int32)
+        self.notes += reader.notes
+        found = None if is_hidden else rows.extra["labels"]
+        return ReadSplit(rows, np.arange(len(rows), dtype=np.int32), found, reader.origin, reader.notes)
+
+    def _windows(self, reader: SpanPairReader) -> Iterator[SpanPairWindow]:
+        for pairs in windows(reader, _CHARACTERS_AT_ONCE, lambda pair: sum(map(len, pair.texts))):
+            yield SpanPairWindow(pairs)
+
+    def _rows_of(self, pairs: Sequence[SpanPair]) -> TokenRows:
+        """The rows of examples, with the columns of their spans."""
+        texts, starts, ends = columns_of(pairs)
+        longest = self._config.input.max_length
+        with tf.device("CPU"):
+            columns = [tf.constant(column, tf.string) for column in texts]
+            found = span_rows(self._tokenizer, columns, tf.constant(starts), tf.constant(ends), longest)
+            rows = flat_rows(found.segments, self._tokenizer.vocabulary)
+        is_whole = found.is_whole.numpy()
+        if not is_whole.all():
+            pair = pairs[int(is_whole.argmin())]
+            spans = " and ".join(repr(text[start:end]) for text, (start, end) in _with_texts(pair))
+            raise UserError(
+                f"{pair.place}: needs both spans among the first {longest} tokens, special tokens included. Received: "
+                f"{spans}. Raise input.max_length."
+            )
+        bounds = np.concatenate([[0], np.cumsum(rows.lengths.numpy(), dtype=np.int64)])
+        extra = {SPAN_STARTS: found.starts.numpy(), SPAN_ENDS: found.ends.numpy()}
+        return TokenRows(rows.ids.numpy(), bounds, rows.second_starts.numpy(), extra)
+
+    def _lines(self, pairs: Sequence[SpanPair], served: Served) -> Iterator[str]:
+        for pair, answer in zip(pairs, plain_answers(self.head, self.task, served), strict=True):
+            row = {} if pair.number is None else {"idx": pair.number}
+            row |= {**dict(zip(self.task.texts, pair.texts)), "spans": pair.spans, **answer}
+            yield json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _with_texts(pair: SpanPair) -> Iterator[tuple[str, tuple[int, int]]]:
+    """(text, span) of both spans."""
+    return zip(itertools.cycle(pair.texts), pair.spans)
+
+
+def _noisy(pair: SpanPair, noise: Noise) -> SpanPair:
+    """The example with noise in its texts; the spans move with what they mark."""
+    if len(pair.texts) == 1:
+        edited = [noise.edited(pair.texts[0], pair.spans)] * 2
+    else:
+        edited = [noise.edited(text, [span]) for text, span in _with_texts(pair)]
+    first, second = (one.span(*span) for one, span in zip(edited, pair.spans))
+    return pair._replace(texts=tuple(one.text for one in edited[: len(pair.texts)]), spans=(first, second))
+
+
+def _numbers(pairs: Sequence[SpanPair]) -> list[int]:
+    """The numbers of the examples in a submission. Raises `UserError` if one has none."""
+    for pair in pairs:
+        if pair.number is None:
+            raise UserError(f"{pair.place}: needs an idx, to be found in a submission. Received: none.")
+    return [pair.number for pair in pairs]
