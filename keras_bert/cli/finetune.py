@@ -27,7 +27,7 @@ from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM, command_line
 from keras_bert.quiet import import_tensorflow
-from keras_bert.tasks.classification.glue import GLUE
+from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
 
 _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 
@@ -36,7 +36,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 @click.option(
     "--task",
     metavar="NAME",
-    help="Task to train on: a recipe in configs/finetune (sst2, squad, text, …), or glue for all of GLUE.",
+    help="Task to train on: a recipe in configs/finetune (sst2, squad, text, …), or glue or superglue for all of it.",
 )
 @click.option("--config", metavar="FILE", help="Recipe file to use instead of the task's own.")
 @click.option(
@@ -115,10 +115,8 @@ def finetune(
         raise UserError("--sweep: needs a single seed. Received: --seeds as well. Choose it by --set training.seed=N.")
     data = table_settings(data_dir, train, dev, test, texts, label)
     set_by_key = dict(settings.parse_override(text) for text in overrides)
-    if task == "glue" and not config:
-        names = [name for name, glue_task in GLUE.items() if not glue_task.trained_by]
-    else:
-        names = [config or task or ""]
+    benchmark = BENCHMARKS.get(task or "") if not config else None
+    names = list(benchmark.tasks) if benchmark else [config or task or ""]
     init = init or set_by_key.get("init") or recipe_init(find_config("finetune", names[0])) or _newest()
     folder = open_model_folder(init, lower_case)
     flags = {
@@ -149,12 +147,12 @@ def finetune(
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.training.run_folder import RunFolder
 
-    name = "glue" if len(recipes) > 1 else next(iter(recipes.values())).name
+    name = benchmark.name if benchmark else next(iter(recipes.values())).name
     output = output or os.path.join("runs", name)
     output = RunFolder.fresh(output).path if fresh else output
     context.meta["keras_bert.run_folder"] = output
-    if len(recipes) > 1:
-        _glue(recipes, output, seed_list, picture)
+    if benchmark:
+        _all_of(benchmark, recipes, output, seed_list, picture)
     else:
         _one(next(iter(recipes.values())), output, seed_list, sweep, picture)
 
@@ -188,18 +186,20 @@ def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, pic
     )
 
 
-def _glue(recipes: dict[str, FinetuneConfig], output: str, seeds: list[int], picture: str | None) -> None:
-    from keras_bert.tasks.finetuning.glue_runs import finetune_glue
-    from keras_bert.tasks.finetuning.results_picture import glue_groups, write_picture
-    from keras_bert.tasks.finetuning.results_table import glue_lines
+def _all_of(
+    benchmark: Benchmark, recipes: dict[str, FinetuneConfig], output: str, seeds: list[int], picture: str | None
+) -> None:
+    from keras_bert.tasks.finetuning.benchmark_runs import finetune_benchmark
+    from keras_bert.tasks.finetuning.benchmark_table import benchmark_lines
+    from keras_bert.tasks.finetuning.results_picture import benchmark_groups, write_picture
 
-    results = finetune_glue(recipes, output, seeds, click.echo, command_line())
+    results = finetune_benchmark(benchmark.name, recipes, output, seeds, click.echo, command_line())
     if results is None:
         return
-    for line in glue_lines(results):
+    for line in benchmark_lines(benchmark, results):
         click.echo(line)
     if picture:
-        write_picture(picture, glue_groups(results), "GLUE")
+        write_picture(picture, benchmark_groups(benchmark, results), benchmark.title)
     click.echo(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}")
 
 

@@ -1,4 +1,4 @@
-"""Fine-tuning one model on every task of GLUE, one after the other."""
+"""Fine-tuning one model on every task of a benchmark, one after the other."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,8 @@ from keras_bert.training.processes import process_number
 from keras_bert.training.strategy import make_strategy
 
 
-def finetune_glue(
+def finetune_benchmark(
+    name: str,
     recipes: Mapping[str, FinetuneConfig],
     path: str,
     seeds: Sequence[int] = (),
@@ -21,6 +22,7 @@ def finetune_glue(
     """Trains each task in its own folder of `path`, skips those without data, and writes results.json.
 
     Args:
+        name: the benchmark's, for messages.
         recipes: by task, all with the same `init` and devices.
         path: the folder to write to.
         seeds: one run per seed, see `FinetuningRuns.seeds`; a single run if empty.
@@ -50,6 +52,6 @@ def finetune_glue(
     for task, reason in left_out.items():
         report(f"Skipped {task}: {reason}")
     if not results:
-        raise UserError("glue: needs the data of at least one task. Received: none. Give --data-dir.")
+        raise UserError(f"{name}: needs the data of at least one task. Received: none. Give --data-dir.")
     whole_files.write_json(files.join(path, "results.json"), {"tasks": results, "left_out": left_out})
     return results

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_bert import whole_files
+from keras_bert.tasks.benchmarks import Benchmark
+from keras_bert.tasks.finetuning.benchmark_table import benchmark_scores, heading
 from keras_bert.tasks.finetuning.pictures import scores_picture
-from keras_bert.tasks.finetuning.results_table import glue_scores, heading, published_scores
+from keras_bert.tasks.finetuning.results_table import published_scores
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.task import PublishedScore
 
@@ -52,9 +54,9 @@ def results_groups(results: Mapping[str, Any], published: Sequence[PublishedScor
     return _with_all_bars(groups)
 
 
-def glue_groups(results: Mapping[str, Mapping[str, Any]]) -> Groups:
-    """A group for each column of GLUE's table."""
-    columns, rows = glue_scores(results)
+def benchmark_groups(benchmark: Benchmark, results: Mapping[str, Mapping[str, Any]]) -> Groups:
+    """A group for each column of a benchmark's table."""
+    columns, rows = benchmark_scores(benchmark, results)
     return {
         heading(*column): {name: [values[number]] for name, values in rows.items()}
         for number, column in enumerate(columns)

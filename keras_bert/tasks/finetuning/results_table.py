@@ -3,11 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keras_bert.tasks.classification.glue import GLUE
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.task import PublishedScore
-
-_COLUMNS = (*(task for task in GLUE if task not in ("wnli", "ax", "mnli")), "mnli", "wnli")
 
 
 def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore] = ()) -> Iterator[str]:
@@ -71,49 +68,6 @@ def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], probl
     return table_lines(rows)
 
 
-def glue_lines(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """GLUE's table: one column per task, the main metric in per cent, and the average as in BERT's paper.
-
-    MNLI counts as two columns, and WNLI is not in the average. Published scores are on the test set; ours on dev.
-
-    Args:
-        results: `{task: results}` of the tasks that were run.
-    """
-    columns, rows = glue_scores(results)
-    header = ["", *(heading(task, split) for task, split in columns), "average"]
-    averaged = [index for index, (task, _) in enumerate(columns) if task != "wnli"]
-    lines = [header]
-    for name, values in rows.items():
-        wanted = [values[index] for index in averaged]
-        known = [value for value in wanted if value is not None]
-        average = sum(known) / len(known) if known and len(known) == len(wanted) else None
-        lines.append([name, *("-" if value is None else f"{value:.1f}" for value in (*values, average))])
-    return table_lines(lines)
-
-
-def glue_scores(
-    results: Mapping[str, Mapping[str, Any]],
-) -> tuple[list[tuple[str, str]], dict[str, list[float | None]]]:
-    """(the columns of GLUE's table, (task, split) each; `{row: scores in per cent}`), as for `glue_lines`."""
-    columns = [(task, split) for task in _COLUMNS if task in results for split in results[task]["splits"]]
-    systems = ("BERT base", "BERT large", "human")
-    rows: dict[str, list[float | None]] = {"this model (dev)": [], "majority (dev)": []}
-    rows |= {f"{system} (test)": [] for system in systems}
-    for task, split in columns:
-        metric = results[task]["main_metric"]
-        rows["this model (dev)"].append(100 * results[task]["splits"][split][metric])
-        rows["majority (dev)"].append(100 * results[task]["baseline"][split][metric])
-        test = split.replace("dev", "test")
-        for system in systems:
-            found = [
-                score.value
-                for score in GLUE[task].published
-                if (score.system, score.metric, score.split) == (system, metric, test)
-            ]
-            rows[f"{system} (test)"].append(found[0] if found else None)
-    return columns, rows
-
-
 def published_scores(task: Any) -> tuple[PublishedScore, ...]:
     """The published scores of a task as data; none for a kind of task without them."""
     return getattr(task, "published", ())
@@ -136,7 +90,3 @@ def table_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _is_text(rows: Sequence[Sequence[str]], column: int) -> bool:
     return column == 0 or any(row[column][:1].isalpha() for row in rows[1:])
-
-
-def heading(task: str, split: str) -> str:
-    return {"dev_matched": f"{task}-m", "dev_mismatched": f"{task}-mm"}.get(split, task)

@@ -1,0 +1,60 @@
+"""Benchmarks of several tasks, on all of which `--task NAME` fine-tunes one model after another."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from keras_bert.tasks import superglue
+from keras_bert.tasks.classification.glue import GLUE
+from keras_bert.tasks.task import PublishedScore
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark.
+
+    Attributes:
+        name: as in `--task NAME`.
+        title: its own name.
+        tasks: the names of the tasks to train.
+        columns: the same in the order of its table.
+        systems: whose published scores are shown.
+        published: function (task) -> its published scores.
+        means: whether a task's score is the mean of all its metrics, and not its main one.
+        apart: tasks that are not in the average.
+    """
+
+    name: str
+    title: str
+    tasks: Sequence[str]
+    columns: Sequence[str]
+    systems: Sequence[str]
+    published: Callable[[str], Sequence[PublishedScore]]
+    means: bool = False
+    apart: Sequence[str] = ()
+
+
+_GLUE = tuple(name for name, task in GLUE.items() if not task.trained_by)
+BENCHMARKS = {
+    benchmark.name: benchmark
+    for benchmark in (
+        # WNLI is not in the average, as in BERT's paper.
+        Benchmark(
+            "glue",
+            "GLUE",
+            _GLUE,
+            (*(name for name in _GLUE if name not in ("wnli", "mnli")), "mnli", "wnli"),
+            ("BERT base", "BERT large", "human"),
+            lambda name: GLUE[name].published,
+            apart=("wnli",),
+        ),
+        Benchmark(
+            "superglue",
+            "SuperGLUE",
+            tuple(superglue.TASKS),
+            tuple(superglue.TASKS),
+            superglue.SYSTEMS,
+            lambda name: superglue.published(superglue.TASKS[name].folder),
+            means=True,
+        ),
+    )
+}
