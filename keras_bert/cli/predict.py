@@ -48,6 +48,7 @@ def predict(
     segment              .conllu, a table, or one text per line         the texts, with blanks between words
     question answering   SQuAD's JSON                                   a folder: predictions, n-best, null odds
     multiple choice      as in training                                 JSON lines
+    SuperGLUE's tasks    as in training                                 JSON lines
 
     \b
     Files may be of any size. Answers in them are ignored. --split writes the same formats or, if the task
