@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +78,8 @@ class QuestionProblem(SequenceProblem):
             raise UserError(f"input.long: needs truncate or head_tail for {task.name}. Received: {WINDOWS}.")
 
     def windows(self, split: str) -> Iterator[QuestionWindow]:  # type: ignore[override]
-        return self._windows(split, labelled=False)
+        _, found = passages(self.task, split, self._source, labelled=False)
+        return _windows(found)
 
     def window_answers(self, window: QuestionWindow, function: ServingFunction) -> Served:  # type: ignore[override]
         """The exported model's outputs for each candidate."""
@@ -125,26 +126,22 @@ class QuestionProblem(SequenceProblem):
     def _read_rows(self, split: str) -> ReadSplit:
         rows = SequenceRows(self._tokenizer, self._config.input)
         labels = GrowingArray(np.int32)
-        for window in self._windows(split):
+        origin, by_passage = passages(self.task, split, self._source)
+        for window in _windows(by_passage):
             columns = window.columns()
             rows.add([list(map(self.noise, column)) for column in columns] if self.noise else columns)
             labels.extend([label for question in window.questions for label in question.labels or ()])
         found, examples, by_example = rows.rows(), rows.examples(), labels.array()
         is_hidden = not len(by_example)
         found.extra["labels"] = np.zeros(len(found), np.int32) if is_hidden else by_example
-        origin, _ = passages(self.task, split, self._source)
         return ReadSplit(found, examples, None if is_hidden else by_example, origin, [])
-
-    def _windows(self, split: str, labelled: bool = True) -> Iterator[QuestionWindow]:
-        _, found = passages(self.task, split, self._source, labelled)
-        for window in windows(found, _CHARACTERS_AT_ONCE, _characters):
-            yield QuestionWindow([question for questions in window for question in questions])
 
     def _questions(self, split: str) -> list[Question]:
         """The questions of a split to score, read again, because training does not keep their texts."""
 
         def read() -> list[Question]:
-            return [question for window in self._windows(split) for question in window.questions]
+            _, found = passages(self.task, split, self._source)
+            return [question for questions in found for question in questions]
 
         return self._once(("questions", split), read)
 
@@ -173,6 +170,11 @@ class QuestionProblem(SequenceProblem):
             ]
             row = {"passage": question.passage, "idx": question.number, "question": question.query, **chosen}
             yield json.dumps({**row, "candidates": candidates}, ensure_ascii=False) + "\n"
+
+
+def _windows(by_passage: Iterable[list[Question]]) -> Iterator[QuestionWindow]:
+    for window in windows(by_passage, _CHARACTERS_AT_ONCE, _characters):
+        yield QuestionWindow([question for questions in window for question in questions])
 
 
 def _chosen(questions: Sequence[Question], logits: np.ndarray) -> list[int]:
