@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.question_tasks import QuestionTask
-from keras_bert.tasks.examples.labels import BadCell, check_text
+from keras_bert.tasks.examples.labels import BadCell, check_text, is_whole
 from keras_bert.tasks.examples.sources import Source, TfdsSource
 from keras_bert.tasks.examples.split_files import split_file
 from keras_bert.tasks.examples.tables import Row, read_table
@@ -180,7 +180,7 @@ def _text(value: object, name: str, what: str) -> str:
 
 
 def _number(value: object, what: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not is_whole(value):
         raise BadCell(f"needs a whole number as {what}. Received: {value!r}")
     return value
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -15,6 +15,11 @@ _SHOWN = 20
 
 class BadCell(Exception):
     """What is wrong with a cell; the reader adds where it is."""
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number; true and false, which Python counts as such, are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def check_text(cell: object, needed: str = "text") -> str:

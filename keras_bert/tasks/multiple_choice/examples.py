@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_bert.errors import UserError
 from keras_bert.tasks import superglue
-from keras_bert.tasks.examples.labels import BadCell, check_text
+from keras_bert.tasks.examples.labels import BadCell, check_text, is_whole
 from keras_bert.tasks.examples.sources import TfdsSource
 from keras_bert.tasks.examples.tables import Row, read_table
 
@@ -200,7 +200,7 @@ def _label(value: object, choices: int) -> int | None:
     if value is None or value == "" or value == -1:
         return None
     number = None
-    if isinstance(value, int) and not isinstance(value, bool) or isinstance(value, str) and value.strip().isdecimal():
+    if is_whole(value) or isinstance(value, str) and value.strip().isdecimal():
         number = int(value)
     if number is None or not 0 <= number < choices:
         raise BadCell(f"needs a label from 0 to {choices - 1}. Received: {value!r}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from keras_bert.errors import UserError
-from keras_bert.tasks.examples.labels import BadCell, LabelReader, check_text
+from keras_bert.tasks.examples.labels import BadCell, LabelReader, check_text, is_whole
 from keras_bert.tasks.examples.sources import Source, TfdsSource
 from keras_bert.tasks.examples.split_files import split_file
 from keras_bert.tasks.examples.tables import Row, read_table
@@ -106,7 +106,7 @@ class SpanPairReader:
         values = target if isinstance(target, dict) else {}
         index, wanted = values.get(f"span{which}_index"), values.get(f"span{which}_text")
         words, matches = check_text(wanted, f"a text span{which}_text").split(), list(_WORD.finditer(text))
-        if not words or not _is_whole(index) or not 0 <= index <= len(matches) - len(words):
+        if not words or not is_whole(index) or not 0 <= index <= len(matches) - len(words):
             raise BadCell(
                 f"needs span{which}_index, the number of a word from 0, with the words of span{which}_text from there "
                 f"on in its text of {len(matches)} words. Received: {index!r} and {wanted!r:.60}"
@@ -123,16 +123,12 @@ class SpanPairReader:
 
 
 def _span(text: str, start: object, end: object, which: int) -> Span:
-    if not _is_whole(start) or not _is_whole(end) or not 0 <= start < end <= len(text) or not text[start:end].strip():
+    if not is_whole(start) or not is_whole(end) or not 0 <= start < end <= len(text) or not text[start:end].strip():
         raise BadCell(
             f"needs start{which} and end{which}, the places of a word in the {len(text)} characters of "
             f"sentence{which}. Received: {start!r} and {end!r}"
         )
     return start, end
-
-
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _tfds_rows(task: SpanPairTask, split: str, source: TfdsSource, is_wsc: bool) -> tuple[str, Iterable[Row]]:
