@@ -17,7 +17,12 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import goldens as golden_arrays
 import pytest
-import tensorflow as tf
+
+from keras_bert.quiet import start_made_light
+
+with start_made_light():
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401
 
 # Must come before anything touches a device; the two stand in for two GPUs.
 tf.config.set_logical_device_configuration(
@@ -71,6 +76,14 @@ def small_matrix_products():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(matmul_peak._SIZES, "CPU", 128)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def freed_memory_goes_back():
+    """Commands that tests call in this process would keep it, which adds up to 10 GB for hundreds of tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("keras_bert.quiet.keep_freed_memory", lambda: False)
         yield
 
 
