@@ -63,12 +63,7 @@ def is_invariant(path):
 
 @pytest.mark.parametrize(
     ("mirrored", "jit_compile", "accumulation"),
-    [
-        (True, False, 2),
-        pytest.param(False, False, 4, marks=pytest.mark.slow),
-        pytest.param(False, True, 1, marks=pytest.mark.slow),
-        pytest.param(True, True, 4, marks=pytest.mark.slow),
-    ],
+    [(True, False, 2), pytest.param(True, True, 4, marks=pytest.mark.slow)],
 )
 def test_replicas_xla_and_accumulation_change_nothing(
     one_device, mirrored_strategy, mirrored, jit_compile, accumulation
