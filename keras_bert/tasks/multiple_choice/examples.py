@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_bert.errors import UserError
 from keras_bert.tasks import superglue
+from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.examples.labels import BadCell, check_text, is_whole
 from keras_bert.tasks.examples.sources import TfdsSource
 from keras_bert.tasks.examples.tables import Row, read_table
@@ -81,6 +82,21 @@ def own_rows(path: str) -> Iterator[ChoiceRow]:
         UserError: as `swag_rows`.
     """
     return map(_own, read_table(path, ["choices"], ["context", "question", "label", "id"], format="jsonl"))
+
+
+def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) -> Iterator[ChoiceRow]:
+    """Iterates over the rows of a file: SWAG's if its name ends in .csv (.csv.gz, …), otherwise the user's own.
+
+    Args:
+        of_stdin: reads "-".
+        path: the file.
+
+    Raises:
+        UserError: as `swag_rows`.
+    """
+    if path == STANDARD_STREAM:
+        return of_stdin(path)
+    return swag_rows(path) if ".csv" in path.rpartition("/")[2].lower() else own_rows(path)
 
 
 def swag_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[ChoiceRow]]:

@@ -21,22 +21,13 @@ from keras_bert.files import join, make_folder
 from keras_bert.inference.finite_outputs import require_numbers
 from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.tasks import superglue
-from keras_bert.tasks.answer_files import FOLDER, STANDARD_STREAM, text_output
+from keras_bert.tasks.answer_files import FOLDER, text_output
 from keras_bert.tasks.examples.sequence_rows import sequence_rows
 from keras_bert.tasks.examples.sources import TfdsSource, require_tfds
 from keras_bert.tasks.examples.split_files import file_of
 from keras_bert.tasks.examples.windows import windows
-from keras_bert.tasks.multiple_choice.examples import (
-    ChoiceExamples,
-    ChoiceRow,
-    choice_examples,
-    copa_rows,
-    copa_tfds_rows,
-    own_rows,
-    swag_rows,
-    swag_tfds_rows,
-)
-from keras_bert.tasks.multiple_choice.tasks import COPA, ChoiceTask
+from keras_bert.tasks.multiple_choice.examples import ChoiceExamples, ChoiceRow, choice_examples
+from keras_bert.tasks.multiple_choice.tasks import ChoiceTask
 from keras_bert.tasks.noise.noise import Noise
 from keras_bert.tasks.problem import Problem, training_failed
 from keras_bert.text.tokenizers import Tokenizer
@@ -58,9 +49,8 @@ class MultipleChoiceProblem(Problem):
     """A `ChoiceTask`. The answers are the logits of each example's choices.
 
     A row is [CLS] context [SEP] choice [SEP] (paper, section 4.4); an example is the rows of its choices, however many
-    there are. The loss is the cross-entropy over them. The source is `{split: path}`, COPA's files, files in SWAG's CSV
-    if their names end in .csv (.csv.gz, …) and otherwise the user's own JSON lines, or a `TfdsSource`.
-    `config.input.long` must not be "windows".
+    there are. The loss is the cross-entropy over them. The source is `{split: path}` of files as the task reads them,
+    or a `TfdsSource`. `config.input.long` must not be "windows".
 
     Raises:
         UserError: examples are malformed, or settings do not fit.
@@ -133,7 +123,7 @@ class MultipleChoiceProblem(Problem):
 
     @contextlib.contextmanager
     def writing(self, split: str, output: str) -> Iterator[Callable[[ChoiceExamples, Logits], None]]:
-        """Writes one JSON object per example, as for `own_rows`, with the chosen `label` and all `probabilities`.
+        """Writes one JSON object per example, as `own_rows` reads, with the chosen `label` and all `probabilities`.
 
         The answers to a test split that the benchmark scores are written as it expects them, into the folder `output`.
         """
@@ -164,12 +154,9 @@ class MultipleChoiceProblem(Problem):
         """(origin, rows, what their numbers count) of a split."""
         place = str(file_of(self.task.name, self._places, split))
         if isinstance(self._source, TfdsSource):
-            tfds_rows = copa_tfds_rows if self.task is COPA else swag_tfds_rows
-            return *tfds_rows(place, self._source), "example"
-        if self.task is COPA:
-            return place, copa_rows(place), "line"
-        is_swag = self.task.tfds if place == STANDARD_STREAM else ".csv" in place.rpartition("/")[2].lower()
-        return place, swag_rows(place) if is_swag else own_rows(place), "line"
+            assert self.task.tfds_rows is not None  # A task without is refused by `__init__`.
+            return *self.task.tfds_rows(place, self._source), "example"
+        return place, self.task.rows(place), "line"
 
     def _layout(self, split: str) -> _Layout:
         """A split, laid out once."""
