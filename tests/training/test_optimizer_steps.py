@@ -17,7 +17,6 @@ STEPS = 10
 CONFIG = without_dropout(num_hidden_layers=1)
 VARIANTS = {
     "adamw": {"layer_decay": 0.8, "rates": {"embeddings": 0.5}, "weight_average": 0.9},
-    "lamb as in ALBERT": {"name": "lamb", "bias_correction": False},
     "lamb": {"name": "lamb", "layer_decay": 0.9, "rates": {"embeddings": 0.5}, "weight_average": 0.9},
     "adafactor": {"name": "adafactor", "first_moment": True, "relative_step": True, "weight_average": 0.9},
 }
