@@ -64,6 +64,7 @@ def test_a_short_run_is_not_worth_a_try(step, monkeypatch):
     """300 steps of SST-2 in five shapes, 81 seconds, took 46 more to learn that compiling does not pay."""
     timed, said = [], []
     monkeypatch.setattr(compilation, "time_step", lambda which, batch: timed.append(which) or PLAIN)
+    monkeypatch.setattr(compilation, "later_seconds", lambda which, batch: PLAIN.later)
     compiled = object()
     assert choice_of(step, compiled, 479.0, said) is False and timed == [step]
     assert said == [
@@ -72,6 +73,15 @@ def test_a_short_run_is_not_worth_a_try(step, monkeypatch):
     ]
     choice_of(step, compiled, 481.0, said)
     assert timed[1:] == [step, compiled]
+
+
+def test_a_slow_start_does_not_count_against_the_step_that_is_timed_first(step, monkeypatch):
+    """SQuAD from BERT-mini was compiled, because the process's first steps took twice as long as its later ones."""
+    seconds, said = iter([StepSeconds(2.0, 2.0), StepSeconds(20.0, 1.0)]), []
+    monkeypatch.setattr(compilation, "time_step", lambda which, batch: next(seconds))
+    monkeypatch.setattr(compilation, "later_seconds", lambda which, batch: 1.0)
+    assert choice_of(step, object(), 1000.0, said) is False
+    assert "1 seconds with XLA, 1 without" in said[0]
 
 
 @pytest.mark.parametrize("compiles", [True, False])

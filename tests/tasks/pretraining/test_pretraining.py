@@ -115,6 +115,7 @@ def test_compiling_chosen_at_the_start_is_kept_when_a_run_resumes(corpus, tmp_pa
     """Bit for bit the run of `jit_compile: true`, though the first start alone times its steps."""
     seconds = itertools.cycle([StepSeconds(10.0, 10.0), StepSeconds(10.0, 1.0)])
     monkeypatch.setattr(compilation, "time_step", lambda step, batch: next(seconds))
+    monkeypatch.setattr(compilation, "later_seconds", lambda step, batch: 10.0)
     straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
     pretrain(recipe(corpus, **{"training.jit_compile": True}), straight, lambda line: None)
     config, said = recipe(corpus, **{"training.jit_compile": "auto"}), []
