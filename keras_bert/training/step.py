@@ -131,7 +131,7 @@ class Step:
         totals = _all_reduce(context, self.objective.counts(batch))
         key = dropout_key_of(self.seed, step, context.replica_id_in_sync_group)
         gradients, sums = self._compiled_gradients(batch, totals, key)
-        gradients = context.all_reduce(SUM, gradients)
+        gradients = _all_reduce(context, gradients)
         if self.loss_scale is not None:
             gradients = self.loss_scale.unscaled(gradients)
         part_norms = gradient_norms(gradients, self.gradient_parts)
@@ -231,5 +231,8 @@ def stateless_bits(key: tf.Tensor, call: int, shape: Sequence[int | tf.Tensor]) 
 
 
 def _all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
+    if context.num_replicas_in_sync == 1:
+        # Each call leaves a function among TensorFlow's gradients for good, with the graph and all weights it saw.
+        return values
     flat = tf.nest.flatten(values)
     return tf.nest.pack_sequence_as(values, context.all_reduce(SUM, flat))

@@ -1,5 +1,6 @@
 """One step of training: equal on one device and two, compiled or not, and the same when done again."""
 
+import gc
 import time
 
 import numpy as np
@@ -53,6 +54,24 @@ def test_replicas_xla_and_accumulation_change_nothing(
     for received, expected in zip(results, one_device[1], strict=True):
         for result, reference in zip(tf.nest.flatten(received), tf.nest.flatten(expected), strict=True):
             np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-6)
+
+
+def test_a_step_that_is_gone_leaves_no_graph():
+    """Fine-tuning with seed after seed in one process would keep the weights and moments of each."""
+
+    def graphs():
+        for _ in range(3):  # What the first takes apart may hold more.
+            gc.collect()
+        return sum(isinstance(thing, tf.__internal__.FuncGraph) for thing in gc.get_objects())
+
+    def train_and_evaluate():
+        step, batch = make_step(tf.distribute.get_strategy(), CONFIG), pretraining_batch(CONFIG)
+        step.train(batch, tf.constant(0, tf.int64))
+        step.evaluate(batch)
+
+    before = graphs()
+    train_and_evaluate()
+    assert graphs() <= before
 
 
 def test_clipping_was_at_work(one_device):
