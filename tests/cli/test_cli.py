@@ -8,13 +8,13 @@ import sys
 
 import pytest
 from click.testing import CliRunner
+from command_line import ROOT, run
 from corpus import write_corpus
 from goldens import COMMITTED
 
 from keras_bert.cli import main
 from keras_bert.errors import UserError
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TINY_RUN = [
     "--set",
     "model.vocab_size=120",
@@ -35,11 +35,6 @@ TINY_RUN = [
     "--set",
     "data.validation_share=0.2",
 ]
-
-
-def run(*arguments, **options):
-    command = [sys.executable, os.path.join(ROOT, "run.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
 
 
 @pytest.mark.parametrize(
