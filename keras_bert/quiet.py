@@ -32,7 +32,7 @@ def import_tensorflow(debug: bool = False) -> None:
 def _import() -> ModuleType:
     """TensorFlow, with the allocator set up if all computation will be on the CPU."""
     # Another program may want Keras whole, and decides itself what is collected.
-    with start_made_light() if command_line() else contextlib.nullcontext():
+    with lean_import() if command_line() else contextlib.nullcontext():
         import tensorflow as tf
 
         # Physical devices: several workers must not initialize TensorFlow before their strategy is made.
@@ -43,12 +43,12 @@ def _import() -> ModuleType:
 
 
 @contextlib.contextmanager
-def start_made_light() -> Iterator[None]:
-    """A block that imports TensorFlow in a fifth less time, and leaves a garbage collector that is quicker afterwards.
+def lean_import() -> Iterator[None]:
+    """A block that imports TensorFlow, Keras and what needs them, in two fifths less time.
 
     Keras imports scikit-learn and Matplotlib wherever they are installed, for wrappers and galleries that no command
-    uses. And the million objects that the imports leave behind are there to stay, but each full collection would look
-    at all of them, for half a second.
+    uses; in the block they look uninstalled. Nothing is collected meanwhile, and what the imports leave behind is taken
+    out of all later collections: a million objects that are there to stay, half a second each time.
     """
     unused = _Uninstalled(("matplotlib", "sklearn"))
     sys.meta_path.insert(0, unused)

@@ -18,9 +18,9 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 import goldens as golden_arrays
 import pytest
 
-from keras_bert.quiet import start_made_light
+from keras_bert.quiet import lean_import
 
-with start_made_light():
+with lean_import():
     import tensorflow as tf
     import tensorflow_text  # noqa: F401
 

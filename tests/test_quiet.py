@@ -15,7 +15,7 @@ def test_what_no_command_needs_looks_uninstalled_while_keras_is_imported(package
     """Or every command starts 2 seconds later; and a study that draws must find it afterwards."""
     monkeypatch.delitem(sys.modules, package, raising=False)
     before = gc.get_freeze_count()
-    with quiet.start_made_light(), pytest.raises(ModuleNotFoundError, match=package):
+    with quiet.lean_import(), pytest.raises(ModuleNotFoundError, match=package):
         importlib.import_module(package)
     assert importlib.util.find_spec(package) is not None
     assert gc.isenabled() and gc.get_freeze_count() > before
@@ -26,6 +26,6 @@ def test_another_program_gets_keras_whole(command, light, monkeypatch):
     """Its own use of Keras' scikit-learn wrappers must not depend on whether it opened a model of ours first."""
     begun = []
     monkeypatch.setattr(quiet, "command_line", lambda: command)
-    monkeypatch.setattr(quiet, "start_made_light", lambda: begun.append(True) or quiet.contextlib.nullcontext())
+    monkeypatch.setattr(quiet, "lean_import", lambda: begun.append(True) or quiet.contextlib.nullcontext())
     quiet.import_tensorflow()
     assert bool(begun) == light

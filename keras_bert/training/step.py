@@ -232,7 +232,8 @@ def stateless_bits(key: tf.Tensor, call: int, shape: Sequence[int | tf.Tensor]) 
 
 def _all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
     if context.num_replicas_in_sync == 1:
-        # Each call leaves a function among TensorFlow's gradients for good, with the graph and all weights it saw.
+        # There is nothing to add up, and `all_reduce` would keep this graph, with all its weights, until the process
+        # ends: it registers its gradient with TensorFlow for good.
         return values
     flat = tf.nest.flatten(values)
     return tf.nest.pack_sequence_as(values, context.all_reduce(SUM, flat))
