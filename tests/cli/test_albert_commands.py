@@ -122,6 +122,7 @@ def test_a_classifier_is_trained_and_served_from_strings(run, tmp_path):
     np.testing.assert_allclose(received, [[row[label] for label in labels] for row in expected], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_answers_are_text_of_the_passage(run, tmp_path):
     """Offsets of SentencePiece: an answer is in the passage, without the space that belongs to its first piece."""
     found = []
@@ -143,6 +144,7 @@ def test_answers_are_text_of_the_passage(run, tmp_path):
     assert any(answers.values())
 
 
+@pytest.mark.slow
 def test_words_are_tagged_as_they_are_given_and_as_they_are_served(run, tmp_path):
     sentences = [text.split() for text, _ in reviews(32)]
     lines = ["\n".join(f"{word} {'B-PER' if word in TELLING else 'O'}" for word in words) for words in sentences]

@@ -62,6 +62,7 @@ def test_killed_after_patience_ended_it_a_run_does_not_train_on(init, table, tmp
     assert (results["steps"], results["best_step"]) == (30, 10)
 
 
+@pytest.mark.slow
 def test_a_rollback_stopped_before_the_next_checkpoint_ends_as_one_that_was_not(init, table, tmp_path, monkeypatch):
     """A gradient of step 14 is not finite; a line every 4 steps, a checkpoint every epoch of 10, the newest kept."""
     config, at = finetune_config(init, "text", **table, **{"training.epochs": 2}), {14: [no_number]}

@@ -77,6 +77,7 @@ def test_the_model_folder_stands_alone_and_says_the_same(run, glue):
         assert "| GLUE, sst2 | dev | 48 examples | accuracy |" in card.read()
 
 
+@pytest.mark.slow
 def test_loops_of_steps_over_batches_of_several_widths_give_the_same_numbers(run, init, glue, tmp_path, monkeypatch):
     """An epoch has 30 batches, so that it also ends amid a loop of four; and validation is there all the same."""
     widths, build, path = [], Finetuning.build, str(tmp_path / "run")

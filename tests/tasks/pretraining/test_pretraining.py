@@ -80,6 +80,7 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
 
 
+@pytest.mark.slow
 def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, straight, tmp_path, monkeypatch):
     """Two steps a call, killed between two checkpoints, against one step a call without a stop."""
     run = RunFolder(str(tmp_path / "run"))
@@ -93,6 +94,7 @@ def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, 
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
 
 
+@pytest.mark.slow
 def test_float16_stopped_and_started_again_gives_the_same_numbers(corpus, tmp_path, monkeypatch):
     """The scale starts so high that steps are skipped; scale and count are logged, and resumed bit for bit."""
     too_high = functools.partial(LossScale, initial=2.0**20, growth_steps=2)
@@ -127,6 +129,7 @@ def test_compiling_chosen_at_the_start_is_kept_when_a_run_resumes(corpus, tmp_pa
     assert metrics(stopped) == metrics(straight)
 
 
+@pytest.mark.slow
 def test_a_run_with_lamb_and_averaged_weights_resumes_and_exports_them(corpus, tmp_path, monkeypatch):
     """Killed between two checkpoints against never stopped: figures, export and checkpoint, bit for bit.
 

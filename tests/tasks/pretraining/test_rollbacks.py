@@ -75,9 +75,8 @@ def test_no_batch_up_to_the_mishap_is_trained_on_again(rolled_back, config, tmp_
     assert not {*after[:2]} & {*digests[:12]} and after[2:5] == plain[9:12]
 
 
-@pytest.mark.parametrize(
-    ("step", "times"), [(4, 2), pytest.param(8, 1, marks=pytest.mark.slow), pytest.param(8, 2, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("step", "times"), [(4, 2), (8, 1), (8, 2)])
 def test_stopped_and_started_again_gives_the_same_numbers(step, times, rolled_back, config, tmp_path, monkeypatch):
     """Killed between the first rollback and the next checkpoint, before the second one, and between that and the next.
 
@@ -106,6 +105,7 @@ def test_loops_of_steps_give_the_same_numbers(config, tmp_path, monkeypatch):
     assert metrics(run) == metrics(other) and [line["step"] for line in metrics(run)].count(4) == 2
 
 
+@pytest.mark.slow
 def test_it_gives_up_with_the_message_of_a_run_that_never_goes_back(config, tmp_path, monkeypatch):
     """After as many times as it may, counted over all its starts; more may be given to the same run."""
     run = RunFolder(str(tmp_path / "run"))

@@ -26,6 +26,7 @@ def corpus(tmp_path_factory):
     return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")
 
 
+@pytest.mark.slow
 def test_spans_and_their_boundaries(corpus, tmp_path):
     """Both losses are logged apart and add up; the model folder holds the head and opens without it."""
     run = RunFolder(str(tmp_path / "run"))
