@@ -2,7 +2,7 @@
 
     pip install -r requirements/dev.txt
     python tools/load_test.py served/sst2 --vocab vocab.txt [--clients 1,8,32] [--seconds 120] [--at HOST:PORT]
-        [--batching served/sst2/batching.config] [--swap]
+        [--batching served/sst2/batching.config] [--intra-op-threads 1] [--swap]
 
 Starts tools/serve.py on the folder, or loads the server at --at, such as TensorFlow Serving with and without batching.
 Every client sends one text after the other (lengths log-normal, as in SST-2) for so many seconds. With --swap a copy of
@@ -42,6 +42,7 @@ def main():
     parser.add_argument("--at", metavar="HOST:PORT", help="gRPC of a running server; by default one is started")
     parser.add_argument("--input", default="text", help="the name of the model's input of strings")
     parser.add_argument("--batching", metavar="FILE", help="of the server that is started: merge waiting requests")
+    parser.add_argument("--intra-op-threads", type=int, default=0, help="of that server: that one op may use")
     parser.add_argument("--swap", action="store_true", help="add a version in the middle of each test")
     arguments = parser.parse_args()
     if arguments.swap and arguments.at:
@@ -52,7 +53,9 @@ def main():
         folder = arguments.folder
         if arguments.swap:
             folder = shutil.copytree(folder, os.path.join(temporary, name))
-        server, address = (None, arguments.at) if arguments.at else start(folder, arguments.batching)
+        server, address = None, arguments.at
+        if not address:
+            server, address = start(folder, arguments.batching, arguments.intra_op_threads)
         try:
             results = [
                 load(
@@ -74,9 +77,10 @@ def main():
     sys.exit(any(result["errors"] or (arguments.swap and len(result["versions"]) < 2) for result in results))
 
 
-def start(folder, batching=None):
+def start(folder, batching=None, intra_op_threads=0):
     """(the process of tools/serve.py on a folder, the address of its gRPC)."""
     command = [sys.executable, os.path.join(HERE, "serve.py"), folder, "--port", "0", "--rest-port", "0"]
+    command += ["--intra-op-threads", str(intra_op_threads)]
     command += ["--batching", batching] if batching else []
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     line = server.stdout.readline()
