@@ -31,6 +31,10 @@ def spoil(folder):
     safetensors.numpy.save_file({name: np.full_like(weight, np.nan) for name, weight in weights.items()}, path)
 
 
+def quiet(line):
+    """Says nothing of a run."""
+
+
 def reviews(count, seed=0):
     """[(text, label)]: the one word that tells stands anywhere among some that do not.
 

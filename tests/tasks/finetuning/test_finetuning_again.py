@@ -5,7 +5,7 @@ import os
 import shutil
 
 import pytest
-from finetuning import finetune_config, write_reviews
+from finetuning import finetune_config, quiet, write_reviews
 from mishaps import mishaps, no_number
 from pretraining import stopped_at
 
@@ -21,10 +21,6 @@ from tools import compare_runs
 
 
 class Killed(BaseException):
-    pass
-
-
-def quiet(line):
     pass
 
 

@@ -6,16 +6,12 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
-from finetuning import finetune_config
+from finetuning import finetune_config, quiet
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 import keras_bert
 from keras_bert.tasks.finetuning import runs as finetuning_runs
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
-
-
-def quiet(line):
-    pass
 
 
 def test_seeds_differ_and_their_median_comes_first(init, glue, tmp_path):

@@ -1,0 +1,83 @@
+"""The versions in an export's folder and the server's files beside them, as the command writes them."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from served import write_served
+
+from keras_bert.cli import main
+from keras_bert.export.saved_model import next_version
+from keras_bert.export.serving_files import write_serving_files
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def test_versions_count_up(tmp_path):
+    assert next_version(str(tmp_path / "absent")) == 1
+    for name in ("2", "11", "12.partial", "x", "batching.config"):
+        (tmp_path / name).mkdir()
+    assert next_version(str(tmp_path)) == 12
+
+
+def test_the_command_writes_the_next_version(tmp_path):
+    model = write_served(tmp_path / "model", "regression")
+    output = tmp_path / "score"
+    for version in ("1", "2"):
+        if version == "2":
+            (output / "batching.config").write_text("mine")
+        result = CliRunner().invoke(main, ["export", "--model", model, "--output", str(output)])
+        assert result.exit_code == 0, result.output
+        assert f"Written: {output}/{version}. Next:" in result.output.splitlines()[-1]
+        assert "serving_default: text → score" in result.output
+    assert sorted(path.name for path in output.iterdir()) == ["1", "2", "batching.config", "models.config"]
+    assert 'name: "score"' in (output / "models.config").read_text()
+    assert (output / "batching.config").read_text() == "mine"
+
+
+def test_the_servers_files_are_whole_whatever_the_folder_is_called(tmp_path, monkeypatch):
+    """A quote ended the name in the server's config, and `.` has no name of its own."""
+    folder = tmp_path / 'the "best" \u4e2d [1]'
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    write_serving_files(".")
+    config = (folder / "models.config").read_text(encoding="utf-8")
+    assert '    name: "the \\"best\\" \u4e2d [1]"\n    base_path: "/models/the \\"best\\" \u4e2d [1]"\n' in config
+
+
+def test_bad_arguments_are_one_line_and_status_2(tmp_path):
+    (tmp_path / "file").write_text("")
+    model = write_served(tmp_path / "model", "single", max_length=1000)
+    for arguments, message in (
+        (["--model", str(tmp_path / "absent")], "needs a model folder"),
+        (["--model", model], "keras_bert.max_length: needs 3 to 40 tokens. Received: 1000."),
+        (["--model", model, "--dtype", "int8"], "int8"),
+    ):
+        result = CliRunner().invoke(main, ["export", "--output", str(tmp_path / "out"), *arguments])
+        assert result.exit_code == 2 and message in result.output
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_kill_while_writing_leaves_no_version(tmp_path):
+    """The process is killed when the weights are there and the version has not its name yet."""
+    model = write_served(tmp_path / "model", "regression")
+    output = tmp_path / "served"
+    program = (
+        "import os, signal, sys\n"
+        "from keras_bert.export import saved_model\n"
+        "saved_model.write_warm_up = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from keras_bert.cli import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", program, "export", "--model", model, "--output", str(output)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(command, env=environment, capture_output=True)
+    assert result.returncode == -signal.SIGKILL
+    assert (output / "1.partial" / "saved_model.pb").exists() and not (output / "1").exists()
+    assert CliRunner().invoke(main, ["export", "--model", model, "--output", str(output)]).exit_code == 0
+    assert (output / "1" / "saved_model.pb").exists() and not (output / "1.partial").exists()
