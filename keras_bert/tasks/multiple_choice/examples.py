@@ -11,7 +11,7 @@ from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.examples.labels import BadCell, check_text, is_whole
 from keras_bert.tasks.examples.sources import TfdsSource
-from keras_bert.tasks.examples.tables import Row, read_table
+from keras_bert.tasks.examples.tables import Row, plain_ending, read_table
 
 if TYPE_CHECKING:
     from keras_bert.tasks.examples.tfds_table import TfdsTable
@@ -96,7 +96,7 @@ def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) 
     """
     if path == STANDARD_STREAM:
         return of_stdin(path)
-    return swag_rows(path) if ".csv" in path.rpartition("/")[2].lower() else own_rows(path)
+    return swag_rows(path) if plain_ending(path) == ".csv" else own_rows(path)
 
 
 def swag_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[ChoiceRow]]:
