@@ -25,6 +25,7 @@ from keras_bert.tasks.finetuning.early_stopping import validations_since_best
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.initial_weights import set_initial_weights
 from keras_bert.tasks.finetuning.run_output import write_run_output
+from keras_bert.tasks.finetuning.shape_budget import affordable_shapes
 from keras_bert.tasks.finetuning.validation import Validation
 from keras_bert.tasks.finetuning.warm_up import finetuning_optimizer
 from keras_bert.tasks.noise.noise import changes_text
@@ -46,10 +47,6 @@ from keras_bert.training.processes import (
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.strategy import check_divisible, describe
-
-_MOST_SHAPES = 8
-# Each shape has to be compiled, which takes as long as some tens of steps.
-_STEPS_PER_SHAPE = 60
 
 
 class Finetuning:
@@ -140,7 +137,8 @@ class Finetuning:
         # Computed before training, so that a dev split without labels fails now and not at the first validation.
         baseline = {split: problem.baseline(split) for split in problem.dev_splits}
         pad_id = self.tokenizer.vocabulary.pad_id
-        widths, group_sizes = choose_shapes(rows, self._most_shapes(rows))
+        most = affordable_shapes(rows, config, self.folder.config, self.strategy)
+        widths, group_sizes = choose_shapes(rows, most)
         self.source = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, group_sizes=group_sizes)
         self.report(
             f"{len(rows):,} rows for training, {self.source.batches_per_epoch:,} batches of {training.batch_size} "
@@ -180,13 +178,6 @@ class Finetuning:
         if rate is None:
             return self.folder.config
         return dataclasses.replace(self.folder.config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
-
-    def _most_shapes(self, rows: TokenRows) -> int:
-        training = self.config.training
-        if training.minutes:
-            return _MOST_SHAPES
-        steps = training.steps or training.epochs * len(rows) / training.batch_size
-        return min(max(int(steps / _STEPS_PER_SHAPE), 1), _MOST_SHAPES)
 
     def restore(self) -> int:
         """Restores the newest checkpoint or, without one, sets the initial weights; returns the steps done."""

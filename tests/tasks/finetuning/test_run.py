@@ -223,7 +223,7 @@ def test_batches_by_length_lose_nothing(one_epoch, glue, monkeypatch):
     """Padding every row to one width gives the same loss."""
     model = FinetunedModel(one_epoch[0], {"folder": glue})
     by_length = model.evaluate("dev")["loss"]
-    monkeypatch.setattr("keras_bert.data.batches.static_shapes.choose_shapes", lambda rows, most: ([24], [1]))
+    monkeypatch.setattr("keras_bert.data.batches.length_batches.choose_shapes", lambda rows, most: ([24], [1]))
     padded = model.evaluate("dev")["loss"]
     assert by_length == pytest.approx(padded, abs=1e-5)
 

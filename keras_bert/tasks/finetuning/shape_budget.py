@@ -1,0 +1,46 @@
+"""How many static shapes a run's batches may have: each is traced or compiled, which takes as long as some steps."""
+
+import tensorflow as tf
+
+from keras_bert.config.bert import BertConfig
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.model_kinds import kind_of_config
+
+_MOST_SHAPES = 8
+_MOST_STEPS = 60  # That a shape may cost: on a GPU or TPU, whose steps are short, or for a small model.
+# On CPUs, as measured on one core: FLOPs a second, and what tracing or compiling a block of the encoder takes.
+_FLOPS_A_SECOND = 5e10
+_SECONDS_TO_TRACE, _SECONDS_TO_COMPILE = 1.1, 2.2
+
+
+def affordable_shapes(
+    rows: TokenRows, config: FinetuneConfig, model: BertConfig, strategy: tf.distribute.Strategy
+) -> int:
+    """The most shapes with which making them takes no longer than the run's steps, by estimate.
+
+    Args:
+        rows: the training rows.
+        config: the recipe.
+        model: the architecture.
+        strategy: the run's strategy.
+    """
+    training = config.training
+    if training.minutes:
+        return _MOST_SHAPES
+    steps = training.steps or training.epochs * len(rows) / training.batch_size
+    return min(max(int(steps / _steps_of_a_shape(rows, config, model, strategy)), 1), _MOST_SHAPES)
+
+
+def _steps_of_a_shape(
+    rows: TokenRows, config: FinetuneConfig, model: BertConfig, strategy: tf.distribute.Strategy
+) -> float:
+    """How many steps take as long as it takes to make a shape."""
+    on_cpu = all("CPU" in device for device in strategy.extended.worker_devices)
+    if not on_cpu or config.features.kind:  # Features are computed once, so that steps are short.
+        return _MOST_STEPS
+    count = len(rows.second_starts)
+    flops_of_a_row = kind_of_config(model).training_flops(model, round(len(rows.ids) / count), 0)
+    flops = config.training.batch_size * count / len(rows) * flops_of_a_row
+    seconds = _SECONDS_TO_COMPILE if config.training.jit_compile else _SECONDS_TO_TRACE
+    return min(seconds * model.num_blocks * _FLOPS_A_SECOND / flops, _MOST_STEPS)
