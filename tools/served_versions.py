@@ -1,5 +1,6 @@
 """The versions in a model's folder, as a server has them: the highest one answers, and a new one takes over."""
 
+import gc
 import os
 import threading
 import time
@@ -105,4 +106,5 @@ class ServedModel:
                     print(f"{self.name} version {self.version.number} stays: {error}", flush=True)
                 refused = str(error)
                 continue
+            gc.collect()  # A loaded model refers to itself, so the old one would stay for a while.
             print(f"{self.name} version {self.version.number} answers now", flush=True)
