@@ -23,6 +23,7 @@ print("held", flush=True)
 sys.stdin.read()
 held.release()
 """
+LEFT_ALONE_AFTER = 1.5  # Seconds; a busy machine may keep the thread that renews a lease waiting for half of one.
 ME = f"process {os.getpid()} on {socket.gethostname()}, since 20"
 
 
@@ -141,7 +142,7 @@ def test_where_the_system_knows_no_locks_it_is_a_lease(tmp_path, monkeypatch, nu
 def quick(monkeypatch):
     """Leases by the tenth of a second."""
     monkeypatch.setattr(leases, "RENEWED_EVERY", 0.1)
-    monkeypatch.setattr(leases, "LEFT_ALONE_AFTER", 0.6)
+    monkeypatch.setattr(leases, "LEFT_ALONE_AFTER", LEFT_ALONE_AFTER)
     monkeypatch.setattr(leases, "_LOOKS_EVERY", 0.05)
 
 
@@ -181,7 +182,7 @@ def test_a_lease_left_alone_is_taken_over_whatever_the_clocks_say(quick, path):
     told(path, since="2999-01-01 00:00:00")
     began = time.monotonic()
     lease = Lease(path, lambda line: None)
-    assert time.monotonic() - began >= 0.6
+    assert time.monotonic() - began >= LEFT_ALONE_AFTER
     lease.release()
 
 

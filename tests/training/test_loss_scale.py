@@ -203,6 +203,7 @@ def test_a_loop_of_steps_gives_the_bits_of_single_steps():
         np.testing.assert_array_equal(received, expected)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_gives_the_same_bits(tmp_path):
     """The scale, the finite steps that it has seen and the count of skipped steps come back with the weights."""
 

@@ -48,7 +48,7 @@ def all_operations(graph):
         yield from function.graph.get_operations() if hasattr(function, "graph") else ()
 
 
-@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("accumulation", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_whole_step_compiles_in_bfloat16(accumulation):
     function, arguments = whole_step(tiny_config(num_hidden_layers=1), accumulation)
     first = function(*arguments)

@@ -27,7 +27,7 @@ def test_phases_mask_what_they_say_and_validation_its_own_share(tmp_path):
     assert [masked(source) for source in sources.validation] == [pytest.approx(0.11, abs=0.02)] * 2
 
 
-@pytest.mark.parametrize("source", ["files", "text"])
+@pytest.mark.parametrize("source", ["files", pytest.param("text", marks=pytest.mark.slow)])
 def test_filled_rows_are_validated_on_those_of_whole_sentences(tmp_path, source):
     """Longer rows are easier to predict, so that filled ones would look better than they are."""
     corpus = write_corpus(tmp_path / "text.txt")

@@ -89,6 +89,7 @@ def test_the_model_learns_the_next_token(tmp_path):
     assert results["eval_text_token_loss"] < results["eval_text_token_unigram_loss"] - 1.0
 
 
+@pytest.mark.slow
 def test_causal_first_and_then_masked_resumes_bit_for_bit(corpus, tmp_path, monkeypatch):
     """Killed in the second phase with the last checkpoint in the first. Both phases are validated on the same masks."""
     config = recipe(corpus, **CAUSAL_FIRST, **{"training.checkpoint_every": 5})

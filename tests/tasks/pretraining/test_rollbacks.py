@@ -130,6 +130,7 @@ def test_without_a_checkpoint_there_is_nothing_to_go_back_to(config, tmp_path, m
         pretrain(config, RunFolder(str(tmp_path / "run")), lambda line: None)
 
 
+@pytest.mark.slow
 def test_a_loss_far_above_the_others_is_one_too(config, tmp_path, monkeypatch):
     """Found at line 8, with the last good line at 6; a checkpoint of step 7, behind that line, goes too."""
     monkeypatch.setattr(loss_band, "LEAST", 2)
