@@ -1,20 +1,18 @@
 """The versions in an export's folder and the server's files beside them, as the command writes them."""
 
 import os
-import pathlib
 import signal
 import subprocess
 import sys
 
 import pytest
 from click.testing import CliRunner
+from command_line import ROOT
 from served import write_served
 
 from keras_bert.cli import main
 from keras_bert.export.saved_model import next_version
 from keras_bert.export.serving_files import write_serving_files
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 def test_versions_count_up(tmp_path):
@@ -75,7 +73,7 @@ def test_a_kill_while_writing_leaves_no_version(tmp_path):
         "main()\n"
     )
     command = [sys.executable, "-c", program, "export", "--model", model, "--output", str(output)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": ROOT}
     result = subprocess.run(command, env=environment, capture_output=True)
     assert result.returncode == -signal.SIGKILL
     assert (output / "1.partial" / "saved_model.pb").exists() and not (output / "1").exists()
