@@ -20,7 +20,7 @@ from keras_bert.tasks.noise.noise import Noise, changes_text
     multiple=True,
     required=True,
     metavar="MODEL",
-    help="A run folder, a model folder, or hf:NAME[@REVISION]. Given several times, the mean of their probabilities.",
+    help="A run folder, a model folder, or hf:NAME[@REVISION]. If repeated, score the mean of their probabilities.",
 )
 @click.option("--split", default="dev", show_default=True, help="Split to score: dev, or another with labels.")
 @click.option(
@@ -51,10 +51,10 @@ def evaluate(
 
     \b
     --noise KIND[=SHARE]      what is changed in that share of the words, blanks or Chinese characters
-    typo                      a letter is replaced by a key beside it, lost, doubled, or swapped with the next
+    typo                      a letter is replaced by a neighbouring key, lost, doubled, or swapped with the next
     swap, case, homoglyph     letters are swapped; capitals; a letter of another script that looks the same
     nospace, addspace         blanks are lost (all by default), or added inside words
-    zh-shape, zh-sound        Chinese characters are replaced by some that look or sound alike
+    zh-shape, zh-sound        Chinese characters are replaced by others that look or sound alike
     zh-drop, zh-double        Chinese characters are lost or doubled
 
     \b

@@ -36,7 +36,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 @click.option(
     "--task",
     metavar="NAME",
-    help="Task to train on: a recipe in configs/finetune (sst2, squad, text, …), or glue or superglue for all of it.",
+    help="Task to train on: a recipe in configs/finetune (sst2, squad, text, …), or all of glue or superglue.",
 )
 @click.option("--config", metavar="FILE", help="Recipe file to use instead of the task's own.")
 @click.option(
@@ -64,7 +64,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
     "noises",
     multiple=True,
     metavar="KIND[=SHARE]",
-    help="Train also on copies of the examples with this noise; `evaluate --help` lists the kinds. Repeatable.",
+    help="Also train on copies of the examples with this noise; `evaluate --help` lists the kinds. Repeatable.",
 )
 @click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the table of results as bars, as a PNG.")
 @click.option("--sweep", is_flag=True, help="Try the paper's grid of batch sizes, learning rates and epochs.")

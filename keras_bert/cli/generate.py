@@ -11,17 +11,17 @@ from keras_bert.quiet import import_tensorflow
 
 @click.command()
 @model_option
-@click.option("--max-tokens", type=click.IntRange(min=1), default=50, show_default=True, help="Most pieces to add.")
+@click.option("--max-tokens", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum pieces to add.")
 @click.option(
     "--temperature",
     type=click.FloatRange(min=0.0),
     default=0.0,
     show_default=True,
-    help="Above 0, draw each piece, from the probabilities sharpened (below 1) or flattened (above 1) by it.",
+    help="Above 0, draw each piece from probabilities that it sharpens (below 1) or flattens (above 1).",
 )
-@click.option("--top-k", type=click.IntRange(min=1), help="Draw from that many of the most probable pieces.")
-@click.option("--top-p", type=float, help="Draw from the fewest pieces with that share of the probability.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of what is drawn.")
+@click.option("--top-k", type=click.IntRange(min=1), help="Draw from this many of the most probable pieces.")
+@click.option("--top-p", type=float, help="Draw from the fewest pieces with this share of the probability.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the draws.")
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 @click.pass_context
@@ -38,8 +38,8 @@ def generate(
 ) -> None:
     """Continue texts with a left-to-right model.
 
-    By default the most probable piece is added each time; --temperature draws one. A text ends where the model ends it,
-    by [SEP], or after --max-tokens.
+    By default the most probable piece is added each time; --temperature draws one. A text ends where the model adds
+    [SEP], or after --max-tokens.
 
     \b
     Example:

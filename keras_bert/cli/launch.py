@@ -26,7 +26,7 @@ _PAUSE = 0.1  # Seconds between polls of the workers.
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="After a failure, start all workers again up to this many times. Bad input is not tried again.",
+    help="After a failure, start all workers again up to this many times. Bad input is not retried.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
 @click.pass_context
@@ -37,7 +37,7 @@ def launch(context: click.Context, workers: int, restart: int, command: tuple[st
     with status 75. A second signal, at least one second later, stops them at once.
 
     Each worker gets its own TF_CONFIG and a share of the GPUs in CUDA_VISIBLE_DEVICES. On several machines, set
-    TF_CONFIG and start the command itself on each instead.
+    TF_CONFIG and start the command itself on each.
 
     \b
     Example:

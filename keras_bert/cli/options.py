@@ -33,7 +33,7 @@ def file_to_write(context: click.Context, parameter: click.Parameter, path: str 
 restore_spaces_option = click.option(
     "--restore-spaces",
     metavar="MODEL",
-    help="Before classifying, restore the blanks that texts have lost, by a model of the task segment.",
+    help="Before classifying, restore blanks lost from the texts, with a model of the task segment.",
 )
 
 casing_option = click.option(
@@ -73,7 +73,7 @@ _CORPUS_OPTIONS = (
     click.option(
         "--bad-words",
         metavar="FILE",
-        help="Drop documents with a word or phrase of this file, one a line.",
+        help="Drop documents with a word or phrase from this file, one per line.",
     ),
 )
 

@@ -57,7 +57,7 @@ _DEFAULTS = DataConfig()
 @click.option(
     "--phrase-tags",
     metavar="TAGS",
-    help="In CoNLL-U files, mark the words with these UPOS tags as phrases, such as PROPN,NOUN.",
+    help="In CoNLL-U files, mark words with these UPOS tags, such as PROPN,NOUN, as phrases.",
 )
 @runner_options
 def prepare(

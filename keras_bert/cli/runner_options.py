@@ -15,7 +15,7 @@ _RUNNER_OPTIONS = (
     click.option(
         "--runner",
         type=click.Choice(RUNNERS),
-        help="Run on Apache Beam, on this machine (direct) or a cluster. Options of Beam follow after --.",
+        help="Run on Apache Beam, on this machine (direct) or a cluster. Beam's own options follow --.",
     ),
     click.argument("beam_options", nargs=-1, metavar="[-- --BEAM_OPTION=VALUE …]"),
 )

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def study() -> None:
     """Make a table, a picture and a page from many runs or from inside a model.
 
-    The same command resumes: a part that is finished is not made again. The page is OUTPUT/NAME.md; docs/studies.md
-    shows each study.
+    The same command resumes: finished parts are not repeated. The page is OUTPUT/NAME.md; docs/studies.md shows
+    each study.
 
     \b
     Example:
@@ -40,16 +40,22 @@ _output_option = click.option(
     callback=folder_to_write,
     help="Where the runs, the page and the pictures go.",
 )
-_seeds_option = click.option("--seeds", default=3, show_default=True, type=click.IntRange(min=1), help="How many.")
+_seeds_option = click.option(
+    "--seeds", default=3, show_default=True, type=click.IntRange(min=1), help="Number of seeds."
+)
 
 
 def _only_option(what: str) -> Callable[..., Any]:
-    return click.option("--only", multiple=True, metavar="NAME", help=f"Of the plan's {what}; repeatable.")
+    return click.option("--only", multiple=True, metavar="NAME", help=f"Only these of the plan's {what}. Repeatable.")
 
 
 def _plan_option(name: str) -> Callable[..., Any]:
     return click.option(
-        "--plan", default=name, show_default=True, metavar="NAME|FILE", help="In configs/studies, or a file."
+        "--plan",
+        default=name,
+        show_default=True,
+        metavar="NAME|FILE",
+        help="Plan: a name in configs/studies, or a file.",
     )
 
 
@@ -85,11 +91,11 @@ def _named(pairs: Sequence[str]) -> dict[str, str]:
 @study.command()
 @click.argument("models", nargs=-1, required=True, metavar="NAME=MODEL…")
 @_plan_option("worth")
-@click.option("--data", required=True, metavar="FOLDER", help="Which the plan's folders are in.")
+@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the plan's folders.")
 @_output_option
 @_seeds_option
 @_only_option("tasks")
-@click.option("--title", default="", help="Of the picture.")
+@click.option("--title", default="", help="Title of the picture.")
 @click.pass_context
 def worth(
     context: click.Context,
@@ -127,7 +133,7 @@ def worth(
 @_only_option("pilots")
 @click.pass_context
 def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int, only: tuple[str, ...]) -> None:
-    """Train a recipe with one change at a time and compare what it costs to learn so much.
+    """Train a recipe with one change at a time and compare what it costs to learn as much.
 
     Pilots and seeds may be added later.
 
@@ -147,11 +153,15 @@ def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int
 @study.command()
 @_plan_option("ablation")
 @click.option("--text", required=True, help="A folder that `prepare` wrote, or whatever `pretrain --data` takes.")
-@click.option("--data", required=True, metavar="FOLDER", help="Which the folders of the plan's tasks are in.")
+@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the folders of the plan's tasks.")
 @_output_option
-@click.option("--recipe", metavar="NAME|FILE", help="Of pretraining, in place of the plan's; such as wiki_mini.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting of pretraining. Repeatable.")
-@click.option("--pretraining-seeds", default=1, show_default=True, type=click.IntRange(min=1), help="How many.")
+@click.option("--recipe", metavar="NAME|FILE", help="Pretraining recipe, such as wiki_mini; replaces the plan's.")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting of pretraining. Repeatable."
+)
+@click.option(
+    "--pretraining-seeds", default=1, show_default=True, type=click.IntRange(min=1), help="Number of pretraining seeds."
+)
 @_seeds_option
 @_only_option("variants")
 @click.pass_context
@@ -167,7 +177,7 @@ def ablation(
     seeds: int,
     only: tuple[str, ...],
 ) -> None:
-    """Pretrain in several ways on the same tokens, fine-tune each, and show the papers' figures beside.
+    """Pretrain in several ways on the same tokens, fine-tune each, and compare with the papers' figures.
 
     Variants, tasks and seeds may be added later.
 
@@ -189,14 +199,14 @@ def ablation(
 @study.command()
 @click.argument("run", metavar="RUN")
 @_plan_option("embryology")
-@click.option("--data", required=True, metavar="FOLDER", help="Which the plan's folders are in.")
+@click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the plan's folders.")
 @_output_option
 @_seeds_option
 @click.option(
     "--only",
     multiple=True,
     type=click.Choice(("words", "probes", "tasks")),
-    help="What to measure; repeatable. Default: all.",
+    help="What to measure. Repeatable. Default: all.",
 )
 @click.pass_context
 def embryology(
@@ -243,11 +253,15 @@ def attention(context: click.Context, texts: tuple[str, ...], model: str, output
 
 @study.command()
 @model_option
-@click.option("--word", "words", multiple=True, required=True, metavar="WORD", help="Repeatable.")
+@click.option("--word", "words", multiple=True, required=True, metavar="WORD", help="Word to look up. Repeatable.")
 @click.option("--text", "texts", multiple=True, required=True, metavar="GLOB", help="Text to read. Repeatable.")
-@click.option("--tokens", default=500_000, show_default=True, type=click.IntRange(min=1), help="Of the text, at most.")
-@click.option("--neighbours", default=8, show_default=True, type=click.IntRange(min=1), help="To list for each word.")
-@click.option("--layer", type=int, help="Of the contextual vectors, from 1. Default: the last.")
+@click.option(
+    "--tokens", default=500_000, show_default=True, type=click.IntRange(min=1), help="Most tokens of text to read."
+)
+@click.option(
+    "--neighbours", default=8, show_default=True, type=click.IntRange(min=1), help="Neighbours to list for each word."
+)
+@click.option("--layer", type=int, help="Layer of the contextual vectors, from 1. Default: the last.")
 @_output_option
 @click.pass_context
 def geometry(
@@ -260,7 +274,7 @@ def geometry(
     layer: int | None,
     output: str,
 ) -> None:
-    """List the neighbours of words by static, contextual and corpus vectors; take the sum of the embeddings apart.
+    """List the neighbours of words by static, contextual and corpus vectors; break down the sum of the embeddings.
 
     \b
     Example:
@@ -273,26 +287,34 @@ def geometry(
 
 
 @study.command()
-@click.option("--task", required=True, metavar="NAME", help="As for `finetune`.")
+@click.option("--task", required=True, metavar="NAME", help="Task, as for `finetune`.")
 @click.option("--init", required=True, metavar="MODEL", help="The model to fine-tune.")
 @click.option("--data-dir", metavar="DIR", help="Folder with the task's files. Default: TFDS's own folder.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting of both runs. Repeatable.")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting of both runs. Repeatable."
+)
 @click.option(
     "--set-scratch",
     "scratch",
     multiple=True,
     metavar="KEY=VALUE",
-    help="One of the run from scratch alone. Repeatable.",
+    help="Override a setting of the run from scratch only. Repeatable.",
 )
 @click.option(
     "--radius",
     default=0.5,
     show_default=True,
     type=click.FloatRange(min=0, min_open=True),
-    help="Of the plane, in lengths of the weights.",
+    help="Radius of the plane, in lengths of the weights.",
 )
-@click.option("--points", default=11, show_default=True, type=click.IntRange(min=3), help="Of the grid, on each axis.")
-@click.option("--examples", default=512, show_default=True, type=click.IntRange(min=1), help="That the loss is over.")
+@click.option("--points", default=11, show_default=True, type=click.IntRange(min=3), help="Grid points on each axis.")
+@click.option(
+    "--examples",
+    default=512,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Training examples to compute the loss on.",
+)
 @_output_option
 @click.pass_context
 def landscape(

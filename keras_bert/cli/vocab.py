@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--extend",
     metavar="VOCAB",
-    help="Instead, fill the [unused] rows of this vocabulary (a file or hf:NAME) with new words from the text.",
+    help="Instead of --size: fill the [unused] rows of this vocabulary (a file or hf:NAME) with new words of the text.",
 )
 @click.option(
     "--unused",
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     type=click.Choice(VOCABULARIES),
     default=WORDPIECE,
     show_default=True,
-    help="What --size learns: BERT's WordPiece vocabulary, or a SentencePiece unigram model as ALBERT's.",
+    help="What --size learns: BERT's WordPiece vocabulary, or a SentencePiece unigram model like ALBERT's.",
 )
 @click.option("--cased", is_flag=True, help="Keep case and accents.")
 @click.option("--output", required=True, metavar="FILE", help="Vocabulary file to write.")
