@@ -208,9 +208,22 @@ def ablation(
     type=click.Choice(("words", "probes", "tasks")),
     help="What to measure. Repeatable. Default: all.",
 )
+@click.option(
+    "--tasks-from",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Fine-tune from N snapshots only, at about equal ratios of steps. Default: from all.",
+)
 @click.pass_context
 def embryology(
-    context: click.Context, run: str, plan: str, data: str, output: str, seeds: int, only: tuple[str, ...]
+    context: click.Context,
+    run: str,
+    plan: str,
+    data: str,
+    output: str,
+    seeds: int,
+    only: tuple[str, ...],
+    tasks_from: int | None,
 ) -> None:
     """Show what a pretraining run learned when, from the snapshots that training.keep_every left.
 
@@ -228,7 +241,7 @@ def embryology(
     from keras_bert.studies.embryology import PARTS
     from keras_bert.studies.embryology import embryology as make
 
-    _carried_out(context, output, lambda folder: make(folder, planned, run, data, seeds, only or PARTS))
+    _carried_out(context, output, lambda folder: make(folder, planned, run, data, seeds, only or PARTS, tasks_from))
 
 
 @study.command()

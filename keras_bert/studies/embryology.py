@@ -30,7 +30,13 @@ Points = Sequence[tuple[float, float]]  # [(step, per cent)]
 
 
 def embryology(
-    study: StudyFolder, plan: EmbryologyPlan, run: str, data: str, seeds: int, parts: Collection[str] = PARTS
+    study: StudyFolder,
+    plan: EmbryologyPlan,
+    run: str,
+    data: str,
+    seeds: int,
+    parts: Collection[str] = PARTS,
+    tasks_from: int | None = None,
 ) -> Findings:
     """Measures every snapshot that a run kept.
 
@@ -41,6 +47,7 @@ def embryology(
         data: the folder that the plan's folders are in.
         seeds: how many fine-tuning seeds; a task's plan may have its own number.
         parts: of `PARTS`.
+        tasks_from: from how many snapshots to fine-tune, at most; None for all.
 
     Raises:
         UserError: the run has no snapshots or is of another kind, or a text has no tags.
@@ -66,7 +73,7 @@ def embryology(
         panels = {name: _layer_curves(found["probes"], name) for name in plan.probes}
         pictures["probes"] = curves_picture(panels, "step", "per cent", is_logarithmic=True)
     if "tasks" in parts and plan.tasks:
-        found["tasks"] = _finetuned(study, snapshots, plan, data, seeds)
+        found["tasks"] = _finetuned(study, snapshots, spread(steps, tasks_from), plan, data, seeds)
     learned = {step: snapshots.nats_below_unigram(step) for step in steps}
     pictures["downstream"] = curves_picture(
         {
@@ -157,12 +164,20 @@ def _longest_row(snapshots: Snapshots) -> int:
     return min(_MAX_LENGTH, max(phase.sequence_length for phase in snapshots.config.phases))
 
 
+def spread(steps: Sequence[int], most: int | None) -> Sequence[int]:
+    """At most so many of the steps, the first and the last among them, at about equal ratios; all for None."""
+    if most is None or most >= len(steps):
+        return steps
+    wanted = np.geomspace(steps[0], steps[-1], most)
+    return sorted({min(steps, key=lambda step: abs(np.log(step / goal))) for goal in wanted})
+
+
 def _finetuned(
-    study: StudyFolder, snapshots: Snapshots, plan: EmbryologyPlan, data: str, seeds: int
+    study: StudyFolder, snapshots: Snapshots, steps: Sequence[int], plan: EmbryologyPlan, data: str, seeds: int
 ) -> dict[int, dict[str, Results]]:
     """`{step: {task: results}}`, each at its better rate."""
     parts: dict[str, Callable[[], Results]] = {}
-    for step in snapshots.steps:
+    for step in steps:
         model = study.join("snapshots", f"step-{step}")
         for task, planned in plan.tasks.items():
             folder = study.join(task, f"step-{step}")
@@ -178,7 +193,7 @@ def _finetuned(
             task: better({rate: made[f"{task} from step {step:,} at {rate:g}"] for rate in planned.rates})[1]
             for task, planned in plan.tasks.items()
         }
-        for step in snapshots.steps
+        for step in steps
     }
 
 
@@ -266,7 +281,7 @@ def table(
         columns.append([f"{max(values):.1f} ({int(np.argmax(values))})" for values in scores])
     for task, results in next(iter(found.get("tasks", {0: {}}).values())).items():
         header.append(f"{task}, {metric(results)}")
-        columns.append([score_cell(found["tasks"][step][task]) for step in steps])
+        columns.append([score_cell(found["tasks"][step][task]) if step in found["tasks"] else "–" for step in steps])
     return rows_of_markdown(header, zip(*columns))
 
 

@@ -1,6 +1,7 @@
 """Embryology: what is read from snapshots, and its table."""
 
 import json
+import re
 import subprocess
 
 import numpy as np
@@ -15,7 +16,7 @@ from keras_bert.cli import main
 from keras_bert.config.studies import EmbryologyPlan, TaggedText
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.studies.embryology import agreement, crossing, overall, table, tag_table
+from keras_bert.studies.embryology import agreement, crossing, overall, spread, table, tag_table
 from keras_bert.studies.probes import probe
 from keras_bert.studies.tagged_pieces import TaggedPieces
 from keras_bert.tasks.pretraining.run import pretrain
@@ -148,6 +149,14 @@ def test_what_is_no_pretraining_run_with_snapshots_is_refused(run, tmp_path):
         Snapshots(str(tmp_path))
 
 
+def test_steps_are_spread_by_their_ratios():
+    """A model learns as much from one step to the tenth as from the tenth to the hundredth."""
+    steps = [*range(100, 1700, 100)]
+    assert spread(steps, 5) == [100, 200, 400, 800, 1600]
+    assert spread(steps, None) == spread(steps, 16) == steps
+    assert spread([100, 1500, 1600], 2) == [100, 1600]
+
+
 def test_a_plan_names_what_it_reads():
     with pytest.raises(ValueError, match="task: needs pos or ner. Received: 'squad'"):
         TaggedText("squad", "squad")
@@ -156,7 +165,7 @@ def test_a_plan_names_what_it_reads():
 
 
 @pytest.mark.slow
-def test_fine_tuning_from_each_snapshot_keeps_the_figures_alone(run, tmp_path, monkeypatch):
+def test_fine_tuning_from_snapshots_keeps_the_figures_alone(run, tmp_path, monkeypatch):
     """Models of all snapshots would fill a disk; a second start neither writes a snapshot nor trains."""
     write_sst2(tmp_path / "data" / "glue", train=48, dev=16)
     changes = {"training.steps": 2, "training.batch_size": 8, "training.jit_compile": False, "input.max_length": 24}
@@ -164,13 +173,14 @@ def test_fine_tuning_from_each_snapshot_keeps_the_figures_alone(run, tmp_path, m
     plan = {"treebank": {"task": "pos", "folder": "bank"}, "tasks": {"reviews": task}}
     (tmp_path / "plan.yaml").write_text(json.dumps(plan))
     line = ["study", "embryology", run, "--plan", tmp_path / "plan.yaml", "--data", tmp_path / "data"]
-    line = [str(word) for word in [*line, "--output", tmp_path / "out", "--only", "tasks"]]
+    line = [str(word) for word in [*line, "--output", tmp_path / "out", "--only", "tasks", "--tasks-from", "2"]]
     first = CliRunner().invoke(main, line)
     assert first.exit_code == 0, first.output
-    steps = Snapshots(str(run)).steps
     page = (tmp_path / "out" / "embryology.md").read_text()
     assert "| step | nats below the unigram | reviews, accuracy |" in page
-    assert page.count("\n| ") == 1 + 1 + len(steps)
+    rows = dict(re.findall(r"^\| (\d+) \|.* \| (.+) \|$", page, re.MULTILINE))
+    assert list(rows) == ["4", "8", "12"]
+    assert [step for step, score in rows.items() if score == "–"] == ["8"]
     kept = [str(path) for path in (tmp_path / "out").rglob("*")]
     assert not any("snapshots" in path or path.endswith((".safetensors", "checkpoints")) for path in kept)
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("Trained again."))
