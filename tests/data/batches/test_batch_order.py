@@ -36,7 +36,7 @@ def test_epochs_have_other_pairs_order_and_remainders(make_source):
 def test_a_start_anywhere_gives_the_batches_of_the_whole_epoch(make_source, unit):
     source = make_source(unit=unit)
     whole = take(source.epoch(1))
-    for first in range(0, len(whole) + 1, 13):
+    for first in (1, len(whole) // 2, len(whole)):
         part = take(source.epoch(1, first_batch=first))
         assert len(part) == len(whole) - first
         for one, other in zip(part, whole[first:]):

@@ -16,7 +16,7 @@ LENGTH, PREDICTIONS = 32, 6
 
 @pytest.fixture(scope="module")
 def texts():
-    return [list(documents(60, seed)) for seed in range(6)]
+    return [list(documents(30, seed)) for seed in range(6)]
 
 
 @pytest.fixture(scope="module")

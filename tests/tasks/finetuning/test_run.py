@@ -228,7 +228,14 @@ def test_batches_by_length_lose_nothing(one_epoch, glue, monkeypatch):
     assert by_length == pytest.approx(padded, abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["single_label_classification", "multi_label_classification", "regression"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("single_label_classification", marks=pytest.mark.slow),
+        "multi_label_classification",
+        "regression",
+    ],
+)
 def test_ones_own_table(init, kind, tmp_path):
     names = {
         "single_label_classification": lambda label: label,
