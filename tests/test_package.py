@@ -48,6 +48,15 @@ def test_requirements_txt_holds_every_extra_but_beam():
     assert set(extras.EXTRA_OF.values()) == set(optional) - {"all"}
 
 
+def test_make_installs_again_when_any_file_of_requirements_txt_changes():
+    """An environment from before a package was added would miss it."""
+    with open(os.path.join(ROOT, "requirements.txt"), encoding="utf-8") as stream:
+        included = {os.path.basename(line.split()[1]) for line in stream if line.startswith("-r")}
+    with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as stream:
+        [watched] = re.findall(r"^REQUIREMENTS := .*addprefix requirements/,(.*)\)$", stream.read(), re.MULTILINE)
+    assert set(watched.split()) == included
+
+
 def test_the_version_stands_in_one_place_and_the_changelog_tells_of_it():
     assert "version" in pyproject()["project"]["dynamic"]
     assert re.fullmatch(r"\d+\.\d+\.\d+", keras_bert.__version__)
