@@ -113,7 +113,8 @@ class FinetuneTrainingConfig(RunConfig):
     dropout: float | None = None
     class_weights: dict = field(default_factory=dict)  # {label: number}; `settings` reads no narrower type.
     balance_classes: bool = False
-    loss_band: float = 0.0  # Once most examples are learned, the loss of a few lines is near 0 and of others far above.
+    # Once most examples are learned, the loss of most lines is near zero, and a single hard example is far above.
+    loss_band: float = 0.0
     log_every: int = 50
     keep_checkpoints: int = 1
 
