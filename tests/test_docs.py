@@ -53,6 +53,13 @@ def test_every_file_that_a_page_points_to_exists(page):
     assert not missing
 
 
+def test_the_house_map_names_every_file_of_signatures():
+    for path in glob.glob(os.path.join(ROOT, "keras_bert", "export", "*.py")):
+        with open(path, encoding="utf-8") as stream:
+            makes_some = re.search(r"^def [a-z]\w+_signatures\(", stream.read(), re.MULTILINE)
+        assert not makes_some or f"`export/{os.path.basename(path)}`" in text_of("README.md")
+
+
 MANIFESTS = ["docs/scale.md", "docs/serving.md"]
 
 
