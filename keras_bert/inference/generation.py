@@ -1,7 +1,6 @@
 """Continues texts with a left-to-right model."""
 
 import dataclasses
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +13,6 @@ from keras_bert.inference.finite_outputs import require_numbers
 from keras_bert.inputs.padding import doubling_lengths
 from keras_bert.models.cached_decoding import Cache, begin, extend
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.text.joined_pieces import joined_pieces
 from keras_bert.text.tokenizers import Tokenizer
 
 
@@ -85,7 +83,7 @@ class TextGenerator:
                 break
             logits = self._reader.extend(token)
         pieces = [vocabulary.tokens[index] for index in added]
-        return Continuation(text, pieces, _continued(text, pieces), has_ended)
+        return Continuation(text, pieces, vocabulary.continued(text, pieces), has_ended)
 
 
 class CachedReader:
@@ -143,11 +141,3 @@ def chosen_token(logits: np.ndarray, sampling: SamplingConfig, rng: np.random.Ge
         shares = shares[: np.searchsorted(shares, sampling.top_p) + 1]
     drawn = np.searchsorted(shares, rng.random() * shares[-1], side="right")
     return int(order[min(drawn, len(shares) - 1)])
-
-
-def _continued(text: str, pieces: Sequence[str]) -> str:
-    """The text, unchanged, and what follows it."""
-    if not pieces:
-        return text
-    before, last = re.fullmatch(r"(.*?)(\S*)\s*", text, re.DOTALL).groups()  # type: ignore[union-attr]
-    return before + joined_pieces([last, *pieces] if last else pieces)

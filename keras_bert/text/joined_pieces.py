@@ -1,10 +1,9 @@
-"""Pieces as text that a person would have written."""
+"""Pieces of WordPiece as text that a person would have written."""
 
 import re
 from collections.abc import Iterable
 
-from keras_bert.text.sentencepiece_vocabulary import WORD_START
-from keras_bert.text.vocabulary import CONTINUATION
+from keras_bert.text.tokenizer_json import CONTINUATION
 
 # Ideographs are words of their own, between which Chinese and Japanese have no space; so have kana.
 _IDEOGRAPH = r"[\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff65]"
@@ -23,9 +22,6 @@ def joined_pieces(pieces: Iterable[str]) -> str:
 
     The tokenizer does not keep spaces, so this is a guess: quotation marks that open and close alike stay apart.
     """
-    pieces = list(pieces)
-    if any(piece.startswith(WORD_START) for piece in pieces):  # SentencePiece marks the spaces.
-        return "".join(pieces).replace(WORD_START, " ").strip()
     text = " ".join(pieces).replace(f" {CONTINUATION}", "")
     for pattern, replacement in _NO_SPACE:
         text = pattern.sub(replacement, text)

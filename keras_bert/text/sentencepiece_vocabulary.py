@@ -5,7 +5,7 @@ its type.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -82,6 +82,10 @@ class SentencePieceVocabulary(Vocabulary):
         if not piece.startswith(WORD_START):
             return text.rstrip() + piece
         return text + (" " if text and not text[-1].isspace() else "") + piece.removeprefix(WORD_START)
+
+    def continued(self, text: str, pieces: Sequence[str]) -> str:
+        added = "".join(pieces).replace(WORD_START, " ")
+        return text + (added.removeprefix(" ") if not text or text[-1].isspace() else added)
 
     def _file_bytes(self) -> bytes:
         return self.model

@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from keras_bert.errors import UserError
 from keras_bert.files import StrPath, open_file
+from keras_bert.text.joined_pieces import joined_pieces
 from keras_bert.text.tokenizer_json import CONTINUATION, read_pieces
 from keras_bert.whole_files import atomic_write
 
@@ -111,6 +112,12 @@ class Vocabulary:
     def appended(self, text: str, piece: str) -> str:
         """A text with a piece after it; one that continues a word joins the word before it."""
         return text.rstrip() + piece[2:] if piece.startswith(CONTINUATION) else text + piece
+
+    def continued(self, text: str, pieces: Sequence[str]) -> str:
+        """A text, unchanged, with pieces after it as a person would have written them."""
+        before, last = re.fullmatch(r"(.*?)(\S*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+        # Joined to no word, pieces begin with a space, which the text has already or does not need.
+        return before + joined_pieces([last, *pieces]).removeprefix("" if last else " ")
 
     def _file_bytes(self) -> bytes:
         return "".join(f"{token}\n" for token in self.tokens).encode("utf-8")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import softmax
-from tiny import random_weights, without_dropout
+from tiny import random_weights, sentencepiece_vocabulary, without_dropout
 
 from keras_bert.config.sampling import SamplingConfig
 from keras_bert.errors import UserError
@@ -58,6 +58,7 @@ def test_greedy_takes_the_best_token_that_a_text_may_have(parts):
         assert piece == tokenizer.vocabulary.tokens[int(np.argmax(logits))]
         ids.append(tokenizer.vocabulary.ids[piece])
     assert found == generate("The cat sat", SamplingConfig(6)) and found.continued.startswith("The cat sat")
+    assert generate("The cat sat\n", SamplingConfig(6)).continued.startswith("The cat sat\n")
 
 
 def test_a_text_ends_at_the_separator_or_with_the_positions(parts):
@@ -112,6 +113,40 @@ def test_draws_have_the_probabilities_that_are_asked_for(top_k, top_p):
 )
 def test_pieces_read_as_text(pieces, text):
     assert joined_pieces(pieces) == text
+
+
+@pytest.mark.parametrize(
+    "text, pieces, continued",
+    [
+        ("The dog", ["##s", "ran", "."], "The dogs ran."),
+        ("don", ["'", "t"], "don't"),
+        ("Dear Ann,\n\n", ["thank", "you", "."], "Dear Ann,\n\nthank you."),
+        ("The dog\n", ["##s"], "The dog\ns"),
+        (" ▁ ", ["ran"], " ▁ ran"),
+        ("The dog \n", [], "The dog \n"),
+        ("", ["the", "dog"], "the dog"),
+    ],
+)
+def test_the_given_text_stays_as_it_is(parts, text, pieces, continued):
+    """Its line breaks too, though the model does not see them."""
+    vocabulary = parts[1].vocabulary
+    assert vocabulary.continued(text, pieces) == continued
+
+
+@pytest.mark.parametrize(
+    "text, pieces, continued",
+    [
+        ("The dog", ["s"], "The dogs"),
+        ("The dog", ["s", "▁ran", "."], "The dogs ran."),
+        ("The dog", ["▁", "2", "nd"], "The dog 2nd"),
+        ("Dear Ann,\n\n", ["▁thank", "▁you"], "Dear Ann,\n\nthank you"),
+        ("The dog \n", [], "The dog \n"),
+        ("", ["▁the", "▁dog"], "the dog"),
+    ],
+)
+def test_only_sentencepieces_own_marks_are_spaces(text, pieces, continued):
+    """Continuations alone bear no mark; they were joined as words."""
+    assert sentencepiece_vocabulary().continued(text, pieces) == continued
 
 
 def test_what_cannot_be_continued_is_refused(parts):

@@ -7,11 +7,21 @@ from keras_bert.checkpoints.names import model_variables
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.training.optimizer import make_optimizer
 
 # As many rows as `tiny_config` has.
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(55))])
+
+
+def sentencepiece_vocabulary():
+    """One with no piece but the special ones, for what needs no text to be split."""
+    pieces = ("<pad>", "<unk>", *SPECIAL_TOKENS[2:])
+    # Of one byte each: that a piece follows, its length, that its text follows, the text's length.
+    return SentencePieceVocabulary(
+        b"".join(bytes((0x0A, len(piece) + 2, 0x0A, len(piece))) + piece.encode() for piece in pieces)
+    )
 
 
 def tiny_config(**changes):
