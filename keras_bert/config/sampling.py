@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from keras_bert.config.bert import BertConfig
+from keras_bert.config.bert import MASKED, BertConfig
 from keras_bert.config.checks import require, require_positive
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
@@ -37,7 +37,8 @@ class SamplingConfig:
 def require_left_to_right(config: BertConfig, name: str) -> None:
     """Raises `UserError` unless a model can generate; `name` is what messages call it."""
     if not config.is_causal:
+        instead = f", or fill in [MASK]s with {PROGRAM} fill" if config.predicts == MASKED else ""
         raise UserError(
             f"{name}: needs model.attention causal to generate. Received: {config.attention}. Train a left-to-right "
-            f"model with {PROGRAM} pretrain --config left_to_right_mini, or fill in [MASK]s with {PROGRAM} fill."
+            f"model with {PROGRAM} pretrain --config left_to_right_mini{instead}."
         )

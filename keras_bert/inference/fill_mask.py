@@ -7,13 +7,20 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import softmax
 
-from keras_bert.config.bert import MASKED, BertConfig
+from keras_bert.config.bert import BOTH, MASKED, NEXT, BertConfig
 from keras_bert.errors import UserError
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.program import PROGRAM
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK, Vocabulary
+
+# What a model predicts that cannot fill in, and what it is for.
+_OTHERS = {
+    NEXT: f"next tokens. Continue texts with it: {PROGRAM} generate",
+    BOTH: f"next tokens and previous ones. Train a tagger on its states: {PROGRAM} finetune --task ner "
+    "--features weighted_all --init MODEL",
+}
 
 # [(piece, probability)], best first.
 Candidates: TypeAlias = list[tuple[str, float]]
@@ -45,12 +52,13 @@ def fill_masks(model: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[
         top_k: the number of candidates for each [MASK].
 
     Raises:
-        UserError: the model is left to right, a text has no [MASK], or is longer than the model's maximum length.
+        UserError: the model predicts other tokens than masked ones, or a text has no [MASK] or is longer than the
+            model's maximum length.
     """
     if model.config.predicts != MASKED:
         raise UserError(
             f"Filling a {MASK} needs a model that sees both sides of it. Received: one that predicts "
-            f"next tokens. Continue texts with it: {PROGRAM} generate"
+            f"{_OTHERS[model.config.predicts]}"
         )
     vocabulary = tokenizer.vocabulary
     return [_fill(model, vocabulary, text, _pieces(tokenizer, text, model.config), top_k) for text in texts]
