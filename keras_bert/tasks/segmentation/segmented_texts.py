@@ -69,6 +69,11 @@ class SegmentedReader(TaggedReader):
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
         """(line, words) of each text."""
 
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """(number, line) of each line of the file, without a byte order mark."""
+        for number, line in enumerate(read_whole_lines(self.path), 1):
+            yield number, line.removeprefix("\ufeff") if number == 1 else line
+
     def whole(self) -> TaggedWords:
         return self._tagged(self._texts())
 
@@ -104,8 +109,8 @@ class SegmentedReader(TaggedReader):
 
 class _PlainReader(SegmentedReader):
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
-        for number, line in enumerate(read_whole_lines(self.path), 1):
-            words = (line.removeprefix("\ufeff") if number == 1 else line).split()
+        for number, line in self._lines():
+            words = line.split()
             if words:
                 yield number, words
 
@@ -114,7 +119,7 @@ class _TreebankReader(SegmentedReader):
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
         words: list[str] = []
         first = inside = 0  # The line where the sentence starts, and the last word of the newest multiword token.
-        for number, line in enumerate(read_whole_lines(self.path), 1):
+        for number, line in self._lines():
             cells = line.rstrip("\r\n").split("\t")
             if not line.strip():
                 if words:

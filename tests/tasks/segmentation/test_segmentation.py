@@ -48,9 +48,10 @@ def write(path, content):
     return path
 
 
-def test_words_of_a_treebank_are_those_that_stand_in_the_text(tmp_path):
-    """`al` is two words of syntax, but one that is written."""
-    path = write(tmp_path / "dev.conllu", TREEBANK)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_words_of_a_treebank_are_those_that_stand_in_the_text(mark, tmp_path):
+    """`al` is two words of syntax, but one that is written; a byte order mark is no part of the text."""
+    path = write(tmp_path / "dev.conllu", mark + TREEBANK)
     for read in (segmented_reader(str(path)).whole(), next(segmented_reader(str(path)).windows())):
         assert texts_of(read) == [["vámonos", "al", "mar", "."], ["中国", "人"]]
         assert read.words[:3] == ["v", "á", "m"] and read.labels[-3:] == ["B", "E", "S"]
