@@ -54,12 +54,14 @@ def _noisy_sentence(words: Sequence[str], noise: Noise) -> list[tuple[str, list[
     edited = noise.edited(" ".join(plain))
     ends = np.cumsum([len(word) + 1 for word in plain]) - 1
     spans = [edited.span(end - len(word), end) for word, end in zip(plain, ends.tolist())]
-    found, number = [], 0
+    found, number, after = [], 0, 0
     for match in _WORD.finditer(edited.text):
         start, end = match.span()
         while number < len(spans) and spans[number][1] <= start:
             number += 1
-        parts = [part for part in range(number, len(spans)) if spans[part][0] < end and spans[part][0] < spans[part][1]]
+        while after < len(spans) and spans[after][0] < end:
+            after += 1
+        parts = [part for part in range(number, after) if spans[part][0] < spans[part][1]]
         found.append((match.group().replace(_INNER_BLANK, " "), parts))
     return found or [(word, [part]) for part, word in enumerate(words)]
 

@@ -69,6 +69,29 @@ def test_labels_that_mark_no_entities_go_with_the_first_part(tmp_path):
     assert noisy.words[:2] == ["MaryAnnm", "et"] and noisy.labels[:2] == ["B-PER", "O"]
 
 
+class CountedSpans(EditedText):
+    """An edited text that counts how often the spans it gave are looked at."""
+
+    looks = 0
+
+    def span(self, start, end):
+        class Span(tuple):
+            def __getitem__(_, index):
+                self.looks += 1
+                return tuple.__getitem__(_, index)
+
+        return Span(super().span(start, end))
+
+
+def test_a_word_looks_at_the_words_beside_it_alone(tmp_path, monkeypatch):
+    """A file without blank lines is one sentence of all its words."""
+    words, _ = tagged(tmp_path, "ab O\n" * 1000)
+    edited = CountedSpans(" ".join(words.words), [Edit(2, 3, "")])
+    noise = Edits()
+    monkeypatch.setattr(noise, "edited", lambda text: edited)
+    assert len(noisy_words(words, None, noise).words) == 999 and edited.looks < 10 * 1000
+
+
 def test_words_with_inner_blanks_and_sentences_that_would_vanish_stay(tmp_path):
     path = tmp_path / "words.txt"
     path.write_text("New York\tN\nis\tV\n\n中\tX\n", encoding="utf-8")
