@@ -11,6 +11,7 @@ from keras_bert.errors import UserError
 from keras_bert.tasks.noise.noise import Noise
 from keras_bert.tasks.problems import open_problem
 from keras_bert.tasks.span_pairs.examples import SpanPairReader
+from keras_bert.tasks.span_pairs.problem import _noisy as noisy_pair
 from keras_bert.tasks.span_pairs.tasks import SPAN_PAIRS, WIC, WSC
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -150,15 +151,26 @@ def test_a_span_that_is_cut_off_is_named(tmp_path):
 @pytest.mark.parametrize("task", SPAN_PAIRS)
 @pytest.mark.parametrize("kind", ["typo=1", "addspace=1", "nospace"])
 def test_spans_move_with_noise(folder, task, kind):
-    """They still mark what the noise made of the same word; nothing is lost."""
-    problem = problem_of(task, folder, max_length=64)
-    clean = marked(problem.rows("dev"))
+    """They still mark what the noise made of the same words, in the texts and in their rows."""
+    problem, clean = problem_of(task, folder, max_length=64), SpanPairReader(SPAN_PAIRS[task], "dev", folder)
+    pairs = []
+    for before in clean:
+        pairs.append(after := noisy_pair(before, Noise(kind)))
+        assert after.texts != before.texts
+        for which, (old, new) in enumerate(zip(before.spans, after.spans)):
+            text, noisy = (pair.texts[which % len(pair.texts)] for pair in (before, after))
+            words, found = text[slice(*old)], noisy[slice(*new)]
+            if kind == "typo=1":  # Which leaves the blanks, and so the numbers of the words.
+                first = text[: old[0]].count(" ")
+                typed = " ".join(noisy.split()[first : first + len(words.split())])
+                assert found == typed.strip(".,()")
+            else:
+                assert found.replace(" ", "") == words.replace(" ", "") and found == found.strip()
     with problem.under(Noise(kind)):
-        noisy = problem.rows("dev")
-        assert marked(noisy) != [] and (noisy.extra["span_ends"] > noisy.extra["span_starts"]).all()
-        if kind == "nospace":  # Pieces of one long word now.
-            assert marked(noisy) != clean
-        assert noisy.extra["labels"].tolist() == [1, 0]
+        rows, expected = problem.rows("dev"), problem._rows_of(pairs)
+        assert rows.ids.tolist() == expected.ids.tolist() and rows.extra["labels"].tolist() == [1, 0]
+        for name in ("span_starts", "span_ends"):
+            assert rows.extra[name].tolist() == expected.extra[name].tolist()
 
 
 @pytest.mark.parametrize("task, words", [("wic", ["false", "true"]), ("wsc", ["False", "True"])])
