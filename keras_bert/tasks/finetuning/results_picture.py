@@ -7,7 +7,7 @@ from keras_bert import whole_files
 from keras_bert.tasks.benchmarks import Benchmark
 from keras_bert.tasks.finetuning.benchmark_table import benchmark_scores, heading
 from keras_bert.tasks.finetuning.pictures import scores_picture
-from keras_bert.tasks.finetuning.results_table import published_scores
+from keras_bert.tasks.finetuning.results_table import published_beside
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.task import PublishedScore
 
@@ -25,9 +25,9 @@ def write_picture(path: str, groups: Groups, title: str) -> None:
 def evaluation_groups(found: Mapping[str, Mapping[str, Mapping[str, Any]]], problem: Problem) -> Groups:
     """A group for each split and metric, of what `results_table.evaluation_lines` shows."""
     scale = 1 if problem.per_cent else 100
-    published = published_scores(problem.task)
     groups: dict[str, dict[str, list[float | None]]] = {}
     for split, by_noise in found.items():
+        published = published_beside([split], problem.task)
         for metric in problem.metric_names[:_MOST_METRICS]:
             bars: dict[str, list[float | None]] = {
                 noise: [scale * figures[metric]] for noise, figures in by_noise.items()

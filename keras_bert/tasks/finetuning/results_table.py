@@ -1,6 +1,6 @@
 """Results as tables for people."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keras_bert.tasks.problem import Problem
@@ -58,11 +58,9 @@ def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], probl
     for split, by_noise in found.items():
         for noise, figures in by_noise.items():
             rows.append([split, noise, *(f"{scale * figures[metric]:.2f}" for metric in metrics)])
-    published = {(score.split, score.system, score.metric): score.value for score in published_scores(problem.task)}
-    # Published figures are mostly of the test split that goes with a dev split.
-    splits = {split.replace("test", "dev") for split in found}
-    shown = (place[:2] for place in published if place[2] in metrics and place[0].replace("test", "dev") in splits)
-    for split, system in dict.fromkeys(shown):
+    shown = [score for score in published_beside(found, problem.task) if score.metric in metrics]
+    published = {(score.split, score.system, score.metric): score.value for score in shown}
+    for split, system in dict.fromkeys(place[:2] for place in published):
         values = (published.get((split, system, metric)) for metric in metrics)
         rows.append([split, system, *("-" if value is None else f"{value:.1f}" for value in values)])
     return table_lines(rows)
@@ -71,6 +69,12 @@ def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], probl
 def published_scores(task: Any) -> tuple[PublishedScore, ...]:
     """The published scores of a task as data; none for a kind of task without them."""
     return getattr(task, "published", ())
+
+
+def published_beside(splits: Iterable[str], task: Any) -> list[PublishedScore]:
+    """The published scores that go with some splits: mostly, with a dev split, those of its test split."""
+    beside = {split.replace("test", "dev") for split in splits}
+    return [score for score in published_scores(task) if score.split.replace("test", "dev") in beside]
 
 
 def _scale(results: Mapping[str, Any]) -> int:

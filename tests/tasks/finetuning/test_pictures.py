@@ -2,9 +2,15 @@
 
 import numpy as np
 import pytest
+from finetuning import VOCABULARY
 
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.drawing import plain
 from keras_bert.tasks.finetuning.pictures import confusion_picture, loss_picture, scores_picture
+from keras_bert.tasks.finetuning.results_picture import evaluation_groups
+from keras_bert.tasks.finetuning.results_table import evaluation_lines
+from keras_bert.tasks.problems import open_problem
+from keras_bert.text.tokenizer import WordPieceTokenizer
 
 pytest.importorskip("matplotlib")
 
@@ -34,3 +40,18 @@ def test_scores_are_drawn_with_and_without_a_range():
         "mrpc\nf1": {"most frequent": [81.2], "ours": [80.0]},
     }
     assert scores_picture(scores, "title").startswith(b"\x89PNG")
+
+
+def test_the_picture_has_what_the_table_has_beside_a_split():
+    """MNLI's two dev sets have a test set each."""
+    config = FinetuneConfig.from_mapping({"task": "mnli", "data": {"folder": "not read"}})
+    problem = open_problem(config, WordPieceTokenizer(VOCABULARY))
+    found = {"dev_matched": {"as it is": {"accuracy": 0.5}}}
+    lines = list(evaluation_lines(found, problem))
+    assert [line.split()[-1] for line in lines] == ["accuracy", "50.00", "84.6", "86.7", "92.0"]
+    [bars] = evaluation_groups(found, problem).values()
+    assert [score for [score] in bars.values()] == [50.0, 84.6, 86.7, 92.0]
+    assert list(bars)[1] == "BERT base (test_matched)"
+    both = evaluation_groups({**found, "dev_mismatched": {"as it is": {"accuracy": 0.4}}}, problem)
+    assert both["dev_matched accuracy"]["human (test_mismatched)"] == [None]
+    assert both["dev_mismatched accuracy"]["human (test_mismatched)"] == [92.8]
