@@ -116,6 +116,10 @@ def finetune(
     data = table_settings(data_dir, train, dev, test, texts, label)
     set_by_key = dict(settings.parse_override(text) for text in overrides)
     benchmark = BENCHMARKS.get(task or "") if not config else None
+    if sweep and benchmark:
+        raise UserError(
+            f"--sweep: needs a single task. Received: {benchmark.name}. Give one of {', '.join(benchmark.tasks)}."
+        )
     names = list(benchmark.tasks) if benchmark else [config or task or ""]
     init = init or set_by_key.get("init") or recipe_init(find_config("finetune", names[0])) or _newest()
     folder = open_model_folder(init, lower_case)

@@ -205,6 +205,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         (["finetune", "--task", "sst3", "--init", "BERT"], "sst3: no such config"),
         (["finetune", "--task", "sst2", "--init", "absent"], "absent: needs a model folder"),
         (["finetune", "--task", "sst2", "--init", "BERT", "--seeds", "1,1"], "--seeds: needs distinct whole numbers"),
+        (["finetune", "--task", "glue", "--init", "BERT", "--sweep"], "--sweep: needs a single task. Received: glue."),
         (["finetune", "--task", "sst2", "--init", "BERT", "--data-dir", "absent", *SMALL], "absent: needs"),
         (["finetune", "--task", "sst2", "--init", "BERT"], "input.max_length: needs at most 32"),
         (
