@@ -9,6 +9,10 @@ class UserError(Exception):
     """
 
 
+class MissingData(UserError):
+    """The examples of a task are not where they were looked for, so that whoever has other tasks may leave it out."""
+
+
 class RunStopped(Exception):
     """A run ended before its last step, on request or without a worker. The same command resumes it.
 

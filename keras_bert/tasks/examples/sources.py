@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from keras_bert import files
 from keras_bert.config.heads import SINGLE_LABEL
-from keras_bert.errors import UserError
+from keras_bert.errors import MissingData, UserError
 from keras_bert.tasks.examples.labels import BadCell
 from keras_bert.tasks.examples.split_files import split_file
 from keras_bert.tasks.examples.tables import Row, read_table
@@ -92,9 +92,9 @@ def _file_table(task: Task, name: str, folder: str) -> SplitTable:
 
 
 def require_tfds(task_name: str, has_it: object) -> None:
-    """Raises `UserError` if TensorFlow Datasets does not have a task's data."""
+    """Raises `MissingData` if TensorFlow Datasets does not have a task's data."""
     if not has_it:
-        raise UserError(f"{task_name}: needs files. Received: TensorFlow Datasets, which does not have this task.")
+        raise MissingData(f"{task_name}: needs files. Received: TensorFlow Datasets, which does not have this task.")
 
 
 def _tfds_table(task: Task, split: Split, source: TfdsSource) -> SplitTable:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from keras_bert import files
-from keras_bert.errors import UserError
+from keras_bert.errors import MissingData, UserError
 from keras_bert.tasks.task import Split
 
 _COMPRESSED = ("", ".gz", ".bz2", ".xz")
@@ -39,7 +39,7 @@ class FilePatterns(Protocol):
 def split_file(task: NamedFiles, split: str, folder: str = "") -> str:
     """The file of a split: in the task's own folder below `folder`, or else in `folder` itself.
 
-    Raises `UserError`, naming the files that are there, if there is none.
+    Raises `MissingData`, naming the files that are there, if there is none.
     """
     names = task.splits[split].files
     homes = [files.join(folder, home) for home in task.folders] + [os.fspath(folder)]
@@ -55,7 +55,7 @@ def split_file(task: NamedFiles, split: str, folder: str = "") -> str:
     else:
         needed = names[0]
         where = files.parent(names[0])
-    raise UserError(
+    raise MissingData(
         f"{where}: needs {needed}, for the split {split!r} of {task.name}. Received: {_contents(where, task.folders)}. "
         "Give the folder or the file that holds it."
     )
@@ -65,10 +65,11 @@ def find_split_files(task: FilePatterns, folder: str | None) -> dict[str, str]:
     """`{split: path}` of the files in a folder that match a task's patterns, compressed or not.
 
     Raises:
-        UserError: no folder is given, no file matches, or several match for one split.
+        MissingData: no folder is given, or no file matches.
+        UserError: several files match for one split.
     """
     if not folder:
-        raise UserError(f"{task.name}: needs its files. Received: none. Give --data-dir, or --train and --dev.")
+        raise MissingData(f"{task.name}: needs its files. Received: none. Give --data-dir, or --train and --dev.")
     names = files.list_folder(folder)
     found = {}
     for split, patterns in task.patterns.items():
@@ -85,7 +86,7 @@ def find_split_files(task: FilePatterns, folder: str | None) -> dict[str, str]:
             found[split] = files.join(folder, chosen[0])
     if not found:
         needed = " or ".join(patterns[0] for patterns in task.patterns.values())
-        raise UserError(f"{folder}: needs {needed}, for {task.name}. Received: {_contents(folder, ())}.")
+        raise MissingData(f"{folder}: needs {needed}, for {task.name}. Received: {_contents(folder, ())}.")
     return found
 
 
@@ -111,7 +112,7 @@ def _contents(folder: str, subfolders: Iterable[str]) -> str:
 
 
 def file_of(task_name: str, paths: Mapping[str, str], split: str) -> str:
-    """The path of a split. Raises `UserError` if the split has no file."""
+    """The path of a split. Raises `MissingData` if the split has no file."""
     if split not in paths:
-        raise UserError(f"{task_name}: needs a file for the split {split!r}. Received: {', '.join(paths) or 'none'}.")
+        raise MissingData(f"{task_name}: needs a file for the split {split!r}. Received: {', '.join(paths) or 'none'}.")
     return paths[split]

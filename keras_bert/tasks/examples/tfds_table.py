@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert import files
-from keras_bert.errors import UserError
+from keras_bert.errors import MissingData, UserError
 from keras_bert.extras import import_extra
 from keras_bert.tasks.examples.tables import Row
 
@@ -29,7 +29,7 @@ class TfdsTable:
         name: the data set's full name with its version.
 
     Raises:
-        UserError: there is no such data set; or it is not prepared, and may not be downloaded or that fails.
+        MissingData: there is no such data set; or it is not prepared, and may not be downloaded or that fails.
     """
 
     name: str
@@ -52,12 +52,12 @@ class TfdsTable:
                 is_prepared = True
         except Exception as error:  # TFDS raises almost anything: network errors, missing packages, errors of its own.
             reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise UserError(
+            raise MissingData(
                 f"{name}: needs a data set that tensorflow_datasets can prepare. Received: {reason}. "
                 "Give files instead."
             ) from None
         if not is_prepared:
-            raise UserError(
+            raise MissingData(
                 f"{name}: needs a data set prepared in {self._builder.data_path}. Received: none. "
                 "Allow the download, or give files instead."
             )

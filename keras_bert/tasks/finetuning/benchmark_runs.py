@@ -5,9 +5,9 @@ from typing import Any
 
 from keras_bert import files, whole_files
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
+from keras_bert.errors import MissingData, UserError
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
-from keras_bert.training.processes import process_number
+from keras_bert.training.processes import agreement, process_count, process_number
 from keras_bert.training.strategy import make_strategy
 
 
@@ -32,7 +32,7 @@ def finetune_benchmark(
     Returns: `{task: results}`; None in processes other than the chief.
 
     Raises:
-        UserError: no task has data.
+        UserError: no task has data, or a task's data or the settings are wrong.
     """
     training = next(iter(recipes.values())).training
     strategy = make_strategy(training.strategy, training.devices, training.tpu)
@@ -42,6 +42,9 @@ def finetune_benchmark(
         try:
             runs = FinetuningRuns(recipe, report, strategy, command)
         except UserError as error:
+            # They failed together, and must go on together.
+            if agreement(strategy)(float(isinstance(error, MissingData))) < process_count(strategy):
+                raise
             left_out[task] = str(error)
             continue
         if is_chief:
