@@ -79,9 +79,14 @@ def evaluate(
     ensemble = Ensemble([FinetunedModel(folder, table_settings(**data), task) for folder in folders])
     problem = ensemble.problem
     set_restored_spaces(problem, restore_spaces)
+    splits = splits_like(problem, split)
+    if noises:
+        problem.require_noise()
+    for scored in splits:  # Before any is scored, which takes long.
+        problem.require_labels(scored)
     scores: dict[str, dict[str, dict[str, Any]]] = {}
     remarks = []
-    for scored in splits_like(problem, split):
+    for scored in splits:
         scores[scored] = {"as it is": ensemble.evaluate(scored)}
         for setting in noises:
             noise = Noise(setting)

@@ -99,8 +99,7 @@ class Problem(NamedSplits, abc.ABC):
         Raises:
             UserError: the kind of task takes no noise.
         """
-        if not self.takes_noise:
-            raise UserError(f"--noise: needs a task whose texts can take it. Received: {self.task.name}.")
+        self.require_noise()
         kept, notes = self._kept, list(self.notes)
         self.noise, self._kept = noise, {}
         try:
@@ -108,6 +107,15 @@ class Problem(NamedSplits, abc.ABC):
         finally:
             self.noise, self._kept = None, kept
             self.notes[:] = notes  # They were about the same files.
+
+    def require_noise(self) -> None:
+        """Raises `UserError` unless the kind of task takes noise."""
+        if not self.takes_noise:
+            raise UserError(f"--noise: needs a task whose texts can take it. Received: {self.task.name}. Leave it out.")
+
+    def require_labels(self, split: str) -> None:
+        """Raises `UserError` unless a split can be evaluated on; by default that shows in `evaluate` alone."""
+        return
 
     def _once(self, key: Hashable, read: Callable[[], _T]) -> _T:
         """The result of `read`, which is called once for a key and the noise."""

@@ -14,7 +14,8 @@ from glue_folder import write_glue
 from keras_bert.cli import main
 from keras_bert.tasks.classification.answering import plain_answers
 from keras_bert.tasks.classification.examples import load_examples
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.classification.problem import SequenceProblem
+from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
 
 SMALL = ["--set", "input.max_length=24", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
 UNCOMPILED = [*SMALL, "--set", "training.jit_compile=false"]  # To compile takes longer than the steps here.
@@ -55,6 +56,16 @@ def test_evaluate_scores_the_run_also_with_errors_in_the_texts(trained, place, t
     assert found["as it is"]["accuracy"] == kept["accuracy"] > 0.8
     assert found["nospace"]["accuracy"] < 0.7 and found["nospace"]["changed"]["words"] == 1.0
     assert "dev, typo=1: noise which changes" in result.output
+
+
+def test_what_cannot_be_scored_is_refused_before_anything_is(trained, monkeypatch):
+    """Neither a split without labels nor a task that takes no noise was refused until all models had answered."""
+    monkeypatch.setattr(Evaluator, "outputs", lambda self, rows: pytest.fail("something was scored"))
+    result = give("evaluate", "--model", trained, "--split", "test")
+    assert result.exit_code == 2 and "test.tsv: needs labels to evaluate on" in result.output, result.output
+    monkeypatch.setattr(SequenceProblem, "takes_noise", False)
+    result = give("evaluate", "--model", trained, "--noise", "typo")
+    assert result.exit_code == 2 and "--noise: needs a task whose texts can take it" in result.output, result.output
 
 
 def test_several_models_answer_together(trained, place, tmp_path):

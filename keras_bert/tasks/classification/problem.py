@@ -139,6 +139,9 @@ class SequenceProblem(Problem):
         served = (served_logits(self.head, self.window_answers(window, function)) for window in self.windows(split))
         return np.concatenate(list(served))
 
+    def require_labels(self, split: str) -> None:
+        self._labels(split)
+
     def evaluate(self, split: str, answers: np.ndarray) -> dict[str, float]:
         return scores(self.head, self.task.metrics, self._labels(split), predictions(self.head, answers))
 

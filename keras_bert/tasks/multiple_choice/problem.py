@@ -137,6 +137,9 @@ class MultipleChoiceProblem(Problem):
     def output_kind(self, split: str) -> str:
         return FOLDER if self.task.submission and split == "test" else super().output_kind(split)
 
+    def require_labels(self, split: str) -> None:
+        self._labels(split)
+
     def evaluate(self, split: str, answers: Logits) -> dict[str, float]:
         return self._scores(split, _chosen(answers))
 

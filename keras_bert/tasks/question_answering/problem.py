@@ -185,6 +185,9 @@ class QuestionAnsweringProblem(Problem):
             found |= self.window_answers(window, function)
         return found
 
+    def require_labels(self, split: str) -> None:
+        self._references(split)
+
     def evaluate(self, split: str, answers: Answers) -> dict[str, float]:
         """The official script's figures, in per cent (`squad_scores`, `cmrc_scores`).
 

@@ -190,20 +190,22 @@ class TaggingProblem(Problem):
         with text_output(output) as write:
             yield lambda window, answers: write(window.labelled(answers))
 
-    def evaluate(self, split: str, answers: list[str]) -> dict[str, float]:
-        """The scores of a split with labels; see `entity_scores` and `label_scores`."""
+    def require_labels(self, split: str) -> None:
         tagged, head = self._words(split), self.head.labels
         if tagged.labels is None:
             raise UserError(f"{tagged.origin}: needs labels to evaluate on. Received: none. Write predictions instead.")
-        if self._marks_entities:
-            return entity_scores(self._entities(split), read_entities(answers, tagged.starts))
-        if not set(tagged.labels) & set(head):
-            found = ", ".join(_distinct(tagged.labels)[:_SHOWN])
+        if not self._marks_entities and not set(tagged.labels) & set(head):
             raise UserError(
-                f"{tagged.origin}: needs labels that the model has, such as {', '.join(head[:_SHOWN])}. "
-                f"Received: {found}. Give the same column as in training."
+                f"{tagged.origin}: needs labels that the model has, such as {', '.join(head[:_SHOWN])}. Received: "
+                f"{', '.join(_distinct(tagged.labels)[:_SHOWN])}. Give the same column as in training."
             )
-        pairs = [(gold, predicted) for gold, predicted in zip(tagged.labels, answers) if gold is not None]
+
+    def evaluate(self, split: str, answers: list[str]) -> dict[str, float]:
+        """The scores of a split with labels; see `entity_scores` and `label_scores`."""
+        self.require_labels(split)
+        if self._marks_entities:
+            return entity_scores(self._entities(split), read_entities(answers, self._words(split).starts))
+        pairs = [pair for pair in zip(self._words(split).labels or (), answers) if pair[0] is not None]
         return label_scores(*map(list, zip(*pairs)))
 
     def baseline(self, split: str) -> dict[str, float]:

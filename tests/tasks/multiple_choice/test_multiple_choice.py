@@ -227,8 +227,10 @@ def test_what_does_not_fit_is_refused(tmp_path):
         own_problem(tmp_path).rows("test")
     hidden = own_problem(tmp_path, lines({"context": "c", "choices": ["x", "y"]}))
     assert hidden.rows("dev").extra["labels"].tolist() == [0]
-    with pytest.raises(UserError, match="dev.jsonl: needs labels. Received: none"):
-        hidden.evaluate("dev", hidden.answers("dev", {"logits": [np.array([0.0, 1.0])]}))
+    answers = hidden.answers("dev", {"logits": [np.array([0.0, 1.0])]})
+    for refused in (lambda: hidden.evaluate("dev", answers), lambda: hidden.require_labels("dev")):
+        with pytest.raises(UserError, match="dev.jsonl: needs labels. Received: none"):
+            refused()
 
 
 def test_swag_out_of_tensorflow_datasets(tmp_path):

@@ -168,8 +168,10 @@ def test_a_file_without_answers_is_predicted_on_and_not_scored(files, tmp_path):
     outputs = {name: [np.zeros(n, "float32") for n in rows.lengths] for name in ("start_logits", "end_logits")}
     write(task, "test", task.answers("test", outputs), tmp_path / "out")
     assert set(written(tmp_path / "out")["predictions.json"]) == {"who", "what", "game", "far"}
-    with pytest.raises(UserError, match="hidden.json: needs answers to evaluate on. Received: the split 'test'"):
-        task.evaluate("test", task.answers("test", outputs))
+    answers = task.answers("test", outputs)
+    for refused in (lambda: task.evaluate("test", answers), lambda: task.require_labels("test")):
+        with pytest.raises(UserError, match="hidden.json: needs answers to evaluate on. Received: the split 'test'"):
+            refused()
 
 
 def test_rows_go_into_batches_of_like_length(files):
