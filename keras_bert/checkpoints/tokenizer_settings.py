@@ -35,6 +35,17 @@ class TokenizerSettings:
     split_chinese: bool = True
     quotes: bool = True
 
+    def in_effect(self, vocabulary: Vocabulary) -> dict[str, bool]:
+        """The settings that the tokenizer of a vocabulary uses, by name."""
+        if isinstance(vocabulary, SentencePieceVocabulary):
+            return {"lower_case": self.lower_case, "quotes": self.quotes}
+        strip_accents = self.lower_case if self.strip_accents is None else self.strip_accents
+        return {
+            "lower_case": self.lower_case,
+            "strip_accents": strip_accents,
+            "split_chinese": self.split_chinese,
+        }
+
     def is_berts_own(self) -> bool:
         """Whether Google's tokenizer supports these settings, of which it only has `lower_case`."""
         return self.strip_accents in (None, self.lower_case) and self.split_chinese

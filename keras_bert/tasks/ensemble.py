@@ -1,41 +1,42 @@
 """Several fine-tuned models that answer together, by the mean of their probabilities."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from keras_bert.errors import UserError
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.problem import Problem
+
+# Sizes of what is between the encoder and a head's outputs, which change no output's meaning.
+_SIZES = ("bilstm_size", "features", "lstm_size")
+_SHOWN = 60
 
 
 class Ensemble:
     """Scores the mean of several models; a single one is scored as it is.
 
     Args:
-        models: models of the same task with the same labels and vocabulary, which read the same rows.
+        models: models of the same task with the same labels, vocabulary and tokenizer, which read the same rows.
 
     Attributes:
         problem: the first model's task, by which all are asked.
 
     Raises:
-        UserError: the models differ in their task, labels or reading, naming the first that does.
+        UserError: the models differ in their task, labels or reading, naming the first that does, and in what.
     """
 
     problem: Problem
 
     def __init__(self, models: Sequence[FinetunedModel]):
         self._models, self.problem = models, models[0].problem
-        first = models[0]
+        first = _compared(models[0])
         for number, model in enumerate(models[1:], 2):
-            for what, one, other in (
-                ("task", first.config.task, model.config.task),
-                ("labels", first.problem.head, model.problem.head),
-                ("vocabulary", first.tokenizer.vocabulary.tokens, model.tokenizer.vocabulary.tokens),
-                ("settings of input", first.config.input, model.config.input),
-            ):
-                if one != other:
+            for what, values in _compared(model).items():
+                difference = _difference(first[what], values)
+                if difference:
                     raise UserError(
-                        f"--model: needs models with the same {what}. Received: model {number} with "
-                        f"{str(other)[:60]} instead of {str(one)[:60]}."
+                        f"--model: needs models with the same {what}. Received: model {number} with {difference}. "
+                        "Score it by itself, or fine-tune it as model 1 was."
                     )
 
     def evaluate(self, split: str) -> dict[str, float]:
@@ -45,3 +46,31 @@ class Ensemble:
         rows = self.problem.rows(split)
         outputs = [model.evaluate.outputs(rows)[0] for model in self._models]
         return self.problem.evaluate(split, self.problem.answers(split, self.problem.averaged(split, outputs)))
+
+
+def _compared(model: FinetunedModel) -> dict[str, dict[str, Any]]:
+    """What the models must have in common, `{what: {part: value}}`."""
+    head, vocabulary = model.problem.head, model.tokenizer.vocabulary
+    fields = {name: value for name, value in vars(head).items() if name not in _SIZES}
+    labels = fields.pop("labels", ())
+    return {
+        "task": {"task": model.config.task},
+        "labels": {f"label {number}": label for number, label in enumerate(labels)},
+        "head": {"architecture": head.architecture, **fields},
+        "vocabulary": {
+            **{f"token {number}": token for number, token in enumerate(vocabulary.tokens)},
+            # SentencePiece models with the same pieces may prefer others of them.
+            "fingerprint": vocabulary.fingerprint,
+        },
+        "tokenizer": model.folder.tokenizer.in_effect(vocabulary),
+        "settings of input": vars(model.config.input),
+    }
+
+
+def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """The first part in which another model differs, in words; None if there is none."""
+    for part in {**one, **other}:
+        if part not in one or part not in other or one[part] != other[part]:
+            shown = [repr(values[part])[:_SHOWN] if part in values else "none" for values in (other, one)]
+            return f"{part} {shown[0]} instead of {shown[1]}"
+    return None

@@ -80,6 +80,7 @@ class FinetunedModel:
         asked: a file to answer in place of the task's splits; see `open_problem`.
 
     Attributes:
+        folder: the model's folder.
         config: the recipe.
         problem: the task.
         model: the Keras model.
@@ -90,6 +91,7 @@ class FinetunedModel:
         UserError: the folder does not record what its model was fine-tuned on, or the data does not fit the model.
     """
 
+    folder: ModelFolder
     config: FinetuneConfig
     problem: Problem
     model: keras.Model
@@ -104,7 +106,7 @@ class FinetunedModel:
         batch_size: int = 32,
         asked: str | None = None,
     ):
-        folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
+        self.folder = folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
         self.config = finetune_config(folder.name, folder, data or {}, task)
         strategy = make_strategy("one")
         with strategy.scope():

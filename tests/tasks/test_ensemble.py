@@ -1,0 +1,104 @@
+"""Which models answer together: those that read the same rows and mean the same by their outputs."""
+
+import dataclasses
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from served import HEADS, write_served
+from tiny import sentencepiece_vocabulary
+
+from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
+from keras_bert.errors import UserError
+from keras_bert.tasks.averaging import mean_of_softmax
+from keras_bert.tasks.ensemble import Ensemble
+from keras_bert.tasks.evaluation import FinetunedModel
+
+READING = {"task": "text", "texts": ["text"], "label": "label", "max_length": 16}
+LABELS = ("no", "maybe", "yes")
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "dev.jsonl"
+    rows = [{"text": f"the cat {number}", "label": LABELS[number % 3]} for number in range(30)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_served(tmp_path_factory.mktemp("models") / "first", "single", **READING)
+
+
+@pytest.fixture(scope="module")
+def first(folder, dev):
+    return FinetunedModel(folder, {"dev": dev})
+
+
+def changed(folder, path, file, change):
+    """A copy of a model's folder with another text in one of its files."""
+    shutil.copytree(folder, path)
+    with open(os.path.join(path, file), "r+", encoding="utf-8") as stream:
+        content = change(stream.read())
+        stream.seek(0)
+        stream.truncate()
+        stream.write(content)
+    return str(path)
+
+
+def with_fields(**fields):
+    return lambda content: json.dumps({**json.loads(content), **fields})
+
+
+@pytest.mark.parametrize(
+    "file, change, message",
+    [
+        ("tokenizer_config.json", with_fields(do_lower_case=False), "tokenizer. .* lower_case False instead of True"),
+        (
+            "tokenizer_config.json",
+            with_fields(strip_accents=False),
+            "tokenizer. .* strip_accents False instead of True",
+        ),
+        (
+            "tokenizer_config.json",
+            with_fields(tokenize_chinese_chars=False),
+            "tokenizer. .* split_chinese False instead",
+        ),
+        ("vocab.txt", lambda text: text.replace("cat\n", "dog\n"), "vocabulary. .* token 110 'dog' instead of 'cat'"),
+        (
+            "config.json",
+            with_fields(id2label={"0": "no", "1": "yes", "2": "maybe"}),
+            "labels. .* label 1 'yes' instead",
+        ),
+        ("config.json", with_fields(problem_type="multi_label_classification"), "head. .* problem_type 'multi_label_"),
+        ("config.json", with_fields(keras_bert={**READING, "max_length": 8}), "input. .* max_length 8 instead of 16"),
+    ],
+)
+def test_models_that_differ_are_refused_with_what_differs(first, folder, dev, tmp_path, file, change, message):
+    """One with another tokenizer was scored on rows that it would never have made."""
+    other = FinetunedModel(changed(folder, tmp_path / "other", file, change), {"dev": dev})
+    with pytest.raises(UserError, match=f"needs models with the same .*{message}.* Score it by itself"):
+        Ensemble([first, first, other])
+
+
+def test_models_that_read_and_answer_alike_are_averaged(first, folder, dev, tmp_path):
+    """Whatever is between the encoder and the head's outputs, and however the same tokenizer is written."""
+    head = dataclasses.replace(HEADS["single"], bilstm_size=4)
+    deeper = FinetunedModel(write_served(tmp_path / "deeper", "single", head, seed=1, **READING), {"dev": dev})
+    spelled = changed(folder, tmp_path / "spelled", "tokenizer_config.json", with_fields(strip_accents=True))
+    Ensemble([first, FinetunedModel(spelled, {"dev": dev})])
+    logits = [model.evaluate.answers("dev")[0] for model in (first, deeper)]
+    expected = np.mean(mean_of_softmax(logits).argmax(axis=1) == np.arange(30) % 3)
+    assert Ensemble([first, deeper]).evaluate("dev")["accuracy"] == pytest.approx(expected)
+
+
+def test_only_what_a_tokenizer_uses_counts(first):
+    """Google's folders and ours write another value of what the other kind of tokenizer would use."""
+    words, pieces = first.tokenizer.vocabulary, sentencepiece_vocabulary()
+    plain, other = TokenizerSettings(), TokenizerSettings(quotes=False)
+    assert plain.in_effect(words) == other.in_effect(words) and plain.in_effect(pieces) != other.in_effect(pieces)
+    other = TokenizerSettings(split_chinese=False, strip_accents=False)
+    assert plain.in_effect(words) != other.in_effect(words) and plain.in_effect(pieces) == other.in_effect(pieces)
