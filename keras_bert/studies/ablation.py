@@ -70,6 +70,7 @@ def ablation(
             runs[name, seed],
             seeds,
             study.join(task, name, f"seed-{seed}"),
+            f"pretrained/{bases[name]}/seed-{seed}",  # Wherever the study's folder is.
         ).items()
     }
     made = study.made(parts, "Fine-tuned")

@@ -6,9 +6,8 @@ from typing import Any
 
 from keras_bert import files
 from keras_bert.config.studies import TaskPlan
-from keras_bert.studies.runs import run_command
+from keras_bert.studies.runs import StudyRun
 from keras_bert.studies.tables import median_and_range
-from keras_bert.training.run_folder import RunFolder
 
 SCRATCH = "scratch:"  # Before a MODEL: its architecture and vocabulary with random weights.
 
@@ -16,7 +15,7 @@ Results = dict[str, Any]  # The content of a results.json of `finetune --seeds`.
 
 
 def finetunings(
-    task: str, plan: TaskPlan, data: str, init: str, seeds: int, folder: str
+    task: str, plan: TaskPlan, data: str, init: str, seeds: int, folder: str, origin: str | None = None
 ) -> dict[float, Callable[[], Results]]:
     """`{rate: function}`, one for each rate of a task's plan, that fine-tunes a model unless that is done.
 
@@ -27,33 +26,49 @@ def finetunings(
         init: the model, or `scratch:MODEL`.
         seeds: how many seeds, from 1, unless the plan says it.
         folder: where the runs of each rate get their folders.
+        origin: as for `StudyRun`.
     """
-    numbers = range(1, (plan.seeds or seeds) + 1)
+    numbers = seed_numbers(plan, seeds)
     return {
-        rate: functools.partial(
-            finetune, plan, plan.task or task, data, init, rate, numbers, files.join(folder, f"rate-{rate:g}")
+        rate: functools.partial(finetune, run, numbers)
+        for rate, run in finetuning_runs(task, plan, data, init, folder, origin).items()
+    }
+
+
+def finetuning_runs(
+    task: str, plan: TaskPlan, data: str, init: str, folder: str, origin: str | None = None
+) -> dict[float, StudyRun]:
+    """`{rate: run}`, one for each rate of a task's plan; the arguments are those of `finetunings`."""
+    options: dict[str, str | None] = {
+        "--task": plan.task or task,
+        "--init": init.removeprefix(SCRATCH),
+        "--data-dir": files.join(data, plan.folder),
+    }
+    if init.startswith(SCRATCH):
+        options["--from-scratch"] = None
+    return {
+        rate: StudyRun(
+            files.join(folder, f"rate-{rate:g}"),
+            "finetune",
+            options,
+            {**plan.set, "optimizer.learning_rate": rate, "training.keep_checkpoints": 1},
+            origin,
         )
         for rate in plan.rates
     }
 
 
-def finetune(
-    plan: TaskPlan, task: str, data: str, init: str, rate: float, seeds: Sequence[int], folder: str
-) -> Results:
-    """The results over all seeds of one model on one task at one rate; trains where they are not there yet."""
-    results = RunFolder(folder).results()
+def seed_numbers(plan: TaskPlan, seeds: int) -> list[int]:
+    """The seeds of a task, from 1: as many as its plan says, else `seeds`."""
+    return list(range(1, (plan.seeds or seeds) + 1))
+
+
+def finetune(run: StudyRun, seeds: Sequence[int]) -> Results:
+    """The results of a run over all seeds; trains where they are not there yet."""
+    results = run.results()
     if results is not None and results["seeds"] == list(seeds):
         return results
-    changes = {**plan.set, "optimizer.learning_rate": rate, "training.keep_checkpoints": 1}
-    options: dict[str, str | None] = {
-        "--task": task,
-        "--init": init.removeprefix(SCRATCH),
-        "--data-dir": files.join(data, plan.folder),
-        "--seeds": ",".join(map(str, seeds)),
-    }
-    if init.startswith(SCRATCH):
-        options["--from-scratch"] = None
-    return run_command(folder, changes, "finetune", options)
+    return run.make({"--seeds": ",".join(map(str, seeds))})
 
 
 def better(found: Mapping[float, Results]) -> tuple[float, Results]:

@@ -180,8 +180,8 @@ def _finetuned(
     for step in steps:
         model = study.join("snapshots", f"step-{step}")
         for task, planned in plan.tasks.items():
-            folder = study.join(task, f"step-{step}")
-            for rate, make in finetunings(task, planned, data, model, seeds, folder).items():
+            folder, origin = study.join(task, f"step-{step}"), f"{snapshots.run.path}, step {step}"
+            for rate, make in finetunings(task, planned, data, model, seeds, folder, origin).items():
                 run = files.join(folder, f"rate-{rate:g}")
                 parts[f"{task} from step {step:,} at {rate:g}"] = functools.partial(
                     _from_snapshot, snapshots, step, model, make, run

@@ -10,7 +10,7 @@ from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.static_shapes import choose_shapes
 from keras_bert.drawing import new_figure, plain, png
 from keras_bert.studies.loss_plane import LossPlane, steps
-from keras_bert.studies.runs import run_command
+from keras_bert.studies.runs import StudyRun
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.studies.tables import rows_of_markdown
 from keras_bert.tasks.evaluation import FinetunedModel
@@ -54,17 +54,12 @@ def landscape(
         examples: training examples that the loss is measured on.
     """
     options: dict[str, str | None] = {"--task": task, "--init": init, **({"--data-dir": data} if data else {})}
-    starts: dict[str, tuple[dict[str, str | None], dict[str, Any]]] = {
-        "pretrained": (options, dict(changes)),
-        "scratch": ({**options, "--from-scratch": None}, {**changes, **scratch_changes}),
+    from_scratch: dict[str, str | None] = {**options, "--from-scratch": None}
+    planned = {
+        "pretrained": StudyRun(study.join("pretrained"), "finetune", options, changes),
+        "scratch": StudyRun(study.join("scratch"), "finetune", from_scratch, {**changes, **scratch_changes}),
     }
-    runs = study.made(
-        {
-            name: functools.partial(_finetuned, study.join(name), given, settings)
-            for name, (given, settings) in starts.items()
-        },
-        "Fine-tuned",
-    )
+    runs = study.made({name: functools.partial(_finetuned, run) for name, run in planned.items()}, "Fine-tuned")
     about = {"radius": radius, "points": points, "examples": examples}
     grids = {name: _grid(study, name, about) for name in ENDS}
     curves = {name: read_metrics(RunFolder(study.join(name)).metrics_file) for name in ENDS}
@@ -75,8 +70,8 @@ def landscape(
     return Findings(f"Fine-tuning against scratch: {task}", list(table(runs, grids)), pictures)
 
 
-def _finetuned(folder: str, options: Mapping[str, str | None], changes: Mapping[str, Any]) -> dict[str, Any]:
-    return RunFolder(folder).results() or run_command(folder, changes, "finetune", options)
+def _finetuned(run: StudyRun) -> dict[str, Any]:
+    return run.results() or run.make()
 
 
 def _grid(study: StudyFolder, name: str, about: Mapping[str, Any]) -> Grid:

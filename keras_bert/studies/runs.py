@@ -1,6 +1,9 @@
 """Training runs as parts of a study: each a command of its own process, which resumes and is not done twice."""
 
+from __future__ import annotations
+
 import contextlib
+import dataclasses
 import itertools
 import json
 import signal
@@ -9,11 +12,78 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
-from keras_bert import files
+from keras_bert import files, settings, whole_files
 from keras_bert.errors import RunStopped, UserError
 from keras_bert.program import own_program
+from keras_bert.studies.made_from import require_same
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
+
+
+@dataclasses.dataclass(frozen=True)
+class StudyRun:
+    """A run as a part of a study: what it is made from is kept in FOLDER.json, and it is made from nothing else later.
+
+    Seeds are not part of it: a study may add some.
+
+    Attributes:
+        folder: for `--output`.
+        command: such as `finetune`.
+        options: `{option: value}`, None for a flag.
+        changes: `{setting: value}` for `--set`.
+        origin: what the model of `--init` is, if its path says less, such as that of a temporary copy.
+    """
+
+    folder: str
+    command: str
+    options: Mapping[str, str | None]
+    changes: Mapping[str, Any]
+    origin: str | None = None
+
+    @property
+    def made_from(self) -> dict[str, str]:
+        """The command, its options and its settings as they are given, `{name: text}`."""
+        options = {**self.options, **({"--init": self.origin} if self.origin else {})}
+        changes = {f"--set {key}": json.dumps(value, sort_keys=True) for key, value in self.changes.items()}
+        return {"command": self.command, **{option: value or "" for option, value in options.items()}, **changes}
+
+    def results(self) -> dict[str, Any] | None:
+        """The content of results.json, or None if the run is not finished.
+
+        Raises:
+            UserError: the run there was made from something else, or does not say what from.
+        """
+        self._require_same()
+        return RunFolder(self.folder).results()
+
+    def make(self, seeds: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Runs the command; returns the results. Raises what `results` and `run_command` raise.
+
+        Args:
+            seeds: `{option: value}` of the seeds.
+        """
+        self._require_same()
+        whole_files.write_json(self._record, self.made_from)
+        return run_command(self.folder, self.changes, self.command, {**self.options, **(seeds or {})})
+
+    @property
+    def _record(self) -> str:
+        return f"{self.folder}.json"
+
+    def _require_same(self) -> None:
+        if not self._has_begun():  # A run that failed before it trained anything may be given other settings.
+            return
+        if not files.exists(self._record):
+            raise UserError(
+                f"{self.folder}: needs a run with {self._record}, which says what it was made from. "
+                "Received: one without. Give another --output."
+            )
+        require_same(self._record, settings.read_json(self._record), self.made_from, "Give another --output.")
+
+    def _has_begun(self) -> bool:
+        seeds = (name for name in files.list_folder(self.folder) if name.startswith("seed-"))
+        folders = [self.folder, *(files.join(self.folder, name) for name in seeds)]
+        return any(RunFolder(folder).has_begun() for folder in folders)
 
 
 def run_command(
@@ -56,8 +126,9 @@ def run_command(
 
 def pretrained(folder: str, recipe: str, changes: Mapping[str, Any], data: str, seed: int) -> str:
     """Pretrains by a recipe with changed settings unless that is done; returns the run's folder."""
-    if RunFolder(folder).results() is None:
-        run_command(folder, changes, "pretrain", {"--config": recipe, "--data": data, "--seed": str(seed)})
+    run = StudyRun(folder, "pretrain", {"--config": recipe, "--data": data}, changes)
+    if run.results() is None:
+        run.make({"--seed": str(seed)})
     return folder
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from keras_bert import files, settings, whole_files
-from keras_bert.errors import UserError
+from keras_bert.studies.made_from import require_same
 from keras_bert.terminal_bar import terminal_bar
 from keras_bert.training.run_folder import RunFolder
 
@@ -91,9 +91,7 @@ class StudyFolder:
     def _kept(self, path: str, about: dict[str, Any], make: Callable[[], _Result]) -> _Result:
         if files.exists(path):
             part = settings.read_json(path)
-            if changes := settings.differences(part.get("about", {}), about):
-                shown = "; ".join(f"{key}: {before!r} there, {after!r} now" for key, before, after in changes)
-                raise UserError(f"{path}: was made otherwise ({shown}). Give another --output, or remove this file.")
+            require_same(path, part.get("about", {}), about, "Give another --output, or remove this file.")
             return part["result"]
         result = make()
         files.make_folder(files.parent(path))

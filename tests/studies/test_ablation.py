@@ -1,6 +1,7 @@
 """The ablation: its plan, and the table beside the papers' figures."""
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -42,48 +43,45 @@ def test_the_plan_that_is_shipped_can_be_trained_on_the_same_tokens():
             assert config.training.batch_size > 0
 
 
-def write_results(folder, **values):
-    folder.mkdir(parents=True)
-    (folder / "results.json").write_text(json.dumps(values))
+SCORES = {"base": {1e-4: [0.5, 0.6], 3e-4: [0.9, 0.1]}, "no_nsp": {1e-4: [0.2, 0.3], 3e-4: [0.4, 0.4]}}
+SCORES["no_nsp_frozen"] = SCORES["base"]
 
 
-def test_each_variant_has_its_better_rate_over_all_seeds_and_the_papers_figures(tmp_path):
-    """Its runs are finished, so that the command only tells of them."""
+def scripted(folder, changes, command, options):
+    """Stands in for a run, whose results it writes."""
+    *_, name, seed = folder.removesuffix(f"/rate-{changes.get('optimizer.learning_rate', 0):g}").split("/")
+    number = int(seed.removeprefix("seed-"))
+    if command == "pretrain":
+        results = {"steps": 10, "eval_mask_token_loss": 6.0 - number, "eval_mask_token_unigram_loss": 7.0}
+    else:
+        f1 = SCORES[name][changes["optimizer.learning_rate"]][number - 1]
+        results = {
+            "main_metric": "f1",
+            "per_cent": False,
+            "seeds": [int(one) for one in options["--seeds"].split(",")],
+            "splits": {"dev": {"f1": f1}},
+            "over_seeds": {"dev": {"f1": {"values": [f1]}}},
+            "baseline": {"dev": {"f1": 0.8}},
+        }
+    os.makedirs(folder)
+    with open(f"{folder}/results.json", "w") as stream:
+        json.dump(results, stream)
+    return results
+
+
+def ablation_line(folder, *more):
+    line = ["study", "ablation", "--plan", folder / "plan.yaml", "--text", "prepared", "--data", "data", "--output"]
+    line += [folder / "out", "--pretraining-seeds", 2, "--seeds", 1, "--recipe", "wiki_mini", *more]
+    return [str(argument) for argument in line]
+
+
+def test_each_variant_has_its_better_rate_over_all_seeds_and_the_papers_figures(tmp_path, monkeypatch):
     (tmp_path / "plan.yaml").write_text(PLAN)
     output = tmp_path / "out"
-    scores = {"base": {1e-4: [0.5, 0.6], 3e-4: [0.9, 0.1]}, "no_nsp": {1e-4: [0.2, 0.3], 3e-4: [0.4, 0.4]}}
-    scores["no_nsp_frozen"] = scores["base"]
-    for name, by_rate in scores.items():
-        for seed in (1, 2):
-            nats = {"eval_mask_token_loss": 6.0 - seed, "eval_mask_token_unigram_loss": 7.0}
-            if name != "no_nsp_frozen":  # It has the runs of no_nsp.
-                write_results(output / "pretrained" / name / f"seed-{seed}", steps=10, **nats)
-            for rate, values in by_rate.items():
-                f1 = values[seed - 1]
-                write_results(
-                    output / "mrpc" / name / f"seed-{seed}" / f"rate-{rate:g}",
-                    main_metric="f1",
-                    per_cent=False,
-                    seeds=[1],
-                    splits={"dev": {"f1": f1}},
-                    over_seeds={"dev": {"f1": {"values": [f1]}}},
-                    baseline={"dev": {"f1": 0.8}},
-                )
-    line = ["study", "ablation", "--plan", tmp_path / "plan.yaml", "--text", "prepared", "--data", "data"]
-    line += [
-        "--output",
-        output,
-        "--pretraining-seeds",
-        2,
-        "--seeds",
-        1,
-        "--recipe",
-        "wiki_mini",
-        "--set",
-        "training.steps=9",
-    ]
-    result = CliRunner().invoke(main, [str(argument) for argument in line])
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted)
+    result = CliRunner().invoke(main, ablation_line(tmp_path, "--set", "training.steps=9"))
     assert result.exit_code == 0, result.output
+    assert not (output / "pretrained" / "no_nsp_frozen").exists()  # It has the runs of no_nsp.
     assert (output / "ablation.md").read_text().splitlines()[2:] == [
         "|  | nats below the unigram | mrpc, f1 | *MRPC* |",
         "| --- | --- | --- | --- |",
@@ -98,6 +96,28 @@ def test_each_variant_has_its_better_rate_over_all_seeds_and_the_papers_figures(
         "",
         "![ablation](ablation.png)",
     ]
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", lambda *_: pytest.fail("Trained again."))
+    again = CliRunner().invoke(main, ablation_line(tmp_path, "--set", "training.steps=9"))
+    assert again.exit_code == 0 and again.output == result.output
+
+
+def test_runs_made_with_other_settings_are_refused(tmp_path, monkeypatch):
+    """They would be shown as if they had been made with the settings given now."""
+    (tmp_path / "plan.yaml").write_text(PLAN)
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted)
+    first = CliRunner().invoke(main, ablation_line(tmp_path))
+    assert first.exit_code == 0, first.output
+    more = CliRunner().invoke(main, ablation_line(tmp_path, "--set", "training.steps=9"))
+    assert more.exit_code == 2
+    assert "out/pretrained/base/seed-1.json: was made otherwise (--set training.steps: None there, '9' now). " in (
+        more.output
+    )
+    (tmp_path / "plan.yaml").write_text(PLAN.replace("folder: glue", "folder: other"))
+    other = CliRunner().invoke(main, ablation_line(tmp_path))
+    assert other.exit_code == 2
+    assert "rate-0.0001.json: was made otherwise (--data-dir: 'data/glue' there, 'data/other' now). Give another" in (
+        other.output
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The mechanism of studies: parts that are made once, the page, and runs as parts."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from finetuning import write_sst2, write_tiny_bert
 
 from keras_bert.cli import main
 from keras_bert.errors import RunStopped, UserError
-from keras_bert.studies.runs import run_command
+from keras_bert.studies.runs import StudyRun, run_command
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.tasks.finetuning.pictures import scores_picture
 
@@ -94,6 +95,52 @@ def test_worth_from_the_command_line_and_once_more(tmp_path, monkeypatch):
 def test_a_run_that_fails_is_named_with_its_last_words(tmp_path):
     with pytest.raises(UserError, match=r"run: `finetune` ended with status 2: Error: .*nothing.*run\.log"):
         run_command(str(tmp_path / "run"), {}, "finetune", {"--task": "sst2", "--init": str(tmp_path / "nothing")})
+
+
+def trained(folder, changes, command, options):
+    """Stands in for a run, of which one checkpoint or the results are left."""
+    if "--seeds" in options:
+        os.makedirs(f"{folder}/seed-1/checkpoints/step-2")
+        raise KeyboardInterrupt
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{folder}/results.json", "w") as stream:
+        stream.write('{"score": 1}')
+    return {"score": 1}
+
+
+@pytest.mark.parametrize("seeds", [None, {"--seeds": "1,2"}])
+def test_a_run_is_continued_or_taken_only_if_it_was_made_from_the_same(tmp_path, monkeypatch, seeds):
+    """Finished or not; a flag, a setting of None and the model that a temporary copy is of count too."""
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", trained)
+    folder = str(tmp_path / "run")
+
+    def run(origin="step 4", changes=None, **options):
+        options = {"--task": "sst2", "--init": "copy", **{f"--{name}": value for name, value in options.items()}}
+        return StudyRun(folder, "finetune", options, changes or {"training.steps": 3}, origin)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        run().make(seeds)
+    assert run().results() == (None if seeds else {"score": 1})
+    for other, shown in (
+        (run(task="mrpc"), "--task: 'sst2' there, 'mrpc' now"),
+        (run(**{"from-scratch": None}), "--from-scratch: None there, '' now"),
+        (run(changes={"training.steps": 3, "name": None}), "--set name: None there, 'null' now"),
+        (run(origin="step 8"), "--init: 'step 4' there, 'step 8' now"),
+    ):
+        for use in (other.results, other.make):
+            with pytest.raises(UserError, match=rf"run\.json: was made otherwise \({shown}\). Give another --output"):
+                use()
+    os.remove(f"{folder}.json")
+    with pytest.raises(UserError, match=r"run: needs a run with .*run\.json, .* Received: one without\. Give another"):
+        run().results()
+
+
+def test_a_run_that_failed_before_it_trained_may_be_given_other_settings(tmp_path, monkeypatch):
+    """A folder mistyped would otherwise cost the study's --output."""
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", lambda *_: (_ for _ in ()).throw(UserError("nothing")))
+    with pytest.raises(UserError, match="nothing"):
+        StudyRun(str(tmp_path / "run"), "finetune", {"--init": "mistyped"}, {}).make()
+    assert StudyRun(str(tmp_path / "run"), "finetune", {"--init": "bert"}, {}).results() is None
 
 
 def refused(*line):
