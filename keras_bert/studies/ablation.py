@@ -3,11 +3,10 @@
 import dataclasses
 import functools
 import itertools
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from keras_bert.config.studies import AblationPlan, VariantPlan
-from keras_bert.studies.downstream import Results, finetunings, main_scores, majority, metric
+from keras_bert.studies.downstream import Results, better, finetunings, main_scores, majority, metric
 from keras_bert.studies.runs import pretrained
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.studies.tables import median_and_range, rows_of_markdown
@@ -77,7 +76,11 @@ def ablation(
     found = {
         task: {
             name: better(
-                {rate: [made[f"{task}: {name}, seed {seed} at {rate:g}"] for seed in numbers] for rate in planned.rates}
+                {
+                    rate: [made[f"{task}: {name}, seed {seed} at {rate:g}"] for seed in numbers]
+                    for rate in planned.rates
+                },
+                pooled,
             )
             for name in variants
         }
@@ -86,11 +89,6 @@ def ablation(
     learned = {name: [nats_below(runs[name, seed]) for seed in numbers] for name in variants}
     lines = [*table(found, learned, variants), "", *sources(variants)]
     return Findings(TITLE, lines, {"ablation": scores_picture(drawn(found, variants), TITLE)})
-
-
-def better(found: Mapping[float, Sequence[Results]]) -> tuple[float, Sequence[Results]]:
-    """(rate, results) of the rate with the best median over all seeds, those of pretraining too."""
-    return max(found.items(), key=lambda item: statistics.median(pooled(item[1])))
 
 
 def pooled(results: Sequence[Results]) -> list[float]:

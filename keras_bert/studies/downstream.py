@@ -1,8 +1,9 @@
 """Fine-tuning a model on the tasks of a plan, and the scores that came of it."""
 
 import functools
+import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from keras_bert import files
 from keras_bert.config.studies import TaskPlan
@@ -12,6 +13,7 @@ from keras_bert.studies.tables import median_and_range
 SCRATCH = "scratch:"  # Before a MODEL: its architecture and vocabulary with random weights.
 
 Results = dict[str, Any]  # The content of a results.json of `finetune --seeds`.
+_Found = TypeVar("_Found")
 
 
 def finetunings(
@@ -71,9 +73,14 @@ def finetune(run: StudyRun, seeds: Sequence[int]) -> Results:
     return run.make({"--seeds": ",".join(map(str, seeds))})
 
 
-def better(found: Mapping[float, Results]) -> tuple[float, Results]:
-    """(rate, results) of the rate with the best median, of `{rate: results}`."""
-    return max(found.items(), key=lambda item: item[1]["splits"][main_split(item[1])][metric(item[1])])
+def better(found: Mapping[float, _Found], scores: Callable[[_Found], Sequence[float]]) -> tuple[float, _Found]:
+    """(rate, what was found at it) of the rate with the best median of its scores.
+
+    Args:
+        found: `{rate: what was found}`.
+        scores: function (what was found) -> its scores over the seeds, such as `main_scores`.
+    """
+    return max(found.items(), key=lambda item: statistics.median(scores(item[1])))
 
 
 def main_scores(results: Results) -> list[float]:

@@ -190,7 +190,9 @@ def _finetuned(
     files.remove_folder(study.join("snapshots"))
     return {
         step: {
-            task: better({rate: made[f"{task} from step {step:,} at {rate:g}"] for rate in planned.rates})[1]
+            task: better({rate: made[f"{task} from step {step:,} at {rate:g}"] for rate in planned.rates}, main_scores)[
+                1
+            ]
             for task, planned in plan.tasks.items()
         }
         for step in steps

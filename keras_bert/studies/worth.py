@@ -33,7 +33,9 @@ def worth(
     labels = {part: f"{part[0]}: {part[1]} at {part[2]:g}" for part in parts}
     made = study.made({labels[part]: make for part, make in parts.items()}, "Fine-tuned")
     found = {
-        task: {name: better({rate: made[labels[task, name, rate]] for rate in plan.rates}) for name in models}
+        task: {
+            name: better({rate: made[labels[task, name, rate]] for rate in plan.rates}, main_scores) for name in models
+        }
         for task, plan in tasks.items()
     }
     lines = list(table(found, list(models)))
