@@ -9,6 +9,7 @@ import scipy.stats
 
 from keras_bert import files
 from keras_bert.config.studies import EmbryologyPlan, TaggedText
+from keras_bert.studies.curves import crossing
 from keras_bert.studies.downstream import Results, better, finetunings, main_scores, metric, score_cell
 from keras_bert.studies.pictures import curves_picture
 from keras_bert.studies.probes import LayerStates, probe
@@ -26,7 +27,6 @@ _MAX_LENGTH = 128  # Tokens of a row, for sentences.
 _HALF = 50.0  # Per cent.
 
 Shares = Mapping[str, Sequence[int]]  # {tag: [right words, words]}
-Points = Sequence[tuple[float, float]]  # [(step, per cent)]
 
 
 def embryology(
@@ -223,16 +223,6 @@ def overall(shares: Shares, weights: Shares) -> float:
     """The share of all words that are right, in per cent, when each tag is as frequent as in `weights`."""
     counts = {tag: weights[tag][1] for tag in shares}
     return sum(share(shares[tag]) * counts[tag] for tag in shares) / sum(counts.values())
-
-
-def crossing(points: Points, goal: float) -> float | None:
-    """The step at which a curve first reaches a goal, linearly between two snapshots, from 0 at step 0; or None."""
-    before = (0.0, 0.0)
-    for step, value in points:
-        if value >= goal:
-            return before[0] + (goal - before[1]) / (value - before[1]) * (step - before[0])
-        before = (step, value)
-    return None
 
 
 def _curve(words: Mapping[int, Any], kind: str, tag: str) -> list[tuple[float, float]]:

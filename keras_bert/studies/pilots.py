@@ -9,6 +9,7 @@ from keras_bert import files
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.studies import PilotsPlan
 from keras_bert.config.training import phase_ends
+from keras_bert.studies.curves import crossing
 from keras_bert.studies.pictures import curves_picture
 from keras_bert.studies.runs import pretrained
 from keras_bert.studies.study import Findings, StudyFolder
@@ -76,18 +77,6 @@ def read(folder: str) -> Run:
     return curve, figures
 
 
-def crossing(curve: Sequence[Point], goal: float) -> tuple[float, float] | None:
-    """(tokens, CPU seconds) at which a curve first comes so far below, between two validations linearly; or None."""
-    before: Point = (0.0, 0.0, 0.0)
-    for point in curve:
-        if point[2] >= goal:
-            part = (goal - before[2]) / (point[2] - before[2])
-            tokens, seconds = (start + part * (end - start) for start, end in zip(before[:2], point[:2]))
-            return tokens, seconds
-        before = point
-    return None
-
-
 def described(values: Sequence[float | None], shown: Any) -> str:
     """What several seeds gave; a dash where not all of them came so far."""
     there = [value for value in values if value is not None]
@@ -106,7 +95,8 @@ def table(found: Mapping[str, Sequence[Run]]) -> Iterator[str]:
 def _row(name: str, runs: Sequence[Run]) -> list[str]:
     cells = [name.replace("_", " ")]
     for goal in GOALS:
-        tokens, seconds = zip(*(crossing(curve, goal) or (None, None) for curve, _ in runs))
+        tokens = [crossing([(tokens, below) for tokens, _, below in curve], goal) for curve, _ in runs]
+        seconds = [crossing([(seconds, below) for _, seconds, below in curve], goal) for curve, _ in runs]
         cells.append(described(tokens, lambda value: f"{value / 1e6:.2f}"))
         cells.append(described(seconds, "{:.0f}".format))
     cells.append(described([curve[-1][1] for curve, _ in runs], "{:.0f}".format))

@@ -16,7 +16,8 @@ from keras_bert.cli import main
 from keras_bert.config.studies import EmbryologyPlan, TaggedText
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.studies.embryology import agreement, crossing, overall, spread, table, tag_table
+from keras_bert.studies.curves import crossing
+from keras_bert.studies.embryology import agreement, overall, spread, table, tag_table
 from keras_bert.studies.probes import probe
 from keras_bert.studies.tagged_pieces import TaggedPieces
 from keras_bert.tasks.pretraining.run import pretrain

@@ -6,7 +6,8 @@ import pytest
 
 from keras_bert import settings
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.studies.pilots import crossing, described, read, table
+from keras_bert.studies.curves import crossing
+from keras_bert.studies.pilots import described, read, table
 
 PHASES = [
     {"share": 0.5, "sequence_length": 16, "batch_size": 4, "max_predictions_per_seq": 3},
@@ -34,8 +35,10 @@ def test_a_curve_counts_tokens_by_phase_and_time_of_training_alone(tmp_path):
     assert [(point[0], point[1]) for point in curve] == list(zip(tokens, (3.0, 6.0, 9.0, 12.0)))
     assert [point[2] for point in curve] == pytest.approx([0.0, 0.4, 0.8, 1.2])
     assert figures["eval_perplexity"] == 50.0
-    assert crossing(curve, 0.5) == pytest.approx((20 * 64 + 0.25 * 10 * 128, 6.75))
-    assert crossing(curve, 2.0) is None
+    by_tokens, by_time = ([(point[axis], point[2]) for point in curve] for axis in (0, 1))
+    assert crossing(by_tokens, 0.5) == pytest.approx(20 * 64 + 0.25 * 10 * 128)
+    assert crossing(by_time, 0.5) == pytest.approx(6.75)
+    assert crossing(by_time, 2.0) is None
 
 
 def test_a_goal_that_one_seed_misses_has_no_median(tmp_path):
