@@ -9,6 +9,7 @@ from keras_bert import files
 from keras_bert.config.studies import TaskPlan
 from keras_bert.studies.runs import StudyRun
 from keras_bert.studies.tables import median_and_range
+from keras_bert.tasks.finetuning.results_table import per_cent_scale
 
 SCRATCH = "scratch:"  # Before a MODEL: its architecture and vocabulary with random weights.
 
@@ -86,7 +87,7 @@ def better(found: Mapping[float, _Found], scores: Callable[[_Found], Sequence[fl
 def main_scores(results: Results) -> list[float]:
     """The main metric on the main split, of every seed, in per cent."""
     values = results["over_seeds"][main_split(results)][metric(results)]["values"]
-    return [_scale(results) * value for value in values]
+    return [per_cent_scale(results["per_cent"]) * value for value in values]
 
 
 def score_cell(results: Results) -> str:
@@ -97,7 +98,7 @@ def score_cell(results: Results) -> str:
 def majority(results: Results) -> float | None:
     """What the most frequent answer scores there, in per cent; None where that is no number."""
     value = results["baseline"][main_split(results)].get(metric(results))
-    return _scale(results) * value if isinstance(value, (int, float)) else None
+    return per_cent_scale(results["per_cent"]) * value if isinstance(value, (int, float)) else None
 
 
 def main_split(results: Results) -> str:
@@ -108,7 +109,3 @@ def main_split(results: Results) -> str:
 def metric(results: Results) -> str:
     """The task's main metric."""
     return results["main_metric"]
-
-
-def _scale(results: Results) -> float:
-    return 1.0 if results["per_cent"] else 100.0

@@ -15,6 +15,7 @@ from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.studies.tables import rows_of_markdown
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.finetuning.pictures import loss_picture
+from keras_bert.tasks.finetuning.results_table import per_cent_scale
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Step
@@ -118,11 +119,10 @@ def table(runs: Mapping[str, Mapping[str, Any]], grids: Mapping[str, Grid]) -> I
     rows = []
     for name, results in runs.items():
         split, metric = next(iter(results["splits"])), results["main_metric"]
-        scale = 1.0 if results["per_cent"] else 100.0
         losses = np.array(grids[name])
         middle = losses[len(losses) // 2, len(losses) // 2]
         edge = np.concatenate([losses[0], losses[-1], losses[1:-1, 0], losses[1:-1, -1]])
-        score = f"{split} {metric} {scale * results['splits'][split][metric]:.1f}"
+        score = f"{split} {metric} {per_cent_scale(results['per_cent']) * results['splits'][split][metric]:.1f}"
         rows.append([name, score, f"{middle:.3f}", f"{np.median(edge):.3f}", f"{(losses < 2 * middle).mean():.0%}"])
     header = ["", "score", "training loss at the end", "median at the plane's edge", "of the plane below twice the end"]
     return rows_of_markdown(header, rows)

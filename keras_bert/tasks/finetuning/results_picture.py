@@ -7,7 +7,7 @@ from keras_bert import whole_files
 from keras_bert.tasks.benchmarks import Benchmark
 from keras_bert.tasks.finetuning.benchmark_table import benchmark_scores, heading
 from keras_bert.tasks.finetuning.pictures import scores_picture
-from keras_bert.tasks.finetuning.results_table import published_beside
+from keras_bert.tasks.finetuning.results_table import per_cent_scale, published_beside
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.task import PublishedScore
 
@@ -24,7 +24,7 @@ def write_picture(path: str, groups: Groups, title: str) -> None:
 
 def evaluation_groups(found: Mapping[str, Mapping[str, Mapping[str, Any]]], problem: Problem) -> Groups:
     """A group for each split and metric, of what `results_table.evaluation_lines` shows."""
-    scale = 1 if problem.per_cent else 100
+    scale = per_cent_scale(problem.per_cent)
     groups: dict[str, dict[str, list[float | None]]] = {}
     for split, by_noise in found.items():
         published = published_beside([split], problem.task)
@@ -38,7 +38,7 @@ def evaluation_groups(found: Mapping[str, Mapping[str, Mapping[str, Any]]], prob
 
 def results_groups(results: Mapping[str, Any], published: Sequence[PublishedScore]) -> Groups:
     """A group for each split and metric, of what `results_table.results_lines` shows; all seeds' scores if several."""
-    scale = 1 if results["per_cent"] else 100
+    scale = per_cent_scale(results["per_cent"])
     groups: dict[str, dict[str, list[float | None]]] = {}
     for split, baseline in results["baseline"].items():
         for metric, majority in list(baseline.items())[:_MOST_METRICS]:

@@ -14,7 +14,7 @@ def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore
         results: what `Finetuning.finetune` or `runs.summary` returns.
         published: what others reached, in rows below.
     """
-    several, scale = "over_seeds" in results, _scale(results)
+    several, scale = "over_seeds" in results, per_cent_scale(results["per_cent"])
     header = ["split", "metric", *(("median", "mean", "std", "best") if several else ("score",)), "majority"]
     rows = []
     for split, baseline in results["baseline"].items():
@@ -38,11 +38,11 @@ def results_lines(results: Mapping[str, Any], published: Sequence[PublishedScore
 def sweep_lines(found: Sequence[tuple[Mapping[str, float], Mapping[str, Any]]]) -> Iterator[str]:
     """A table of the points of a sweep, as `FinetuningRuns.sweep` returns them."""
     settings = list(found[0][0])
-    metric = found[0][1]["main_metric"]
+    metric, scale = found[0][1]["main_metric"], per_cent_scale(found[0][1]["per_cent"])
     rows = [[*settings, metric]]
     for point, results in found:
         score = next(iter(results["splits"].values()))[metric]
-        rows.append([*(f"{point[name]:g}" for name in settings), f"{_scale(results) * score:.2f}"])
+        rows.append([*(f"{point[name]:g}" for name in settings), f"{scale * score:.2f}"])
     return table_lines(rows)
 
 
@@ -53,7 +53,7 @@ def evaluation_lines(found: Mapping[str, Mapping[str, Mapping[str, Any]]], probl
         found: `{split: {noise applied to the texts: {metric: score}}}`.
         problem: the task.
     """
-    metrics, scale = problem.metric_names, 1 if problem.per_cent else 100
+    metrics, scale = problem.metric_names, per_cent_scale(problem.per_cent)
     rows = [["split", "texts", *metrics]]
     for split, by_noise in found.items():
         for noise, figures in by_noise.items():
@@ -77,8 +77,9 @@ def published_beside(splits: Iterable[str], task: Any) -> list[PublishedScore]:
     return [score for score in published_scores(task) if score.split.replace("test", "dev") in beside]
 
 
-def _scale(results: Mapping[str, Any]) -> int:
-    return 1 if results["per_cent"] else 100
+def per_cent_scale(is_per_cent: bool) -> int:
+    """What makes per cents of a task's scores: 1 if they are per cents already."""
+    return 1 if is_per_cent else 100
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
