@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.statistics.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors
@@ -13,6 +12,7 @@ from keras_bert.errors import UserError
 from keras_bert.files import StrPath
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.inference.loading import LoadedModel, load
+from keras_bert.studies.hidden_states import hidden_states
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.studies.tables import rows_of_markdown
 from keras_bert.terminal_bar import terminal_bar
@@ -119,13 +119,7 @@ def contextual_vectors(
     loaded: LoadedModel, rows: Sequence[np.ndarray], candidates: np.ndarray, layer: int
 ) -> np.ndarray:
     """float32 [n, hidden]: the mean state of each of the pieces `candidates` over all its occurrences in the rows."""
-    vocabulary, encoder = loaded.tokenizer.vocabulary, loaded.encoder
-    spec = tf.TensorSpec([None, None], tf.int32)
-
-    @tf.function(input_signature=[dict.fromkeys(("input_word_ids", "input_mask", "input_type_ids"), spec)])
-    def states_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        return encoder(inputs)["hidden_states"][layer]
-
+    vocabulary, states_of = loaded.tokenizer.vocabulary, hidden_states(loaded.encoder, layer)
     index = np.full(len(vocabulary), -1)
     index[candidates] = np.arange(len(candidates))
     sums: np.ndarray | None = None

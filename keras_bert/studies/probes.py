@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import tensorflow as tf
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -12,6 +11,7 @@ from keras_bert.errors import UserError
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.inference.text_embedding import BATCH_TOKENS, batches_by_length
 from keras_bert.models.encoder import BertEncoder
+from keras_bert.studies.hidden_states import hidden_states
 from keras_bert.studies.tagged_pieces import TaggedPieces
 from keras_bert.tasks.tagging.label_schemes import UnknownLabel, read_entities
 from keras_bert.tasks.tagging.scores import entity_scores
@@ -30,13 +30,7 @@ class LayerStates:
 
     def __init__(self, encoder: BertEncoder, vocabulary: Vocabulary):
         self._vocabulary = vocabulary
-        spec = tf.TensorSpec([None, None], tf.int32)
-
-        @tf.function(input_signature=[dict.fromkeys(("input_word_ids", "input_mask", "input_type_ids"), spec)])
-        def states(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-            return tf.stack(encoder(inputs)["hidden_states"])
-
-        self._states = states
+        self._states = hidden_states(encoder)
 
     def __call__(self, pieces: TaggedPieces) -> np.ndarray:
         """float32 [layers + 1, words, hidden]: the embeddings, then each layer."""
