@@ -320,7 +320,7 @@ def geometry(
     type=click.FloatRange(min=0, min_open=True),
     help="Radius of the plane, in lengths of the weights.",
 )
-@click.option("--points", default=11, show_default=True, type=click.IntRange(min=3), help="Grid points on each axis.")
+@click.option("--points", default=11, show_default=True, type=click.IntRange(min=3), help="Points on each axis, odd.")
 @click.option(
     "--examples",
     default=512,

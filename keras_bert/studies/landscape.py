@@ -9,6 +9,7 @@ import numpy as np
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.static_shapes import choose_shapes
 from keras_bert.drawing import new_figure, plain, png
+from keras_bert.errors import UserError
 from keras_bert.studies.loss_plane import LossPlane, steps
 from keras_bert.studies.runs import StudyRun
 from keras_bert.studies.study import Findings, StudyFolder
@@ -51,9 +52,14 @@ def landscape(
         changes: settings of both runs.
         scratch_changes: settings of the run from scratch alone, such as a higher learning rate.
         radius: how far the plane reaches, in lengths of the weights.
-        points: points of the grid on each axis.
+        points: points of the grid on each axis, an odd number, so that the end is the one in the middle.
         examples: training examples that the loss is measured on.
+
+    Raises:
+        UserError: `points` is even; what is in the folder was made from something else.
     """
+    if points % 2 == 0:
+        raise UserError(f"--points: needs an odd number, for a middle. Received: {points}. Give {points + 1}.")
     options: dict[str, str | None] = {"--task": task, "--init": init, **({"--data-dir": data} if data else {})}
     from_scratch: dict[str, str | None] = {**options, "--from-scratch": None}
     planned = {
@@ -61,8 +67,11 @@ def landscape(
         "scratch": StudyRun(study.join("scratch"), "finetune", from_scratch, {**changes, **scratch_changes}),
     }
     runs = study.made({name: functools.partial(_finetuned, run) for name, run in planned.items()}, "Fine-tuned")
-    about = {"radius": radius, "points": points, "examples": examples}
-    grids = {name: _grid(study, name, about) for name in ENDS}
+    grids = {
+        # The scores tell apart two runs made from the same, of which the other may have been removed by hand.
+        name: _grid(study, name, {**run.made_from, "scores": runs[name]["splits"]}, radius, points, examples)
+        for name, run in planned.items()
+    }
     curves = {name: read_metrics(RunFolder(study.join(name)).metrics_file) for name in ENDS}
     pictures = {
         "losses": loss_picture(curves, f"{task}: training loss", _SMOOTHED),
@@ -75,11 +84,12 @@ def _finetuned(run: StudyRun) -> dict[str, Any]:
     return run.results() or run.make()
 
 
-def _grid(study: StudyFolder, name: str, about: Mapping[str, Any]) -> Grid:
-    """The losses around the end of a run, row by row."""
+def _grid(study: StudyFolder, name: str, run: Mapping[str, Any], radius: float, points: int, examples: int) -> Grid:
+    """The losses around the end of a run, row by row. `run` tells it from others."""
+    about = {"run": run, "radius": radius, "points": points, "examples": examples}
     # Opened at the first row that is not measured yet.
-    plane = functools.cache(lambda: training_plane(study.join(name), about["examples"]))
-    places = steps(about["radius"], about["points"])
+    plane = functools.cache(lambda: training_plane(study.join(name), examples))
+    places = steps(radius, points)
 
     def row(y: float) -> list[float]:
         return [plane()(x, y) for x in places]

@@ -60,5 +60,5 @@ def filter_normalized(random: np.random.Generator, name: str, weights: np.ndarra
 
 
 def steps(radius: float, count: int) -> Sequence[float]:
-    """The places of a grid on one axis: `count` of them from -radius to radius, 0 among them if `count` is odd."""
+    """The places of a grid on one axis: `count` of them, an odd number, from -radius to radius."""
     return np.linspace(-radius, radius, count).round(6).tolist()

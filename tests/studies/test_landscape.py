@@ -1,6 +1,8 @@
 """The loss around the end of a run: directions, the plane, and the study."""
 
 import json
+import os
+import shutil
 
 import keras
 import numpy as np
@@ -43,6 +45,38 @@ def test_the_table_and_the_grid():
     grids = {"scratch": [[4.0, 3.0, 4.0], [1.5, 1.0, 1.9], [4.0, 2.0, 4.0]]}
     assert list(table(runs, grids))[-1] == "| scratch | dev f1 50.0 | 1.000 | 3.500 | 33% |"
     assert planes_picture({**grids, "flat": [[1.0] * 3] * 3}, 0.5, "title").startswith(b"\x89PNG")
+
+
+def scripted(score):
+    """Stands in for a run, whose folder it writes."""
+
+    def run_command(folder, changes, command, options):
+        os.makedirs(folder)
+        results = {"splits": {"dev": {"f1": score}}, "main_metric": "f1", "per_cent": False}
+        for name, content in (("results.json", results), ("metrics.jsonl", {"step": 1, "loss": 1.0})):
+            with open(f"{folder}/{name}", "w") as stream:
+                stream.write(json.dumps(content) + "\n")
+        return results
+
+    return run_command
+
+
+def test_a_plane_belongs_to_its_run_and_has_a_middle(tmp_path, monkeypatch):
+    """Of another run, or of a grid without a middle, it would be shown as the loss around this run's end."""
+    line = ["study", "landscape", "--task", "sst2", "--init", "bert", "--output", str(tmp_path / "out"), "--points"]
+    even = CliRunner().invoke(main, [*line, "4"])
+    assert even.exit_code == 2 and "--points: needs an odd number, for a middle. Received: 4. Give 5." in even.output
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted(0.5))
+    monkeypatch.setattr("keras_bert.studies.landscape.training_plane", lambda *_: lambda x, y: 1 + x * x + y * y)
+    first = CliRunner().invoke(main, [*line, "3"])
+    assert first.exit_code == 0, first.output
+    assert "| scratch | dev f1 50.0 | 1.000 | 1.375 | 100% |" in first.output
+    shutil.rmtree(tmp_path / "out" / "scratch")
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", scripted(0.6))
+    other = CliRunner().invoke(main, [*line, "3", "--set-scratch", "training.steps=9"])
+    assert other.exit_code == 2
+    assert "parts/scratch/row-0.json: was made otherwise (run.scores.dev.f1: 0.5 there, 0.6 now; " in other.output
+    assert "run.--set training.steps: None there, '9' now)" in other.output
 
 
 @pytest.mark.slow
