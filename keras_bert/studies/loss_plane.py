@@ -48,12 +48,13 @@ def filter_normalized(random: np.random.Generator, name: str, weights: np.ndarra
 
     Args:
         random: where the noise comes from.
-        name: the variable's name; the filters of a `kernel` [inputs, outputs] are its columns, of others their rows.
+        name: the variable's name; the filters of a `kernel` or `recurrent_kernel` [inputs, outputs] are its columns,
+            those of others their rows.
         weights: the variable's value.
     """
-    if weights.ndim < 2:
+    if weights.ndim < 2 or name.endswith("bias"):  # A GRU's bias is [2, outputs].
         return np.zeros_like(weights)
-    axis = 0 if name == "kernel" else -1
+    axis = 0 if name.endswith("kernel") else -1
     noise = random.standard_normal(weights.shape).astype(weights.dtype)
     lengths = np.linalg.norm(weights, axis=axis, keepdims=True)
     return noise * lengths / np.linalg.norm(noise, axis=axis, keepdims=True)

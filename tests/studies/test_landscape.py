@@ -19,11 +19,13 @@ def test_directions_are_as_long_as_the_weights_filter_by_filter():
     """The columns of a kernel, the rows of a table; biases stay."""
     random = np.random.default_rng(0)
     weights = random.normal(size=(5, 3)) * [1.0, 10.0, 0.0]
-    noise = filter_normalized(random, "kernel", weights)
-    np.testing.assert_allclose(np.linalg.norm(noise, axis=0), np.linalg.norm(weights, axis=0))
+    for name in ("kernel", "recurrent_kernel"):
+        noise = filter_normalized(random, name, weights)
+        np.testing.assert_allclose(np.linalg.norm(noise, axis=0), np.linalg.norm(weights, axis=0))
     table_noise = filter_normalized(random, "word_embeddings", weights)
     np.testing.assert_allclose(np.linalg.norm(table_noise, axis=1), np.linalg.norm(weights, axis=1))
-    assert not filter_normalized(random, "bias", np.ones(3)).any()
+    for shape in (3, (2, 3)):
+        assert not filter_normalized(random, "bias", np.ones(shape)).any()
 
 
 def test_the_loss_of_a_bowl_grows_with_the_square_of_the_distance_and_the_weights_come_back():
