@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from finetuning import write_sst2, write_tiny_bert
 
 from keras_bert.cli import main
-from keras_bert.studies.landscape import planes_picture, table
+from keras_bert.studies.landscape import ENDS, planes_picture, table
 from keras_bert.studies.loss_plane import LossPlane, filter_normalized, steps
+from keras_bert.tasks.evaluation import FinetunedModel
 
 
 def test_directions_are_as_long_as_the_weights_filter_by_filter():
@@ -94,8 +95,12 @@ def test_the_study_from_the_command_line_and_once_more(tmp_path, monkeypatch):
     assert first.exit_code == 0, first.output
     text = (tmp_path / "out" / "landscape.md").read_text()
     assert "| pretrained | dev accuracy " in text and "| scratch | dev accuracy " in text
-    rows = [json.loads((tmp_path / "out" / "parts" / "scratch" / f"row-{n}.json").read_text()) for n in range(3)]
-    assert rows[1]["result"][1] < 1.0 and len({value for row in rows for value in row["result"]}) == 9
+    for name in ENDS:
+        rows = [json.loads((tmp_path / "out" / "parts" / name / f"row-{n}.json").read_text()) for n in range(3)]
+        exported = FinetunedModel(str(tmp_path / "out" / name))
+        _, figures = exported.evaluate.outputs(exported.problem.rows("train"))
+        assert rows[1]["result"][1] == pytest.approx(figures["loss"], rel=1e-4)
+        assert len({value for row in rows for value in row["result"]}) == 9
     monkeypatch.setattr(LossPlane, "__init__", lambda *_: pytest.fail("Measured again."))
     again = CliRunner().invoke(main, line)
     assert again.exit_code == 0 and again.output == first.output
