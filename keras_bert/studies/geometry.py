@@ -1,6 +1,7 @@
 """Where words are in a BERT: their neighbours by three kinds of vectors, and what the embeddings are the sum of."""
 
 import itertools
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -16,7 +17,7 @@ from keras_bert.studies.hidden_states import hidden_states
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.studies.tables import rows_of_markdown
 from keras_bert.terminal_bar import terminal_bar
-from keras_bert.text.vocabulary import CONTINUATION, Vocabulary, is_unused
+from keras_bert.text.vocabulary import Vocabulary
 
 _LENGTH = 128  # Tokens of a row.
 _ROWS = 32  # Of a batch.
@@ -46,7 +47,7 @@ def geometry(
         layer: whose states are the contextual vectors, from 1; None for the last.
 
     Raises:
-        UserError: a word is not one piece or too rare in the text, or there is no such layer.
+        UserError: a word is not one piece of letters or too rare in the text, or there is no such layer.
     """
     loaded = load(model)
     vocabulary, layers = loaded.tokenizer.vocabulary, loaded.config.num_hidden_layers
@@ -77,12 +78,17 @@ def geometry(
 
 
 def piece_of(loaded: LoadedModel, word: str) -> int:
-    """The piece of a word. Raises `UserError` if it has several."""
+    """The piece of a word. Raises `UserError` if it has several or is not of letters."""
     (pieces,) = loaded.tokenizer.tokenize([word]).to_list()
     vocabulary = loaded.tokenizer.vocabulary
     if len(pieces) != 1 or pieces[0] == vocabulary.unk_id:
         shown = " ".join(vocabulary.tokens[piece] for piece in pieces)
         raise UserError(f"--word {word}: needs a word that is one piece of the vocabulary. Received: {shown!r}.")
+    if not is_word(vocabulary, pieces[0]):
+        raise UserError(
+            f"--word {word}: needs a word of letters alone, as those that it is compared with. "
+            f"Received: {word_of(vocabulary, pieces[0])!r}."
+        )
     return pieces[0]
 
 
@@ -102,17 +108,20 @@ def text_rows(loaded: LoadedModel, entries: Sequence[str], tokens: int) -> list[
 
 def whole_words(vocabulary: Vocabulary, counts: np.ndarray) -> np.ndarray:
     """int64 [n], the pieces that are words by themselves and occur often enough to have a vector."""
-    return np.array(
-        [
-            number
-            for number, token in enumerate(vocabulary.tokens)
-            if counts[number] >= FEWEST_OCCURRENCES
-            and token.isalpha()
-            and not token.startswith(CONTINUATION)
-            and not is_unused(token)
-        ],
-        np.int64,
-    )
+    frequent = np.flatnonzero(counts >= FEWEST_OCCURRENCES).tolist()
+    return np.array([piece for piece in frequent if is_word(vocabulary, piece)], np.int64)
+
+
+def is_word(vocabulary: Vocabulary, piece: int) -> bool:
+    """Whether a piece is a word by itself, of letters and their marks: no ending, number, punctuation or [SEP]."""
+    word = word_of(vocabulary, piece)
+    is_of_letters = all(unicodedata.category(character)[0] in "LM" for character in word)
+    return bool(word) and is_of_letters and not vocabulary.is_continuation[piece]
+
+
+def word_of(vocabulary: Vocabulary, piece: int) -> str:
+    """A piece as people write it, without the mark that SentencePiece has for a word's start."""
+    return vocabulary.appended("", vocabulary.tokens[piece])
 
 
 def contextual_vectors(
@@ -148,9 +157,9 @@ def neighbour_table(
             cosines = unit(vectors) @ unit(vectors[place])
             order = [number for number in np.argsort(-cosines, kind="stable") if number != place][:most]
             cells.append(
-                ", ".join(f"{vocabulary.tokens[candidates[number]]} {cosines[number]:.2f}" for number in order)
+                ", ".join(f"{word_of(vocabulary, candidates[number])} {cosines[number]:.2f}" for number in order)
             )
-        rows.append([vocabulary.tokens[piece], *cells])
+        rows.append([word_of(vocabulary, piece), *cells])
     return rows_of_markdown(["", *kinds], rows)
 
 

@@ -19,6 +19,7 @@ from keras_bert.studies.geometry import (
     text_rows,
     whole_words,
 )
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
 ROWS = [np.array(VOCABULARY.tokens.index(word) + np.zeros(1), np.int32) for word in ("good", "fine", "good")]
 
@@ -76,17 +77,40 @@ def test_candidates_are_whole_words_that_are_frequent_enough():
     assert tokens == {"good", "fine", "nice", "dull", "poor"}
 
 
+def sentencepieces(*tokens):
+    """A SentencePiece vocabulary with some pieces after the special ones."""
+    special = [("<pad>", 3), ("<unk>", 2), ("[CLS]", 3), ("[SEP]", 3), ("[MASK]", 3)]
+    model = b""
+    for token, kind in [*special, *((token, 1) for token in tokens)]:
+        text = token.encode()
+        piece = b"\x0a" + bytes([len(text)]) + text + b"\x18" + bytes([kind])
+        model += b"\x0a" + bytes([len(piece)]) + piece
+    return SentencePieceVocabulary(model)
+
+
+def test_sentencepieces_are_words_by_their_mark_and_shown_without_it():
+    vocabulary = sentencepieces("▁", "▁the", "s", "▁a", ",", "▁1990", "▁हिन्दी", "ing")
+    candidates = whole_words(vocabulary, np.full(len(vocabulary), 5))
+    assert [vocabulary.tokens[piece] for piece in candidates] == ["▁the", "▁a", "▁हिन्दी"]
+    the = vocabulary.tokens.index("▁the")
+    assert list(neighbour_table(vocabulary, candidates, [the], {"same": np.ones((3, 1))}, 2))[2:] == [
+        "| the | a 1.00, हिन्दी 1.00 |"
+    ]
+
+
 def test_rows_end_with_their_document_and_the_text_with_its_tokens(bert, tmp_path):
     (tmp_path / "text.txt").write_text("good bad\n\nfine\n\nnice poor dull\n")
     assert [len(row) for row in text_rows(bert, [str(tmp_path / "text.txt")], 100)] == [2, 1, 3]
     assert [len(row) for row in text_rows(bert, [str(tmp_path / "text.txt")], 4)] == [2, 1, 1]
 
 
-def test_a_word_of_several_pieces_is_refused(bert):
+def test_a_word_of_several_pieces_or_with_a_digit_is_refused(bert):
     with pytest.raises(UserError, match="--word good bad: needs a word that is one piece .* Received: 'good bad'"):
         piece_of(bert, "good bad")
     with pytest.raises(UserError, match="--word zebra: needs a word"):
         piece_of(bert, "zebra")
+    with pytest.raises(UserError, match="--word w1: needs a word of letters alone, .* Received: 'w1'"):
+        piece_of(bert, "w1")
 
 
 def test_the_study_from_the_command_line(bert, tmp_path):
