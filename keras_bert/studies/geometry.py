@@ -35,7 +35,7 @@ def geometry(
     neighbours: int,
     layer: int | None,
 ) -> Findings:
-    """Finds the neighbours of words, and takes the sum of the embeddings apart.
+    """Finds the neighbours of words, and takes the sum of the embeddings apart where there is one.
 
     Args:
         study: the study's folder.
@@ -72,9 +72,12 @@ def geometry(
         "corpus vectors": of_corpus[candidates],
     }
     lines = [*neighbour_table(vocabulary, candidates, wanted, kinds, neighbours), "", *spread(kinds)]
-    found = embedding_shares(loaded, rows)
-    lines += ["", "## The sum of the embeddings", "", *share_table(found)]
-    return Findings("Where words are", lines, {"embeddings": shares_picture(found)})
+    pictures = {}
+    if hasattr(loaded.encoder.embeddings, "position_embeddings"):  # An ELMo's embeddings are those of words alone.
+        found = embedding_shares(loaded, rows)
+        lines += ["", "## The sum of the embeddings", "", *share_table(found)]
+        pictures["embeddings"] = shares_picture(found)
+    return Findings("Where words are", lines, pictures)
 
 
 def piece_of(loaded: LoadedModel, word: str) -> int:

@@ -5,13 +5,17 @@ import pytest
 from click.testing import CliRunner
 from finetuning import VOCABULARY, write_tiny_bert
 
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.cli import main
+from keras_bert.config.elmo import ElmoConfig
 from keras_bert.errors import UserError
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.inference.loading import load
+from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.studies.geometry import (
     contextual_vectors,
     embedding_shares,
+    geometry,
     neighbour_table,
     piece_of,
     share_table,
@@ -19,6 +23,7 @@ from keras_bert.studies.geometry import (
     text_rows,
     whole_words,
 )
+from keras_bert.studies.study import StudyFolder
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
 ROWS = [np.array(VOCABULARY.tokens.index(word) + np.zeros(1), np.int32) for word in ("good", "fine", "good")]
@@ -124,3 +129,14 @@ def test_the_study_from_the_command_line(bert, tmp_path):
     assert rare.exit_code == 2 and "--word dull: needs 5 occurrences in the text. Received: 0" in rare.output
     deep = CliRunner().invoke(main, [*line, "--word", "good", "--layer", "2"])
     assert deep.exit_code == 2 and "--layer: needs one from 1 to 1. Received: 2" in deep.output
+
+
+def test_a_model_whose_embeddings_are_of_words_alone_has_no_shares(tmp_path):
+    """An ELMo has no positions, which would show only once all of the text is encoded."""
+    config = ElmoConfig(vocab_size=len(VOCABULARY), hidden_size=16, num_hidden_layers=1, max_position_embeddings=32)
+    write_model_folder(str(tmp_path / "elmo"), BertForPreTraining(config), VOCABULARY, lower_case=True)
+    (tmp_path / "text.txt").write_text("good w1 bad. fine w2 bad. nice w3 poor. " * 10)
+    with StudyFolder(str(tmp_path / "out"), lambda line: None) as study:
+        found = geometry(study, tmp_path / "elmo", ["good"], [str(tmp_path / "text.txt")], 100, 2, None)
+    assert found.lines[2].startswith("| good | ") and not found.pictures
+    assert not any("sum of the embeddings" in line for line in found.lines)
