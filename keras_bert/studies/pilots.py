@@ -2,13 +2,16 @@
 
 import functools
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from keras_bert import files
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import PilotsPlan
 from keras_bert.config.training import phase_ends
+from keras_bert.errors import UserError
 from keras_bert.studies.curves import crossing
 from keras_bert.studies.pictures import curves_picture
 from keras_bert.studies.runs import pretrained
@@ -36,8 +39,13 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
         names: the pilots to train.
         data: a folder that `prepare` wrote, or whatever `pretrain --data` takes.
         seeds: how many seeds, from 1.
+
+    Raises:
+        UserError: a pilot has an unknown setting, or several phases of so many minutes.
     """
     names, numbers = list(names), range(1, seeds + 1)
+    for name in names:
+        _require_countable(name, plan)
     made = study.made(
         {
             f"{name}, seed {seed}": functools.partial(
@@ -58,10 +66,21 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
     return Findings(title, list(table(found)), {"pilots": picture})
 
 
+def _require_countable(name: str, plan: PilotsPlan) -> None:
+    """Raises `UserError` unless the phases of a pilot end at known steps, by which its tokens are counted."""
+    config = PretrainConfig.from_file(find_config("pretrain", plan.recipe), {**plan.set, **plan.pilots[name]})
+    if config.training.minutes and len(config.phases) > 1:
+        raise UserError(
+            f"pilots.{name}: needs training.minutes 0 with several phases, whose tokens are counted by training.steps. "
+            f"Received: {config.training.minutes:g} and {len(config.phases)} phases. Set training.minutes: 0."
+        )
+
+
 def read(folder: str) -> Run:
     """What a finished run learned, and at what cost."""
     config = PretrainConfig.from_file(files.join(folder, "config.yaml"))
-    ends = phase_ends(config.training.steps, [phase.share for phase in config.phases])
+    ends: list[float] = [*phase_ends(config.training.steps, [phase.share for phase in config.phases])]
+    ends[-1] = math.inf  # A single phase of so many minutes has any number of steps.
     curve: list[Point] = []
     seconds, figures = 0.0, {}
     for line in read_metrics(files.join(folder, "metrics.jsonl")):

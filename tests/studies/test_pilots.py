@@ -6,8 +6,11 @@ import pytest
 
 from keras_bert import settings
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.studies import PilotsPlan
+from keras_bert.errors import UserError
 from keras_bert.studies.curves import crossing
-from keras_bert.studies.pilots import described, read, table
+from keras_bert.studies.pilots import described, pilots, read, table
+from keras_bert.studies.study import StudyFolder
 
 PHASES = [
     {"share": 0.5, "sequence_length": 16, "batch_size": 4, "max_predictions_per_seq": 3},
@@ -15,10 +18,10 @@ PHASES = [
 ]
 
 
-def write_run(folder, below):
+def write_run(folder, below, settings_given=None):
     """A finished run of 40 steps, validated every 10, at 3 CPU seconds each."""
     folder.mkdir(parents=True)
-    config = PretrainConfig.from_mapping({"phases": PHASES, "training": {"steps": 40}})
+    config = PretrainConfig.from_mapping(settings_given or {"phases": PHASES, "training": {"steps": 40}})
     (folder / "config.yaml").write_text(settings.to_yaml(config))
     lines = []
     for number, value in enumerate(below, 1):
@@ -39,6 +42,24 @@ def test_a_curve_counts_tokens_by_phase_and_time_of_training_alone(tmp_path):
     assert crossing(by_tokens, 0.5) == pytest.approx(20 * 64 + 0.25 * 10 * 128)
     assert crossing(by_time, 0.5) == pytest.approx(6.75)
     assert crossing(by_time, 2.0) is None
+
+
+def test_several_phases_of_so_many_minutes_are_refused_before_they_are_trained(tmp_path, monkeypatch):
+    """All their steps would be counted as those of the first phase."""
+    monkeypatch.setattr("keras_bert.studies.runs.run_command", lambda *_: pytest.fail("Trained."))
+    plan = PilotsPlan("demo", {"base": {}, "ramp": {"phases": PHASES}}, {"training.minutes": 5})
+    message = r"pilots\.ramp: needs training\.minutes 0 with several phases, .* Received: 5 and 2 phases\."
+    with pytest.raises(UserError, match=message):
+        pilots(StudyFolder(str(tmp_path / "out")), plan, plan.pilots, "prepared", 1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_phase_of_so_many_minutes_is_counted_by_its_steps(tmp_path):
+    """training.steps does not matter there."""
+    changes = {"phases": [{**PHASES[0], "share": 1.0}], "training": {"steps": 20, "minutes": 1}}
+    write_run(tmp_path / "run", [0.0, 0.4, 0.8, 1.2], changes)
+    curve, _ = read(str(tmp_path / "run"))
+    assert [tokens for tokens, _, _ in curve] == [640, 1280, 1920, 2560]
 
 
 def test_a_goal_that_one_seed_misses_has_no_median(tmp_path):
