@@ -22,7 +22,8 @@ from keras_bert.training.metrics_log import read_metrics
 GOALS = (0.5, 1.0, 2.0)  # Nats below the unigram.
 
 Point = tuple[float, float, float]  # (tokens, CPU seconds, nats below the unigram)
-Run = tuple[list[Point], Mapping[str, Any]]  # The points of all validations, the last one's figures.
+# (the points of all validations; the last one's figures, with all CPU seconds before it, or none)
+Run = tuple[list[Point], Mapping[str, Any]]
 
 
 def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str, seeds: int) -> Findings:
@@ -77,7 +78,7 @@ def _require_countable(name: str, plan: PilotsPlan) -> None:
 
 
 def read(folder: str) -> Run:
-    """What a finished run learned, and at what cost."""
+    """What a finished run learned, and at what cost; the curve is empty for a model without [MASK]."""
     config = PretrainConfig.from_file(files.join(folder, "config.yaml"))
     ends: list[float] = [*phase_ends(config.training.steps, [phase.share for phase in config.phases])]
     ends[-1] = math.inf  # A single phase of so many minutes has any number of steps.
@@ -92,12 +93,13 @@ def read(folder: str) -> Run:
                 if line["step"] > begin
             )
             curve.append((tokens, seconds, line["eval_mask_token_unigram_loss"] - line["eval_mask_token_loss"]))
-            figures = line
+        if "eval_perplexity" in line:
+            figures = {**line, "cpu_seconds": seconds}
     return curve, figures
 
 
 def described(values: Sequence[float | None], shown: Any) -> str:
-    """What several seeds gave; a dash where not all of them came so far."""
+    """What several seeds gave; a dash where not all of them came so far or have it."""
     there = [value for value in values if value is not None]
     return median_and_range(there, shown) if len(there) == len(values) else "–"
 
@@ -118,7 +120,7 @@ def _row(name: str, runs: Sequence[Run]) -> list[str]:
         seconds = [crossing([(seconds, below) for _, seconds, below in curve], goal) for curve, _ in runs]
         cells.append(described(tokens, lambda value: f"{value / 1e6:.2f}"))
         cells.append(described(seconds, "{:.0f}".format))
-    cells.append(described([curve[-1][1] for curve, _ in runs], "{:.0f}".format))
-    cells.append(described([curve[-1][2] for curve, _ in runs], "{:.3f}".format))
-    cells.append(described([figures["eval_perplexity"] for _, figures in runs], "{:.1f}".format))
+    cells.append(described([figures.get("cpu_seconds") for _, figures in runs], "{:.0f}".format))
+    cells.append(described([curve[-1][2] if curve else None for curve, _ in runs], "{:.3f}".format))
+    cells.append(described([figures.get("eval_perplexity") for _, figures in runs], "{:.1f}".format))
     return cells

@@ -9,6 +9,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.studies import PilotsPlan
 from keras_bert.errors import UserError
 from keras_bert.studies.curves import crossing
+from keras_bert.studies.pictures import curves_picture
 from keras_bert.studies.pilots import described, pilots, read, table
 from keras_bert.studies.study import StudyFolder
 
@@ -19,15 +20,17 @@ PHASES = [
 
 
 def write_run(folder, below, settings_given=None):
-    """A finished run of 40 steps, validated every 10, at 3 CPU seconds each."""
+    """A finished run of 40 steps, validated every 10, at 3 CPU seconds each; None is for a model without [MASK]."""
     folder.mkdir(parents=True)
     config = PretrainConfig.from_mapping(settings_given or {"phases": PHASES, "training": {"steps": 40}})
     (folder / "config.yaml").write_text(settings.to_yaml(config))
     lines = []
     for number, value in enumerate(below, 1):
         lines += [{"step": 10 * number, "cpu_seconds": 3.0, "loss": 1.0}]
-        figures = {"eval_mask_token_loss": 7.0 - value, "eval_mask_token_unigram_loss": 7.0, "eval_perplexity": 50.0}
-        lines += [{"step": 10 * number, **figures}]
+        figures = {"step": 10 * number, "eval_perplexity": 50.0}
+        if value is not None:
+            figures |= {"eval_mask_token_loss": 7.0 - value, "eval_mask_token_unigram_loss": 7.0}
+        lines += [figures]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
@@ -60,6 +63,17 @@ def test_one_phase_of_so_many_minutes_is_counted_by_its_steps(tmp_path):
     write_run(tmp_path / "run", [0.0, 0.4, 0.8, 1.2], changes)
     curve, _ = read(str(tmp_path / "run"))
     assert [tokens for tokens, _, _ in curve] == [640, 1280, 1920, 2560]
+
+
+def test_a_pilot_without_a_masked_lm_or_a_validation_has_dashes(tmp_path):
+    """It would fail after all training."""
+    write_run(tmp_path / "causal", [None, None])
+    write_run(tmp_path / "unvalidated", [])
+    causal, none = (read(str(tmp_path / name)) for name in ("causal", "unvalidated"))
+    *_, first, second = table({"causal": [causal], "unvalidated": [none]})
+    assert first == "| causal |" + " – |" * 6 + " 6 | – | 50.0 |"
+    assert second == "| unvalidated |" + " – |" * 9
+    assert curves_picture({"": {"causal": causal[0]}}, "", "").startswith(b"\x89PNG")
 
 
 def test_a_goal_that_one_seed_misses_has_no_median(tmp_path):
