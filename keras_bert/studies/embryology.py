@@ -10,9 +10,10 @@ import scipy.stats
 from keras_bert import files
 from keras_bert.config.studies import EmbryologyPlan, TaggedText
 from keras_bert.studies.curves import crossing
-from keras_bert.studies.downstream import Results, better, finetunings, main_scores, metric, score_cell
+from keras_bert.studies.downstream import Results, main_scores, metric, score_cell
 from keras_bert.studies.pictures import curves_picture
 from keras_bert.studies.probes import LayerStates, probe
+from keras_bert.studies.snapshot_tasks import finetuned, spread
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.studies.tables import rows_of_markdown
 from keras_bert.studies.tagged_pieces import TaggedPieces, tagged_pieces
@@ -41,7 +42,7 @@ def embryology(
     """Measures every snapshot that a run kept.
 
     Args:
-        study: the study's folder; the runs of a task are in TASK/step-STEP/rate-RATE, without their models.
+        study: the study's folder; the runs of a task are in it as `snapshot_tasks.finetuned` says.
         plan: what to measure.
         run: the folder of a finished pretraining run.
         data: the folder that the plan's folders are in.
@@ -73,7 +74,7 @@ def embryology(
         panels = {name: _layer_curves(found["probes"], name) for name in plan.probes}
         pictures["probes"] = curves_picture(panels, "step", "per cent", is_logarithmic=True)
     if "tasks" in parts and plan.tasks:
-        found["tasks"] = _finetuned(study, snapshots, spread(steps, tasks_from), plan, data, seeds)
+        found["tasks"] = finetuned(study, snapshots, spread(steps, tasks_from), plan.tasks, data, seeds)
     learned = {step: snapshots.nats_below_unigram(step) for step in steps}
     pictures["downstream"] = curves_picture(
         {
@@ -162,56 +163,6 @@ def _first(tagged: TaggedWords, most: int) -> TaggedWords:
 def _longest_row(snapshots: Snapshots) -> int:
     """Positions that the run never trained are of no use."""
     return min(_MAX_LENGTH, max(phase.sequence_length for phase in snapshots.config.phases))
-
-
-def spread(steps: Sequence[int], most: int | None) -> Sequence[int]:
-    """At most so many of the steps, the first and the last among them, at about equal ratios; all for None."""
-    if most is None or most >= len(steps):
-        return steps
-    wanted = np.geomspace(steps[0], steps[-1], most)
-    return sorted({min(steps, key=lambda step: abs(np.log(step / goal))) for goal in wanted})
-
-
-def _finetuned(
-    study: StudyFolder, snapshots: Snapshots, steps: Sequence[int], plan: EmbryologyPlan, data: str, seeds: int
-) -> dict[int, dict[str, Results]]:
-    """`{step: {task: results}}`, each at its better rate."""
-    parts: dict[str, Callable[[], Results]] = {}
-    for step in steps:
-        model = study.join("snapshots", f"step-{step}")
-        for task, planned in plan.tasks.items():
-            folder, origin = study.join(task, f"step-{step}"), f"{snapshots.run.path}, step {step}"
-            for rate, make in finetunings(task, planned, data, model, seeds, folder, origin).items():
-                run = files.join(folder, f"rate-{rate:g}")
-                parts[f"{task} from step {step:,} at {rate:g}"] = functools.partial(
-                    _from_snapshot, snapshots, step, model, make, run
-                )
-    made = study.made(parts, "Fine-tuned")
-    files.remove_folder(study.join("snapshots"))
-    return {
-        step: {
-            task: better({rate: made[f"{task} from step {step:,} at {rate:g}"] for rate in planned.rates}, main_scores)[
-                1
-            ]
-            for task, planned in plan.tasks.items()
-        }
-        for step in steps
-    }
-
-
-def _from_snapshot(snapshots: Snapshots, step: int, model: str, make: Callable[[], Results], run: str) -> Results:
-    """Fine-tunes from a snapshot, written as a model folder while it is needed; keeps the figures alone.
-
-    The runs of all snapshots would fill the disk with models that nobody asked for.
-    """
-    if not files.exists(files.join(run, "results.json")) and not files.exists(files.join(model, "config.json")):
-        files.remove_folder(files.parent(model))
-        snapshots.write(step, model)
-    results = make()
-    for folder in (run, *(files.join(run, name) for name in files.list_folder(run) if name.startswith("seed-"))):
-        for name in ("model", "checkpoints"):
-            files.remove_folder(files.join(folder, name))
-    return results
 
 
 def share(counts: Sequence[int]) -> float:

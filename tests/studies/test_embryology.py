@@ -17,7 +17,7 @@ from keras_bert.config.studies import EmbryologyPlan, TaggedText
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.studies.curves import crossing
-from keras_bert.studies.embryology import agreement, overall, spread, table, tag_table
+from keras_bert.studies.embryology import agreement, overall, table, tag_table
 from keras_bert.studies.probes import probe
 from keras_bert.studies.tagged_pieces import TaggedPieces
 from keras_bert.tasks.pretraining.run import pretrain
@@ -150,14 +150,6 @@ def test_what_is_no_pretraining_run_with_snapshots_is_refused(run, tmp_path):
         Snapshots(str(tmp_path))
 
 
-def test_steps_are_spread_by_their_ratios():
-    """A model learns as much from one step to the tenth as from the tenth to the hundredth."""
-    steps = [*range(100, 1700, 100)]
-    assert spread(steps, 5) == [100, 200, 400, 800, 1600]
-    assert spread(steps, None) == spread(steps, 16) == steps
-    assert spread([100, 1500, 1600], 2) == [100, 1600]
-
-
 def test_a_plan_names_what_it_reads():
     with pytest.raises(ValueError, match="task: needs pos or ner. Received: 'squad'"):
         TaggedText("squad", "squad")
@@ -167,14 +159,15 @@ def test_a_plan_names_what_it_reads():
 
 @pytest.mark.slow
 def test_fine_tuning_from_snapshots_keeps_the_figures_alone(run, tmp_path, monkeypatch):
-    """Models of all snapshots would fill a disk; a second start neither writes a snapshot nor trains."""
+    """Models would fill a disk; a second start neither writes a snapshot nor trains; more seeds train those alone."""
     write_sst2(tmp_path / "data" / "glue", train=48, dev=16)
     changes = {"training.steps": 2, "training.batch_size": 8, "training.jit_compile": False, "input.max_length": 24}
-    task = {"folder": "glue", "task": "sst2", "set": changes, "rates": [1e-2], "seeds": 1}
+    task = {"folder": "glue", "task": "sst2", "set": changes, "rates": [1e-2]}
     plan = {"treebank": {"task": "pos", "folder": "bank"}, "tasks": {"reviews": task}}
     (tmp_path / "plan.yaml").write_text(json.dumps(plan))
     line = ["study", "embryology", run, "--plan", tmp_path / "plan.yaml", "--data", tmp_path / "data"]
     line = [str(word) for word in [*line, "--output", tmp_path / "out", "--only", "tasks", "--tasks-from", "2"]]
+    line += ["--seeds", "1"]
     first = CliRunner().invoke(main, line)
     assert first.exit_code == 0, first.output
     page = (tmp_path / "out" / "embryology.md").read_text()
@@ -184,7 +177,12 @@ def test_fine_tuning_from_snapshots_keeps_the_figures_alone(run, tmp_path, monke
     assert [step for step, score in rows.items() if score == "–"] == ["8"]
     kept = [str(path) for path in (tmp_path / "out").rglob("*")]
     assert not any("snapshots" in path or path.endswith((".safetensors", "checkpoints")) for path in kept)
-    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("Trained again."))
-    monkeypatch.setattr(Snapshots, "write", None)
-    again = CliRunner().invoke(main, line)
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("Trained again."))
+        patch.setattr(Snapshots, "write", None)
+        again = CliRunner().invoke(main, line)
     assert again.exit_code == 0 and again.output == first.output
+    more = CliRunner().invoke(main, [*line[:-1], "2"])
+    assert more.exit_code == 0, more.output
+    results = json.loads((tmp_path / "out" / "reviews" / "step-12" / "rate-0.01" / "results.json").read_text())
+    assert results["seeds"] == [1, 2]
