@@ -1,5 +1,6 @@
 """What the heads of a BERT look at: drawn for each text, and measured."""
 
+import base64
 import dataclasses
 import html
 import json
@@ -63,11 +64,12 @@ def attention(study: StudyFolder, model: StrPath, texts: Sequence[str]) -> Findi
     shares = head_shares(found, loaded.tokenizer.vocabulary.cls_id, loaded.tokenizer.vocabulary.sep_id)
     entropies = np.mean([head_entropy(one) for one in found], axis=0)
     pictures = {"shares": shares_picture({**{SHARES[key]: value for key, value in shares.items()}}, entropies)}
-    pages = {}
+    pages = []
     for number, (text, one) in enumerate(zip(texts, found), 1):
         name = "heads" if len(texts) == 1 else f"heads_{number}"
         pictures[name] = heads_picture(one, text)
-        pages[name] = heads_page(one, text)
+        study.write_page(name, heads_page(one, text))
+        pages.append(name)
     lines = [*strongest_heads(shares, entropies)]
     return Findings("What the heads look at", lines, pictures, pages)
 
@@ -195,11 +197,25 @@ def heads_picture(one: TextAttention, text: str) -> bytes:
 
 
 def heads_page(one: TextAttention, text: str) -> str:
-    """A self-contained HTML page: all heads as small matrices, and lines from token to token for those chosen."""
-    quantized = np.clip(np.rint(one.weights * 255), 0, 255).astype(int)
-    data = {"tokens": list(one.tokens), "weights": quantized.tolist()}
+    """A self-contained HTML page: all heads as small matrices, and lines from token to token for those chosen.
+
+    Each row of a head is stored as bytes, in units of its greatest weight / 255: in common units, all of an even head
+    over some hundred tokens would be 0.
+    """
+    scales = one.weights.max(axis=-1)
+    shares = one.weights / np.maximum(scales, np.finfo("float32").tiny)[..., None]
+    data = {
+        "tokens": list(one.tokens),
+        "scales": [[_as_text(head, "<f4") for head in layer] for layer in scales],
+        "shares": [[_as_text(np.rint(255 * head), "u1") for head in layer] for layer in shares],
+    }
     with open(_PAGE, encoding="utf-8") as stream:
         page = stream.read()
     # "</script>" in a token would end the script.
     content = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return page.replace("TITLE", html.escape(text)).replace('"DATA"', content)
+
+
+def _as_text(values: np.ndarray, kind: str) -> str:
+    """The values as base64 of their bytes, row by row."""
+    return base64.b64encode(values.astype(kind).tobytes()).decode()

@@ -23,13 +23,13 @@ class Findings:
         title: the heading of its page.
         lines: Markdown, such as tables.
         pictures: `{name: PNG}`, which the page shows below the lines.
-        pages: `{name: HTML}`, self-contained, to which it links.
+        pages: names of pages that `StudyFolder.write_page` wrote, to which it links.
     """
 
     title: str
     lines: Sequence[str]
     pictures: Mapping[str, bytes] = dataclasses.field(default_factory=dict)
-    pages: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    pages: Sequence[str] = ()
 
 
 class StudyFolder:
@@ -98,6 +98,11 @@ class StudyFolder:
         whole_files.write_json(path, {"about": about, "result": result})
         return result
 
+    def write_page(self, name: str, content: str) -> None:
+        """Writes `name`.html, self-contained, at once: pages may be large, and a study may have many."""
+        with whole_files.atomic_write(self.join(f"{name}.html")) as stream:
+            stream.write(content)
+
     def write(self, name: str, findings: Findings, command: str | None = None) -> str:
         """Writes the page `name`.md with its pictures, which TensorBoard shows too; returns the path of the page.
 
@@ -112,9 +117,7 @@ class StudyFolder:
         if command:
             lines += ["```", command, "```", ""]
         lines += findings.lines
-        for page, content in findings.pages.items():
-            with whole_files.atomic_write(self.join(f"{page}.html")) as stream:
-                stream.write(content)
+        for page in findings.pages:
             lines += ["", f"[{page}.html]({page}.html)"]
         write_pictures(self._run, findings.pictures, 0)
         for picture in findings.pictures:

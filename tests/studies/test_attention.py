@@ -1,5 +1,6 @@
 """What heads look at: shares and entropies of attention made by hand, and the page."""
 
+import base64
 import json
 import re
 
@@ -52,12 +53,35 @@ def test_the_table_names_the_heads_by_layer_and_head_from_1():
     assert any(line.startswith("| entropy, nats: broadest | 0.54 | 1.3: 1.61") for line in lines)
 
 
+def read_page(page):
+    """(tokens, weights float32 [layers, heads, seq, seq]) of a page, as its script reads them."""
+    data = json.loads(re.search(r"const \{ tokens, scales, shares \} = (.*);", page)[1])
+    scales, shares = (
+        np.stack([[np.frombuffer(base64.b64decode(head), kind) for head in layer] for layer in data[name]])
+        for name, kind in (("scales", "<f4"), ("shares", "u1"))
+    )
+    return data["tokens"], shares.reshape(*scales.shape, -1) / 255 * scales[..., None]
+
+
+def test_a_long_text_keeps_its_even_heads_and_a_byte_for_each_weight():
+    """In units of 1/255, a 600th is 0; as a list of numbers, a page of BERT-base would be twice as large."""
+    random = np.random.default_rng(0)
+    weights = random.dirichlet(np.ones(600), (1, 2, 600)).astype("float32")
+    weights[0, 0] = 1 / 600
+    page = heads_page(TextAttention(["a"] * 600, np.full(600, 7), weights), "a")
+    _, read = read_page(page)
+    np.testing.assert_allclose(read[0, 0], weights[0, 0], rtol=1e-5)
+    assert np.abs(read - weights).max() <= weights.max() / 255
+    assert len(page) < 1.4 * weights.size
+
+
 def test_the_page_holds_every_weight_and_no_token_ends_its_script():
     one = TextAttention(["[CLS]", "</script>", "[SEP]"], np.array([CLS, 7, SEP]), np.full((1, 1, 3, 3), 1 / 3))
     page = heads_page(one, "a < b")
     assert page.count("</script>") == 1 and "<h1>a &lt; b</h1>" in page
-    data = json.loads(re.search(r"const \{ tokens, weights \} = (.*);", page)[1])
-    assert data == {"tokens": one.tokens, "weights": [[[[85] * 3] * 3]]}
+    tokens, weights = read_page(page)
+    assert tokens == one.tokens
+    np.testing.assert_allclose(weights, one.weights, atol=1e-6)
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "") and "https://" not in page
 
 

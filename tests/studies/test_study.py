@@ -61,7 +61,8 @@ def test_a_part_made_from_something_else_is_refused(tmp_path):
 def test_the_page_shows_its_command_tables_and_pictures(tmp_path):
     picture = scores_picture({"task": {"model": [50.0]}})
     with StudyFolder(str(tmp_path), lambda line: None) as folder:
-        findings = Findings("What was found", ["| a |", "| --- |"], {"bars": picture}, {"heads": "<p>"})
+        findings = Findings("What was found", ["| a |", "| --- |"], {"bars": picture}, ["heads"])
+        folder.write_page("heads", "<p>")
         page = folder.write("bars", findings, "python run.py study bars")
     text = open(page, encoding="utf-8").read()
     assert text.startswith("# What was found\n\n```\npython run.py study bars\n```\n\n| a |\n| --- |\n")
