@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keras_bert import settings
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
 from keras_bert.cli.options import casing_option, folder_to_write, given, recipe_init, run_options, run_settings
 from keras_bert.config.bert import BOTH, MASKED, NEXT
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
+from keras_bert.data.shards.prepared_folder import is_prepared, vocabulary_in
 from keras_bert.errors import UserError
 from keras_bert.files import shown
 from keras_bert.program import PROGRAM, command_line
 from keras_bert.quiet import import_tensorflow
+from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from keras_bert.training.run_folder import RunFolder
@@ -76,7 +78,10 @@ def pretrain(
     if "init" in model_settings and not init_given:
         model_settings = _unless_in_recipe(model_settings, recipe_file, lower_case)
     init_setting = given({"init": model_settings.pop("init", None)})
-    recipe = PretrainConfig.from_file(recipe_file, {**model_settings, **set_by_key, **flags, **init_setting})
+    changes = {**model_settings, **set_by_key, **flags, **init_setting}
+    if not init_setting:
+        changes = {**changes, **_size_of_vocabulary(data, set_by_key.get("vocabulary.file")), **set_by_key}
+    recipe = PretrainConfig.from_file(recipe_file, changes)
     recipe.require_text()
     output = output or os.path.join("runs", recipe.name)
 
@@ -137,6 +142,13 @@ def _model_settings(init: str | None, lower_case: bool | None) -> dict[str, Any]
         "model": settings.to_mapping(folder.config),
         "vocabulary.lower_case": folder.lower_case,
     }
+
+
+def _size_of_vocabulary(data: Sequence[str], file: str | None) -> dict[str, int]:
+    """Returns the model's rows if the vocabulary is there already, so that nobody has to count them."""
+    if len(data) == 1 and is_prepared(data[0]):
+        file = vocabulary_in(data[0])
+    return {"model.vocab_size": len(Vocabulary.from_file(vocabulary_path(file)))} if file else {}
 
 
 def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_case: bool | None) -> dict[str, Any]:

@@ -179,3 +179,22 @@ def test_vocab_takes_the_same_options_and_passes_them_on(pages):
     assert f"prepare {' '.join(pages)} {' '.join(options)} --vocab w.txt" in output
     assert "filtered: 41 lines" in output
     assert "menu" not in Vocabulary.from_file("w.txt").ids
+
+
+def test_a_model_has_as_many_rows_as_the_vocabulary_that_is_there(text, monkeypatch):
+    """The recipe's own number would refuse every prepared folder but one."""
+    run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
+    run("prepare", "--input", text, "--vocab", "v.txt", "--output", "out")
+    sizes = []
+    monkeypatch.setattr(
+        "keras_bert.tasks.pretraining.run.pretrain", lambda recipe, *_: sizes.append(recipe.model.vocab_size)
+    )
+    for arguments in (
+        ["--data", "out"],
+        ["--data", text, "--set", "vocabulary.file=v.txt"],
+        ["--data", "out", "--set", "model=tiny"],
+        ["--data", "out", "--set", "model.vocab_size=80"],
+        ["--data", text],
+    ):
+        run("pretrain", "--config", "wiki_mini", *arguments)
+    assert sizes == [90, 90, 90, 80, 8192]
