@@ -20,6 +20,7 @@ from keras_bert.files import join, make_folder
 from keras_bert.terminal_bar import terminal_bar
 from keras_bert.text.vocabulary import Vocabulary
 
+_FEWER_WORKERS = "Give fewer --workers; the same command resumes where it stopped."
 _BATCHES_WORTH_PROCESSES = 32  # Starting a process costs as much as tokenizing some 8 MB.
 NO_TOKEN = "no token in it"
 NO_DOCUMENTS = "The corpus: needs documents with text. Received: none. Check the input files."
@@ -81,6 +82,7 @@ def prepare(
     report: Callable[[str], object] | None = None,
     reading: Mapping[str, Any] | None = None,
     record: Callable[[], Mapping[str, Any]] | None = None,
+    remedy: str = _FEWER_WORKERS,
 ) -> PrepareReport:
     """Writes `folder/train` and `folder/validation`, shard folders in the format of `shard_format`, and `vocab.txt`.
 
@@ -108,6 +110,7 @@ def prepare(
         reading: JSON values that say how `documents` were read and filtered (`Corpus.settings`), so that resuming with
             others is refused.
         record: called after the last document; what it returns goes into `meta.json` as `corpus` (`Corpus.record`).
+        remedy: what to do if a worker dies, as the caller's user can do it.
 
     Returns:
         A report on the whole result, including what earlier starts did.
@@ -123,7 +126,7 @@ def prepare(
         if work.shards() and report:
             report(f"Resuming in {work.folder}: {work.shards():,} shards are finished.")
         preparation = _Preparation(work, tokenizer, shard_megabytes, check)
-        return preparation.run(documents, validation_share, workers, record)
+        return preparation.run(documents, validation_share, workers, record, remedy)
 
 
 def prepare_settings(tokenizer: DocumentTokenizer, validation_share: float, shard_megabytes: float) -> dict[str, Any]:
@@ -162,6 +165,7 @@ class _Preparation:
         validation_share: float,
         workers: int,
         record: Callable[[], Mapping[str, Any]] | None,
+        remedy: str,
     ) -> PrepareReport:
         report = PrepareReport()
         make_folder(self._folder)
@@ -169,7 +173,7 @@ class _Preparation:
             writers = {side: stack.enter_context(self._writer(side)) for side in SIDES}
             bar = stack.enter_context(terminal_bar("Tokenized", "documents"))
             batches = self._batches(split_documents(documents, validation_share, report.dropped))
-            for side, tokenized in _tokenized(self._tokenizer, batches, workers):
+            for side, tokenized in _tokenized(self._tokenizer, batches, workers, remedy):
                 self._write(side, writers[side], tokenized)
                 bar.update(len(tokenized))
             if record and (values := record()):
@@ -238,13 +242,13 @@ def _add(counts: dict[str, int], tokenized: TokenizedDocuments) -> None:
 
 
 def _tokenized(
-    tokenizer: DocumentTokenizer, batches: Iterator[tuple[str, list[str]]], workers: int
+    tokenizer: DocumentTokenizer, batches: Iterator[tuple[str, list[str]]], workers: int, remedy: str
 ) -> Iterator[tuple[str, TokenizedDocuments]]:
     """(side, tokenized documents) of each batch, in order."""
     workers = workers or all_cores()
     first = list(islice(batches, _BATCHES_WORTH_PROCESSES))
     batches = chain(first, batches)
     if workers > 1 and len(first) == _BATCHES_WORTH_PROCESSES:
-        yield from map_in_processes(tokenizer, batches, workers)
+        yield from map_in_processes(tokenizer, batches, workers, remedy)
     else:
         yield from ((side, tokenizer(batch)) for side, batch in batches)

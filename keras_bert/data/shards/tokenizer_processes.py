@@ -28,7 +28,7 @@ def all_cores() -> int:
 
 
 def map_in_processes(
-    function: Callable[[Batch], Result], batches: Iterable[tuple[Tag, Batch]], workers: int
+    function: Callable[[Batch], Result], batches: Iterable[tuple[Tag, Batch]], workers: int, remedy: str
 ) -> Iterator[tuple[Tag, Result]]:
     """Yields `(tag, function(batch))` for each `(tag, batch)`, in order, holding a few batches at a time.
 
@@ -39,6 +39,7 @@ def map_in_processes(
         function: a picklable callable, called in the worker processes.
         batches: the tagged batches; they must be picklable too.
         workers: number of processes.
+        remedy: what the caller's user can do if memory runs out, as sentences.
 
     Raises:
         UserError: a process died.
@@ -58,7 +59,7 @@ def map_in_processes(
         stack.callback(threads.shutdown, cancel_futures=True)
         waiting: deque[tuple[Tag, Future[Result]]] = deque()
         for tag, batch in batches:
-            waiting.append((tag, threads.submit(_exchange, free, batch)))
+            waiting.append((tag, threads.submit(_exchange, free, batch, remedy)))
             if len(waiting) >= _BATCHES_AHEAD * workers:
                 tag, future = waiting.popleft()
                 yield tag, future.result()
@@ -82,15 +83,15 @@ def start_tensorflow() -> None:
         tf.config.list_logical_devices()
 
 
-def _exchange(free: queue.SimpleQueue, batch: object) -> Any:
+def _exchange(free: queue.SimpleQueue, batch: object, remedy: str) -> Any:
     connection = free.get()
     try:
         connection.send(batch)
         result = connection.recv()
     except (EOFError, OSError):
         raise UserError(
-            "prepare: needs its worker processes. Received: one that died, most likely because memory ran out. "
-            "Give fewer --workers; the same command resumes where it stopped."
+            "Preparing the text: needs its worker processes. Received: one that died, most likely because memory ran "
+            f"out. {remedy}"
         ) from None
     finally:
         free.put(connection)

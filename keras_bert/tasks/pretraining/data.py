@@ -22,6 +22,12 @@ from keras_bert.text.phrases import read_phrases
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
+# A run has no --workers; it takes all cores.
+_LOST_WORKER = (
+    "The same command resumes where it stopped. To use fewer processes, prepare the text first with "
+    "`prepare --workers N` and give its folder as --data."
+)
+
 
 def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str], object]) -> Tokenizer:
     """Makes vocab.txt and the shards in `folder` unless they are there already.
@@ -69,6 +75,7 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
             report=report,
             reading=corpus().settings(),
             record=corpus().record,
+            remedy=_LOST_WORKER,
         )
         report(f"{corpus().report}\n{summary}".strip())
     meta = ShardSet.open(files.join(shards, TRAIN), vocabulary, verify=False).meta

@@ -46,9 +46,9 @@ def test_a_process_for_each_of_three_cores_gives_the_bytes_of_one(of_one, tmp_pa
     """What 0, the default, stands for."""
     started = []
 
-    def spy(function, batches, workers):
+    def spy(function, batches, workers, remedy):
         started.append(workers)
-        return map_in_processes(function, batches, workers)
+        return map_in_processes(function, batches, workers, remedy)
 
     monkeypatch.setattr("keras_bert.data.shards.prepare.all_cores", lambda: 3)
     monkeypatch.setattr("keras_bert.data.shards.prepare.map_in_processes", spy)
@@ -65,10 +65,10 @@ def fail(batch):
 
 
 def test_a_worker_that_dies_or_fails_ends_the_work():
-    with pytest.raises(UserError, match="worker processes. Received: one that died"):
-        list(map_in_processes(die, [("a", 1), ("b", 2)], 1))
+    with pytest.raises(UserError, match=r"worker processes. Received: one that died.*out. Buy memory\.$"):
+        list(map_in_processes(die, [("a", 1), ("b", 2)], 1, "Buy memory."))
     with pytest.raises(ValueError, match="batch 1"):
-        list(map_in_processes(fail, [("a", 1), ("b", 2)], 1))
+        list(map_in_processes(fail, [("a", 1), ("b", 2)], 1, ""))
     assert [child for child in multiprocessing.active_children() if child.is_alive()] == []
 
 

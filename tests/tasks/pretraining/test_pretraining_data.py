@@ -113,3 +113,17 @@ def test_a_prepared_folder_comes_alone(prepared, tmp_path):
     text = write_corpus(tmp_path / "text.txt", 5)
     with pytest.raises(UserError, match="needs a folder written by `prepare` to be the only entry"):
         run_data(recipe(text, prepared), tmp_path / "run")
+
+
+def test_a_lost_worker_is_explained_in_terms_of_a_run(tmp_path, monkeypatch):
+    """`pretrain` has no --workers to lower."""
+
+    def lose_one(function, batches, workers, remedy):
+        raise UserError(remedy)
+
+    monkeypatch.setattr("keras_bert.data.shards.prepare._BATCHES_WORTH_PROCESSES", 1)
+    monkeypatch.setattr("keras_bert.data.shards.prepare.all_cores", lambda: 2)
+    monkeypatch.setattr("keras_bert.data.shards.prepare.map_in_processes", lose_one)
+    text = write_corpus(tmp_path / "text.txt", 60)
+    with pytest.raises(UserError, match="prepare the text first with `prepare --workers N` and give its folder"):
+        run_data(recipe(text), tmp_path / "run")
