@@ -13,6 +13,7 @@ from keras_bert.data.batches.assembly import assemble_rows
 from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.data.batches.next_tokens import PREDICTIONS
 from keras_bert.data.batches.plans import Plans
+from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
@@ -57,6 +58,7 @@ class ShardBatches:
         plans_folder: folder for the plan files (see `Plans`); missing ones of epoch 0 are created at once.
         shards_per_group: the most shards in a group, unless a group would then have fewer examples than a batch.
         token_counts: as for `DynamicMasking`.
+        side: `held_out.TRAIN` or `VALIDATION`, for the messages.
 
     Raises:
         UserError: the shards have another vocabulary, no examples or, to mask phrases, no marks of them; or random next
@@ -79,6 +81,7 @@ class ShardBatches:
         plans_folder: str,
         shards_per_group: int = 4,
         token_counts: npt.NDArray[np.integer] | None = None,
+        side: str = TRAIN,
     ):
         self._shards = shards
         self._vocabulary = vocabulary
@@ -101,13 +104,8 @@ class ShardBatches:
                 f"{shards.folder}: needs the vocabulary with the fingerprint {shards.meta['vocabulary']}. "
                 f"Received: {vocabulary.fingerprint}. Give the vocabulary of the shards, or run `prepare` again."
             )
-        documents = [shard["documents"] for shard in shards.meta["shards"]]
-        if self._pair == "nsp" and objective.random_next_share > 0 and max(documents, default=0) < 2:
-            raise UserError(
-                f"{shards.folder}: needs a shard with two documents for random next sentences. Received: "
-                f"{sum(documents)} in {len(documents)} shards. Put blank lines between documents, raise "
-                "data.shard_megabytes, or set objective.random_next_share=0."
-            )
+        if self._pair == "nsp" and objective.random_next_share > 0:
+            _require_two_documents(shards, side)
         self._plans = Plans(plans_folder, shards, phase.sequence_length, objective, seed)
         self._plans_lock = threading.Lock()
         # Traced once for all epochs.
@@ -290,6 +288,23 @@ class _Group(NamedTuple):
     phrase_marks: tf.Tensor
     plan: tf.Tensor
     example_ids: tf.Tensor
+
+
+def _require_two_documents(shards: ShardSet, side: str) -> None:
+    """Raises `UserError` if no shard has two documents, with the remedy that helps on this side."""
+    documents = [shard["documents"] for shard in shards.meta["shards"]]
+    if max(documents, default=0) >= 2:
+        return
+    if sum(documents) >= 2:
+        remedy = "Raise data.shard_megabytes"
+    elif side == VALIDATION:
+        remedy = "Raise data.validation_share, give more documents"
+    else:
+        remedy = "Put blank lines between documents, give more of them"
+    raise UserError(
+        f"{shards.folder}: needs a shard with two {side} documents for random next sentences. Received: "
+        f"{sum(documents)} in {len(documents)} shards. {remedy}, or set objective.random_next_share=0."
+    )
 
 
 def _group_shards(counts: np.ndarray, shards_per_group: int, batch_size: int, seed: int) -> list[np.ndarray]:

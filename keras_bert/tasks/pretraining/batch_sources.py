@@ -12,7 +12,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
-from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
+from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.statistics.token_sample import sample_of_lines, sample_of_shards
 from keras_bert.tasks.pretraining.data import prepare_run_data, shards_folder
@@ -67,30 +67,28 @@ def open_batch_sources(
 def _shard_sources(config: PretrainConfig, folder: str, report: Callable[[str], object], worker: int) -> BatchSources:
     tokenizer = prepare_run_data(config, folder, report)
     vocabulary = tokenizer.vocabulary
-    training, validation = (
-        ShardSet.open(shards_folder(config, folder, side), vocabulary) for side in (TRAIN, VALIDATION)
-    )
-    counts = training.token_counts()
-    require_word_marks(training, counts, config.masking, vocabulary)
+    shards = {side: ShardSet.open(shards_folder(config, folder, side), vocabulary) for side in SIDES}
+    counts = shards[TRAIN].token_counts()
+    require_word_marks(shards[TRAIN], counts, config.masking, vocabulary)
     plans, group = files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group
 
     def source(
-        shards: ShardSet, phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig
+        side: str, phase: PhaseConfig, objective: ObjectiveConfig, seed: int, masking: MaskingConfig
     ) -> ShardBatches:
-        return ShardBatches(shards, vocabulary, phase, objective, masking, seed, plans, group, counts)
+        return ShardBatches(shards[side], vocabulary, phase, objective, masking, seed, plans, group, counts, side)
 
     return BatchSources(
         tokenizer,
         [
-            source(training, phase, config.phase_objective(phase), config.training.seed, _phase_masking(config, phase))
+            source(TRAIN, phase, config.phase_objective(phase), config.training.seed, _phase_masking(config, phase))
             for phase in config.phases
         ],
         [
-            source(validation, phase, _validation_objective(config), VALIDATION_SEED, _validation_masking(config))
+            source(VALIDATION, phase, _validation_objective(config), VALIDATION_SEED, _validation_masking(config))
             for phase in config.phases
         ],
         unigram_nats(counts),
-        functools.partial(sample_of_shards, training),
+        functools.partial(sample_of_shards, shards[TRAIN]),
     )
 
 

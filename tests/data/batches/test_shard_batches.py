@@ -145,10 +145,17 @@ def test_another_vocabulary_is_refused(shards, tmp_path):
 
 def test_one_document_needs_next_sentences_only(tmp_path, vocabulary):
     shards = write_shards(tmp_path / "shards", vocabulary, 1)
-    with pytest.raises(UserError, match="two documents.*objective.random_next_share=0"):
+    with pytest.raises(UserError, match="two train documents.*Put blank lines.*objective.random_next_share=0"):
         open_source(shards, vocabulary, tmp_path / "plans")
     source = open_source(shards, vocabulary, tmp_path / "plans", objective=ObjectiveConfig(random_next_share=0.0))
     assert not any(batch["next_sentence_labels"].any() for batch in source.all_batches().as_numpy_iterator())
+
+
+def test_documents_in_shards_of_their_own_need_larger_shards(tmp_path, vocabulary):
+    """More text, or another share of it, would only give more such shards."""
+    shards = write_shards(tmp_path / "shards", vocabulary, 3, 1e-6)
+    with pytest.raises(UserError, match="Received: 3 in 3 shards. Raise data.shard_megabytes, or set"):
+        open_source(shards, vocabulary, tmp_path / "plans")
 
 
 def test_no_pairs_are_refused(tmp_path, vocabulary):

@@ -12,6 +12,7 @@ from keras_bert.data.shards.prepare import prepare
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
+from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 from keras_bert.tasks.pretraining.data import prepare_run_data
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.text.vocabulary_learning import learn_vocabulary
@@ -113,6 +114,14 @@ def test_a_prepared_folder_comes_alone(prepared, tmp_path):
     text = write_corpus(tmp_path / "text.txt", 5)
     with pytest.raises(UserError, match="needs a folder written by `prepare` to be the only entry"):
         run_data(recipe(text, prepared), tmp_path / "run")
+
+
+def test_a_small_text_needs_a_larger_share_for_validation(tmp_path):
+    """A small share of 25 documents holds out one, which has no random next sentences."""
+    config = recipe(write_corpus(tmp_path / "text.txt", 25), **{"data.validation_share": 0.001})
+    told = r"two validation documents .* Received: 1 in 1 shards. Raise data.validation_share, give more documents, or"
+    with pytest.raises(UserError, match=told):
+        open_batch_sources(config, str(tmp_path / "run"), lambda line: None)
 
 
 def test_a_lost_worker_is_explained_in_terms_of_a_run(tmp_path, monkeypatch):
