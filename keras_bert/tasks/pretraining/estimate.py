@@ -90,6 +90,12 @@ class Estimate:
         )
         if self.fit is not None:
             yield self.fit.line()
+        if not any(phase.steps for phase in self.phases):
+            taken = sum(phase.compile_seconds for phase in self.phases) + self.phases[-1].evaluation_seconds
+            yield (
+                f"No step fits into training.minutes: of {duration(self.seconds)}, compiling and the last validation "
+                f"alone take {duration(taken)}. Raise training.minutes."
+            )
         if self.seconds_before >= 1.0:
             yield f"Before the first step, once: {duration(self.seconds_before)} to initialize the weights."
         yield (
@@ -189,12 +195,13 @@ def time_checkpoint(pretraining: Pretraining) -> float:
 
 
 def _steps(config: PretrainConfig, timings: Sequence[Timing], save_seconds: float) -> list[int]:
-    """The steps of every phase: the recipe's or, in a run limited by time, as many as fit."""
+    """The steps of every phase: the recipe's or, in a run limited by time, as many as fit, if any."""
     training, shares = config.training, [phase.share for phase in config.phases]
     if not training.minutes:
         budget = StepBudget(training.steps, shares)
         return [end - start for start, end in (budget.bounds(phase) for phase in range(len(shares)))]
     left = 60.0 * training.minutes - sum(timing.compile for timing in timings) - timings[-1].evaluation
+    left = max(left, 0.0)
     saving = save_seconds / training.checkpoint_every
     return [
         round(left * share / (timing.step + timing.evaluation / training.evaluate_every + saving))

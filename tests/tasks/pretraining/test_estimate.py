@@ -66,6 +66,14 @@ def test_a_run_of_so_much_time(config, tmp_path, timed):
     result = estimate(built(dataclasses.replace(config, training=training), tmp_path / "run"))
     assert result.seconds == 60.0
     assert [phase.steps for phase in result.phases] == [round(55 * 0.75 / 0.022), round(55 * 0.25 / 0.042)]
+    assert not any("No step fits" in line for line in result.lines())
+
+
+def test_a_run_too_short_to_compile_has_no_steps_and_says_so(config, tmp_path, timed):
+    training = dataclasses.replace(config.training, minutes=0.05)
+    result = estimate(built(dataclasses.replace(config, training=training), tmp_path / "run"))
+    assert [(phase.steps, phase.tokens) for phase in result.phases] == [(0, 0), (0, 0)]
+    assert any("of 3 seconds, compiling and the last validation alone take 5" in line for line in result.lines())
 
 
 @pytest.mark.slow
