@@ -25,7 +25,6 @@ RECIPE = {
         "max_position_embeddings": 32,
         "vocab_size": 300,
     },
-    "data": {"validation_share": 0.3},
     "objective": {"pair": "none"},
     "phases": [{"sequence_length": 16, "batch_size": 4, "max_predictions_per_seq": 3}],
     "optimizer": {"learning_rate": 0.01},

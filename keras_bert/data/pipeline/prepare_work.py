@@ -112,6 +112,8 @@ class PrepareWork:
         metas = {side: self._new_meta() for side in SIDES}
         for record in sorted(records, key=lambda record: record["number"]):
             add_shard(metas[record["side"]], record["shard"], record["counts"])
+        for meta in metas.values():
+            meta["validation_share"] = self.validation_share
         self.parts.write_record(METAS, metas)
 
     def _tokenized(self, documents: list[str]) -> TokenizedDocuments:

@@ -77,10 +77,7 @@ class DocumentTokenizer:
 
     def phrase_record(self) -> dict[str, Any] | None:
         """What `meta.json` says about the phrases; None if there are none."""
-        if not self.phrases and not self.phrase_tags:
-            return None
-        hashed = hashlib.sha256("".join(f"{phrase}\n" for phrase in self.phrases).encode()).hexdigest()
-        return {"phrases": len(self.phrases), "sha256": hashed, "tags": list(self.phrase_tags)}
+        return phrase_record(self.phrases, self.phrase_tags) if self.phrases or self.phrase_tags else None
 
     def _phrase_marks(
         self,
@@ -133,6 +130,12 @@ class DocumentTokenizer:
 
             tokenize(tf.zeros([0], tf.string))
         return lambda texts: tokenize(tf.constant(texts, tf.string, [len(texts)]))
+
+
+def phrase_record(phrases: Sequence[str], tags: Sequence[str] = ()) -> dict[str, Any]:
+    """What `meta.json` says about phrases and the tags of words, both marked as phrases."""
+    hashed = hashlib.sha256("".join(f"{phrase}\n" for phrase in phrases).encode()).hexdigest()
+    return {"phrases": len(phrases), "sha256": hashed, "tags": list(tags)}
 
 
 def _touched(phrases: np.ndarray, marks: np.ndarray) -> np.ndarray:

@@ -176,9 +176,11 @@ class _Preparation:
             for side, tokenized in _tokenized(self._tokenizer, batches, workers, remedy):
                 self._write(side, writers[side], tokenized)
                 bar.update(len(tokenized))
+            of_all: dict[str, Any] = {"validation_share": validation_share}
             if record and (values := record()):
-                for writer in writers.values():
-                    writer.meta["corpus"] = dict(values)
+                of_all["corpus"] = dict(values)
+            for writer in writers.values():
+                writer.meta.update(of_all)
         for side, writer in writers.items():
             for count in ("documents", "sentences", "tokens", "unknown_tokens"):
                 getattr(report, count)[side] = writer.meta[count]

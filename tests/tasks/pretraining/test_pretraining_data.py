@@ -1,9 +1,11 @@
 """What a run reads: the folder that `prepare` wrote, as it is, or a word on why not."""
 
+import json
 import os
+import shutil
 
 import pytest
-from corpus import documents, write_corpus
+from corpus import NOUNS, documents, write_corpus
 
 from keras_bert.config.corpus import CorpusConfig, FilterConfig
 from keras_bert.config.pretraining import PretrainConfig
@@ -12,9 +14,11 @@ from keras_bert.data.shards.prepare import prepare
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
+from keras_bert.settings import read_json
 from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 from keras_bert.tasks.pretraining.data import prepare_run_data
 from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.text.phrases import read_phrases
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
 
@@ -97,6 +101,40 @@ def test_the_filters_must_agree(tmp_path):
     told = r"filtered: made with data.filters.min_words 5. Received: 6. Leave the setting out, or run `prepare` again"
     with pytest.raises(UserError, match=told):
         run_data(recipe(folder, **{"data.filters.min_words": 6}), tmp_path / "c")
+
+
+def test_the_phrases_must_agree(tmp_path):
+    """A recipe with phrases of medicine must not mask those of law."""
+    for name in NOUNS[:2]:
+        (tmp_path / name).write_text(f"the {name}\n")
+    cat, dog = (str(tmp_path / name) for name in NOUNS[:2])
+    folder, unmarked = str(tmp_path / "marked"), str(tmp_path / "unmarked")
+    prepare(documents(40), VOCABULARY, False, folder, 0.1, phrases=read_phrases(cat), phrase_tags=["NOUN", "PROPN"])
+    prepare(documents(40), VOCABULARY, False, unmarked, 0.1)
+    same = recipe(folder, **{"data.phrases": cat, "data.phrase_tags": ["PROPN", "NOUN"]})
+    run_data(same, tmp_path / "a")
+    run_data(recipe(folder), tmp_path / "b")
+    remedy = "Leave the setting out, or run `prepare` again with it"
+    told = rf"marked: made with data.phrases 1 phrases, SHA-256 \w{{12}}…. Received: .*dog, 1 phrases, .*{remedy}"
+    with pytest.raises(UserError, match=told):
+        run_data(recipe(folder, **{"data.phrases": dog}), tmp_path / "c")
+    with pytest.raises(UserError, match=rf"unmarked: made with data.phrases none. Received: .*{remedy}"):
+        run_data(recipe(unmarked, **{"data.phrases": cat}), tmp_path / "d")
+    with pytest.raises(UserError, match=rf"data.phrase_tags \['NOUN', 'PROPN'\]. Received: \['VERB'\]. {remedy}"):
+        run_data(recipe(folder, **{"data.phrase_tags": ["VERB"]}), tmp_path / "e")
+
+
+def test_the_share_of_validation_must_agree(prepared, tmp_path):
+    """Unless the recipe leaves it at its default, or the shards are of an older version, which did not record it."""
+    run_data(recipe(prepared, **{"data.validation_share": 0.02}), tmp_path / "a")
+    told = "out: made with data.validation_share 0.1. Received: 0.3. Leave the setting out, or run `prepare` again"
+    with pytest.raises(UserError, match=told):
+        run_data(recipe(prepared, **{"data.validation_share": 0.3}), tmp_path / "b")
+    older = tmp_path / "older"
+    shutil.copytree(prepared, older)
+    path = older / "train" / "meta.json"
+    path.write_text(json.dumps({key: value for key, value in read_json(path).items() if key != "validation_share"}))
+    run_data(recipe(older, **{"data.validation_share": 0.3}), tmp_path / "c")
 
 
 def test_a_run_filters_the_text_it_prepares(tmp_path):
