@@ -44,6 +44,15 @@ def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
     _record(run, before, now, difference(before["text"], now["text"]) if is_changed else "")
 
 
+def require_unchanged(run: RunFolder, changed: str) -> None:
+    """Raises `UserError` if anything has changed; `changed` says what, in words."""
+    if changed:
+        raise UserError(
+            f"{run.path}: holds a run on other data ({changed}). Restore the data it started with to resume it, "
+            "--fresh to start over in a new folder, or give another --output."
+        )
+
+
 def _before(run: RunFolder) -> dict[str, Any]:
     path = files.join(run.path, FILE)
     # A run that failed before it learned anything may change its data.
@@ -51,11 +60,7 @@ def _before(run: RunFolder) -> dict[str, Any]:
 
 
 def _record(run: RunFolder, before: Mapping[str, Any], now: Mapping[str, Any], changed: str) -> None:
-    if changed:
-        raise UserError(
-            f"{run.path}: holds a run on other data ({changed}). Restore the data it started with to resume it, "
-            "--fresh to start over in a new folder, or give another --output."
-        )
+    require_unchanged(run, changed)
     if now != before:
         whole_files.write_json(files.join(run.path, FILE), now)
 

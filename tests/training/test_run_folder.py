@@ -41,7 +41,10 @@ def test_steps_may_grow_and_not_shrink(tmp_path):
     ("key", "value", "stays"), [("optimizer.learning_rate", 0.5, True), ("data.files", ["b"], False)]
 )
 def test_a_start_that_failed_before_any_checkpoint_binds_nobody(tmp_path, key, value, stays):
-    """The mended command must not be refused, and must not find shards made from what was mended."""
+    """The mended command must not be refused, and must not find shards made from what was mended.
+
+    Text mended under the same command is in tests/tasks/pretraining/test_run_text.py.
+    """
     run = RunFolder(str(tmp_path / "run"))
     run.settle(recipe())
     os.makedirs(run.data)

@@ -65,7 +65,7 @@ class Corpus:
 
     def fingerprint(self) -> list[list[str | int | None]]:
         """`[path, size]` for each path, to notice changed text without reading it."""
-        return [list(_fingerprint(path)) for path in self.paths]
+        return [list(entry) for entry in files.ask(_fingerprint, self.paths)]
 
     def settings(self) -> dict[str, Any]:
         """How the text is read and filtered; see `reading_settings`."""

@@ -17,6 +17,7 @@ from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.statistics.token_sample import sample_of_lines, sample_of_shards
 from keras_bert.tasks.pretraining.data import prepare_run_data, shards_folder
 from keras_bert.tasks.pretraining.marks import require_no_chinese_words, require_word_marks
+from keras_bert.tasks.pretraining.run_text import corpus_of, remove_other_data
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
@@ -44,28 +45,33 @@ class BatchSources:
 
 
 def open_batch_sources(
-    config: PretrainConfig, folder: str, report: Callable[[str], object], worker: int = 0
+    config: PretrainConfig, folder: str, report: Callable[[str], object], worker: int = 0, has_begun: bool = False
 ) -> BatchSources:
-    """The `BatchSources` of a recipe; missing vocabulary and shards are made first.
+    """The `BatchSources` of a recipe; vocabulary and shards that are missing, or of other text, are made first.
 
     Args:
         config: the recipe.
         folder: the run's data folder.
         report: receives one line of text at a time, the last one about the training examples.
         worker: this process's number in the run. Each process has its own plans, so none reads or removes another's.
+            Process 0 makes the data before the others read them.
+        has_begun: whether the run has learned from the data that are there, which then stay.
     """
+    is_settled = has_begun or worker > 0
     if config.data.source == "text":
-        sources = _text_sources(config, folder, report)
+        sources = _text_sources(config, folder, report, is_settled)
     else:
-        sources = _shard_sources(config, folder, report, worker)
+        sources = _shard_sources(config, folder, report, worker, is_settled)
     pair = config.objective.pair
     described = "; ".join(_describe(source, phase, pair) for source, phase in zip(sources.training, config.phases))
     report(f"Training examples: {described}.")
     return sources
 
 
-def _shard_sources(config: PretrainConfig, folder: str, report: Callable[[str], object], worker: int) -> BatchSources:
-    tokenizer = prepare_run_data(config, folder, report)
+def _shard_sources(
+    config: PretrainConfig, folder: str, report: Callable[[str], object], worker: int, is_settled: bool
+) -> BatchSources:
+    tokenizer = prepare_run_data(config, folder, report, is_settled)
     vocabulary = tokenizer.vocabulary
     shards = {side: ShardSet.open(shards_folder(config, folder, side), vocabulary) for side in SIDES}
     counts = shards[TRAIN].token_counts()
@@ -92,8 +98,11 @@ def _shard_sources(config: PretrainConfig, folder: str, report: Callable[[str], 
     )
 
 
-def _text_sources(config: PretrainConfig, folder: str, report: Callable[[str], object]) -> BatchSources:
-    config.require_text()
+def _text_sources(
+    config: PretrainConfig, folder: str, report: Callable[[str], object], is_settled: bool
+) -> BatchSources:
+    if not is_settled:
+        remove_other_data(config, corpus_of(config), folder, report)
     lines = RawLines(config.data.files, config.data.validation_share)
     vocabulary = run_vocabulary(config, folder, lines.training_texts, report)
     tokenizer = make_tokenizer(vocabulary, config.vocabulary.lower_case)

@@ -1,21 +1,18 @@
 """The data of a pretraining run: its vocabulary and shards, made once in the run's folder or by `prepare`."""
 
 import functools
-import platform
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from keras_bert import files
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import TRAIN, training_documents
-from keras_bert.data.corpus.python_documentation import python_documentation
 from keras_bert.data.shards.prepare import prepare
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.shards.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
 from keras_bert.tasks.pretraining.given_shards import check_settings, given_folder, given_vocabulary
 from keras_bert.tasks.pretraining.marks import word_marks_for
+from keras_bert.tasks.pretraining.run_text import corpus_of, remove_other_data
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.phrases import read_phrases
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
@@ -27,8 +24,10 @@ _LOST_WORKER = (
 )
 
 
-def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str], object]) -> Tokenizer:
-    """Makes vocab.txt and the shards in `folder` unless they are there already.
+def prepare_run_data(
+    config: PretrainConfig, folder: str, report: Callable[[str], object], is_settled: bool = False
+) -> Tokenizer:
+    """Makes vocab.txt and the shards in `folder` unless they are there already, made from the same text.
 
     If `data.files` is a folder written by `prepare`, its shards are used in place, with the vocabulary and casing they
     were made with.
@@ -37,6 +36,8 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
         config: the recipe.
         folder: the run's data folder.
         report: receives one line of text at a time.
+        is_settled: whether data that are there are used whatever their text: the run has learned from them, or another
+            process of it has compared them.
 
     Returns: the run's tokenizer.
 
@@ -45,7 +46,9 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
             recipe's; or the prepared folder with other filters, phrases or share of validation.
     """
     prepared = given_folder(config)
-    corpus = functools.cache(lambda: _corpus(config))  # Shards that exist need no text.
+    corpus = functools.cache(lambda: corpus_of(config))  # Settled shards need no text.
+    if not prepared and not is_settled:
+        remove_other_data(config, corpus(), folder, report)
 
     def training_texts() -> Iterator[str]:
         return training_documents(corpus().documents(), config.data.validation_share)
@@ -91,30 +94,3 @@ def prepare_run_data(config: PretrainConfig, folder: str, report: Callable[[str]
 def shards_folder(config: PretrainConfig, folder: str, side: str) -> str:
     """The folder with a run's shards of one side, `held_out.TRAIN` or `VALIDATION`; `folder` is its data folder."""
     return files.join(given_folder(config) or files.join(folder, "shards"), side)
-
-
-def _corpus(config: PretrainConfig) -> "Corpus | _PythonDocumentation":
-    """The recipe's text."""
-    config.require_text()
-    return (
-        _PythonDocumentation()
-        if config.data.source == "python_documentation"
-        else Corpus(config.data.files, config.data)
-    )
-
-
-class _PythonDocumentation:
-    """The Python documentation, with the members of `Corpus` that are needed here."""
-
-    report = ""
-    documents = staticmethod(python_documentation)
-
-    @staticmethod
-    def fingerprint() -> list[list[str]]:
-        return [["Python", platform.python_version()]]
-
-    @staticmethod
-    def settings() -> dict[str, Any]:
-        return {}
-
-    record = settings

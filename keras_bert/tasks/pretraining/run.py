@@ -24,8 +24,8 @@ from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
 from keras_bert.tasks.pretraining.engine import pretraining_engine
 from keras_bert.tasks.pretraining.first_values import TextStatistics, initialize, start_from, text_statistics
+from keras_bert.tasks.pretraining.run_text import require_run_text
 from keras_bert.tasks.pretraining.views import PretrainingViews
-from keras_bert.tasks.run_data import require_same_text
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK
 from keras_bert.training.engine import Engine
@@ -128,8 +128,7 @@ class Pretraining:
         for index, phase in enumerate(config.phases):
             check_divisible(phase.batch_size, self.strategy, config.training.accumulation, f"phases.{index}.batch_size")
         settle(self.strategy, run, config, self.report)
-        if config.data.source == "text":
-            by_chief(self.strategy, lambda: require_same_text(run, config.data.files))
+        by_chief(self.strategy, lambda: require_run_text(run, config))
 
     @functools.cached_property
     def _init(self) -> ModelFolder:
@@ -165,7 +164,7 @@ class Pretraining:
         self.report(describe(self.strategy))
 
         def sources() -> BatchSources:
-            return open_batch_sources(config, self.run.data, self.report, self.worker)
+            return open_batch_sources(config, self.run.data, self.report, self.worker, self.run.has_begun())
 
         made = by_chief(self.strategy, sources)  # The other processes then find the data.
         with failing_together(agreement(self.strategy)):

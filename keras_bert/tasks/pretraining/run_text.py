@@ -1,0 +1,114 @@
+"""The text of a run, and whether the data in its folder were made from it: `text.json` beside them."""
+
+import platform
+from collections.abc import Callable
+from typing import Any
+
+from keras_bert import files, settings, whole_files
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.data.corpus.documents import Corpus
+from keras_bert.data.corpus.python_documentation import python_documentation
+from keras_bert.data.shards.document_tokenizer import phrase_record
+from keras_bert.data.shards.unfinished import difference
+from keras_bert.tasks.pretraining.given_shards import given_folder
+from keras_bert.tasks.run_data import require_same_text, require_unchanged
+from keras_bert.text.phrases import read_phrases
+from keras_bert.training.run_folder import RunFolder
+
+FILE = "text.json"
+
+
+class PythonDocumentation:
+    """The Python documentation, with the members of `Corpus` that are needed here."""
+
+    report = ""
+    documents = staticmethod(python_documentation)
+
+    @staticmethod
+    def fingerprint() -> list[list[str]]:
+        return [["Python", platform.python_version()]]
+
+    @staticmethod
+    def settings() -> dict[str, Any]:
+        return {}
+
+    record = settings
+
+
+def corpus_of(config: PretrainConfig) -> Corpus | PythonDocumentation:
+    """The recipe's text. Raises `UserError` if there is none."""
+    config.require_text()
+    if config.data.source == "python_documentation":
+        return PythonDocumentation()
+    return Corpus(config.data.files, config.data)
+
+
+def require_run_text(run: RunFolder, config: PretrainConfig) -> None:
+    """Refuses a run that would go on with other text than it has learned from.
+
+    A folder that `prepare` wrote is not compared: its shards are checked themselves.
+
+    Args:
+        run: the run's folder, settled.
+        config: the recipe.
+
+    Raises:
+        UserError: the text, the phrases or the list of bad words has changed since.
+    """
+    if config.data.source == "text":
+        require_same_text(run, config.data.files)
+    elif run.has_begun() and not given_folder(config):
+        now = _made_from(config, corpus_of(config))
+        before = _recorded(run.data)
+        require_unchanged(run, _change(before, now))
+        _write(run.data, before, now)  # Older versions did not.
+
+
+def remove_other_data(
+    config: PretrainConfig, corpus: Corpus | PythonDocumentation, folder: str, report: Callable[[str], object]
+) -> None:
+    """Empties a run's data folder, unless what is there was made from the same text, and records the text.
+
+    Files are compared by name and size, phrases and bad words by content.
+
+    Args:
+        config: the recipe.
+        corpus: its text.
+        folder: the run's data folder; nothing was learned from it yet.
+        report: receives a line of text if anything is removed.
+    """
+    before, now = _recorded(folder), _made_from(config, corpus)
+    # The record is replaced last: if this is interrupted, the rest is removed at the next start.
+    names = [name for name in files.list_folder(folder) if name != FILE]
+    if (change := _change(before, now)) and names:
+        report(f"The text has changed since it was prepared ({change}). Making the run's data anew.")
+        for path in (files.join(folder, name) for name in names):
+            files.remove_folder(path) if files.is_folder(path) else files.remove_file(path)
+    _write(folder, before, now)
+
+
+def _made_from(config: PretrainConfig, corpus: Corpus | PythonDocumentation) -> dict[str, Any]:
+    """What the content of the vocabulary and shards depends on besides the recipe: JSON values."""
+    phrases = read_phrases(config.data.phrases) if config.data.phrases else ()
+    return {
+        "text": corpus.fingerprint(),
+        "reading": corpus.settings(),
+        "phrases": phrase_record(phrases, config.data.phrase_tags),
+    }
+
+
+def _recorded(folder: str) -> dict[str, Any]:
+    """What the data in a folder were made from; {} if there are none, or if an older version made them."""
+    path = files.join(folder, FILE)
+    return settings.read_json(path) if files.exists(path) else {}
+
+
+def _change(before: dict[str, Any], now: dict[str, Any]) -> str:
+    """What has changed, in words; empty if nothing has."""
+    changed = (key for key in now if key in before and before[key] != now[key])
+    return next((f"{key}: {difference(before[key], now[key])}" for key in changed), "")
+
+
+def _write(folder: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+    if now != before:
+        whole_files.write_json(files.join(folder, FILE), now)

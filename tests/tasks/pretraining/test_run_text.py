@@ -1,0 +1,137 @@
+"""Text that changes while a run is being set up, and after it has begun."""
+
+import os
+
+import pytest
+from corpus import documents, write_corpus
+from pretraining import recipe
+
+from keras_bert import files
+from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.errors import UserError
+from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
+from keras_bert.tasks.pretraining.data import prepare_run_data
+from keras_bert.tasks.pretraining.run import Pretraining
+from keras_bert.training.run_folder import RunFolder
+
+
+def quiet(line):
+    pass
+
+
+def rewrite(path):
+    """Other text in the same place, with a word of its own."""
+    path.write_text("\n\n".join(f"{document} Zebra zebra." for document in documents(80, seed=1)), encoding="utf-8")
+
+
+def knows_zebras(tokenizer):
+    return "zebra" in tokenizer.vocabulary.tokens
+
+
+def token_count(folder):
+    return ShardSet.open(files.join(folder, "shards", "train")).meta["tokens"]
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_text_that_was_mended_is_prepared_anew(tmp_path, scheme):
+    """An --estimate, or an attempt that failed, must not fix the tokens and the vocabulary of the run to come."""
+    text, folder, said = tmp_path / "text.txt", f"{scheme}{tmp_path}/data", []
+    config = recipe(write_corpus(text, 60))
+    assert not knows_zebras(prepare_run_data(config, folder, said.append))
+    rewrite(text)
+    before = token_count(folder)
+    assert knows_zebras(prepare_run_data(config, folder, said.append))
+    assert token_count(folder) > before
+    told = [line for line in said if "The text has changed since it was prepared (text: [" in line]
+    assert len(told) == 1 and told[0].endswith("Making the run's data anew.")
+    del said[:]
+    prepare_run_data(config, folder, said.append)
+    assert said == []
+
+
+def test_a_file_that_joins_a_glob_joins_the_run(tmp_path):
+    write_corpus(tmp_path / "1.txt", 40)
+    config, folder = recipe(str(tmp_path / "*.txt")), str(tmp_path / "data")
+    prepare_run_data(config, folder, quiet)
+    before = token_count(folder)
+    write_corpus(tmp_path / "2.txt", 40, seed=1)
+    prepare_run_data(config, folder, quiet)
+    assert token_count(folder) > 1.5 * before
+
+
+def test_phrases_and_bad_words_are_known_by_their_content(tmp_path):
+    listed, bad = tmp_path / "phrases.txt", tmp_path / "bad.txt"
+    listed.write_text("the cat\n")
+    bad.write_text("horse\n")
+    changes = {"data.phrases": str(listed), "masking.unit": "phrase", "data.filters.bad_words": str(bad)}
+    config, folder = recipe(write_corpus(tmp_path / "text.txt", 40), **changes), str(tmp_path / "data")
+    prepare_run_data(config, folder, quiet)
+    meta = ShardSet.open(files.join(folder, "shards", "train")).meta
+    listed.write_text("the dog\n")
+    prepare_run_data(config, folder, quiet)
+    marked = ShardSet.open(files.join(folder, "shards", "train")).meta
+    assert marked["phrase_marks"]["sha256"] != meta["phrase_marks"]["sha256"]
+    bad.write_text("mouse\n")
+    prepare_run_data(config, folder, quiet)
+    assert ShardSet.open(files.join(folder, "shards", "train")).meta["corpus"] != marked["corpus"]
+
+
+def test_data_half_removed_are_not_taken_for_the_new_texts(tmp_path, monkeypatch):
+    """A kill must not leave shards of the old text beside the record of the new one."""
+    text, folder = tmp_path / "text.txt", str(tmp_path / "data")
+    config = recipe(write_corpus(text, 60))
+    prepare_run_data(config, folder, quiet)
+    rewrite(text)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(files, "remove_folder", _interrupt)
+        prepare_run_data(config, folder, quiet)
+    assert os.path.exists(f"{folder}/shards")
+    assert knows_zebras(prepare_run_data(config, folder, quiet))
+
+
+def _interrupt(path):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kept_by", [{"worker": 1}, {"has_begun": True}])
+def test_workers_and_runs_that_have_begun_take_the_data_as_they_are(tmp_path, kept_by):
+    """The chief has compared the text; a worker that sees it otherwise must not remove what the others read."""
+    text, folder = tmp_path / "text.txt", str(tmp_path / "data")
+    config = recipe(write_corpus(text, 60))
+    open_batch_sources(config, folder, quiet)
+    rewrite(text)
+    assert not knows_zebras(open_batch_sources(config, folder, quiet, **kept_by).tokenizer)
+
+
+@pytest.mark.parametrize("changes", [{}, {"data.source": "text", "objective.pair": "none"}])
+def test_a_run_binds_its_text_once_it_has_begun(tmp_path, changes):
+    """Until then the text may be mended; after that other text is refused, even for results to be shown."""
+    text, run = tmp_path / "text.txt", RunFolder(str(tmp_path / "run"))
+    config = recipe(write_corpus(text, 60), **changes)
+    for knows in (False, True):
+        with run:
+            pretraining = Pretraining(config, run, quiet)
+            pretraining.build()
+            assert knows_zebras(pretraining.tokenizer) == knows
+        rewrite(text)
+    with run:
+        run.write_results({"steps": 1})
+        Pretraining(config, run, quiet)
+    write_corpus(text, 60)
+    with run, pytest.raises(UserError, match=r"holds a run on other data .*text.txt', \d+\], now .*--fresh"):
+        Pretraining(config, run, quiet)
+
+
+def test_a_run_of_an_older_version_is_bound_from_now_on(tmp_path):
+    """It did not record its text."""
+    text, run = tmp_path / "text.txt", RunFolder(str(tmp_path / "run"))
+    config = recipe(write_corpus(text, 60))
+    run.settle(config)
+    prepare_run_data(config, run.data, quiet)
+    os.remove(f"{run.data}/text.json")
+    run.write_results({"steps": 1})
+    with run:
+        Pretraining(config, run, quiet)
+    rewrite(text)
+    with run, pytest.raises(UserError, match="holds a run on other data"):
+        Pretraining(config, run, quiet)
