@@ -9,6 +9,8 @@ from typing import Any
 
 # Tells a scheduler "not done, start me again" (EX_TEMPFAIL of sysexits.h).
 STOPPED_BY_SIGNAL = 75
+# What a process adds to the sum over all of them: far apart, so that the sum tells whether any of them got a signal.
+_TIME_IS_UP, _SIGNALLED = 1.0, 2.0**16
 # SIGHUP arrives when the terminal is closed; Windows does not have it.
 REQUESTS: list[signal.Signals] = [
     getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
@@ -34,6 +36,7 @@ class StopRequest:
         self._agree = agree
         self._signal: int | None = None
         self._asked_at = 0.0
+        self._agreed = 0.0  # The sum at the last look.
         self._previous: dict[signal.Signals, Any] = {}  # What `signal.signal` returned.
 
     def __enter__(self) -> "StopRequest":
@@ -57,14 +60,15 @@ class StopRequest:
 
     def reason(self) -> str | None:
         """Why to stop, in words, or None. A collective: every process must call it after every step."""
-        own = None
+        own, code = None, 0.0
         if self._signal is not None:
-            own = signal.Signals(self._signal).name
+            own, code = signal.Signals(self._signal).name, _SIGNALLED
         elif time.monotonic() >= self._deadline:
-            own = "the time limit"
-        return (own or "another worker") if self._agree(own is not None) > 0 else None
+            own, code = "the time limit", _TIME_IS_UP
+        self._agreed = self._agree(code)
+        return (own or "another worker") if self._agreed > 0 else None
 
     @property
     def status(self) -> int:
-        """The exit status for the reason."""
-        return 0 if self._signal is None else STOPPED_BY_SIGNAL
+        """The exit status for the last reason, the same in every process: a signal to one of them counts for all."""
+        return STOPPED_BY_SIGNAL if self._agreed >= _SIGNALLED else 0

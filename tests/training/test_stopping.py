@@ -155,6 +155,25 @@ def test_the_time_limit_is_no_failure(monkeypatch):
     assert stopped.value.status == 0 and checkpoints.saved == [3]
 
 
+@pytest.mark.parametrize(("other", "status"), [("SIGTERM", 75), ("the time limit", 0)])
+def test_a_worker_that_stops_for_another_ends_with_its_status(other, status):
+    """A success of one worker and a failure of another would end a Kubernetes Job whose run is not done."""
+    added = []
+    with StopRequest(0.0 if other == "SIGTERM" else 1e-9, agree=lambda own: added.append(own) or own) as asked:
+        if other == "SIGTERM":
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert (asked.reason(), asked.status) == (other, status)
+    waiting = StopRequest(agree=lambda own: own + added[0])
+    assert (waiting.reason(), waiting.status) == ("another worker", status)
+    late = StopRequest(1e-9, agree=lambda own: own + added[0])
+    assert (late.reason(), late.status) == ("the time limit", status)
+
+
+def test_many_time_limits_are_no_signal():
+    stop = StopRequest(agree=lambda own: own + 10_000.0)
+    assert (stop.reason(), stop.status) == ("another worker", 0)
+
+
 def test_a_kill_costs_minutes_where_steps_are_slow(monkeypatch):
     """A step of 3 minutes, a log every 2 steps, a checkpoint every 100: the clock's 10 minutes are over at steps 4, 8
     and, after the checkpoint that the validation of step 9 brings, not at 10 but at 14."""
