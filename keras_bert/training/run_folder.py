@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +142,7 @@ class RunFolder:
             refused = [
                 (key, before, after)
                 for key, before, after in different
-                if key not in MAY_DIFFER and not (key in MAY_GROW and before and before < after)
+                if not _is_part_of(key, MAY_DIFFER) and not (key in MAY_GROW and before and before < after)
             ]
             if not self.has_begun():
                 # Settings of a run that failed before it trained anything do not matter, but its data may not fit.
@@ -168,3 +168,8 @@ class RunFolder:
         self.require_own()
         with whole_files.atomic_write(self.results_file) as stream:
             stream.write(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+
+
+def _is_part_of(key: str, sections: Iterable[str]) -> bool:
+    """Whether a dotted key is one of `sections` or in one; `settings.differences` numbers the entries of lists."""
+    return any(f"{key}.".startswith(f"{section}.") for section in sections)

@@ -5,10 +5,11 @@ import os
 
 import pytest
 
+from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.errors import UserError
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
-from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_folder import MAY_DIFFER, RunFolder
 
 
 def recipe(**overrides):
@@ -28,6 +29,36 @@ def test_the_same_settings_go_on_and_others_are_shown(tmp_path):
     run.settle(recipe())
     with pytest.raises(UserError, match="optimizer.learning_rate: 0.0001 there, 0.5 now.*--fresh"):
         run.settle(recipe(**{"optimizer.learning_rate": 0.5}))
+
+
+OTHERWISE = {
+    "training.strategy": "mirrored",
+    "training.devices": ["CPU:0", "CPU:1"],
+    "training.tpu": "mine",
+    "training.max_minutes": 5.0,
+    "training.profile_at": 4,
+    "training.steps_per_loop": 2,
+    "training.checkpoint_every": 7,
+    "training.checkpoint_minutes": 1.0,
+    "training.keep_checkpoints": 1,
+    "training.keep_every": 5,
+    "training.rollbacks": 1,
+    "training.loss_band": 3.0,
+    "features.folder": "elsewhere",
+}
+
+
+@pytest.mark.parametrize("key", MAY_DIFFER)
+def test_how_a_run_is_executed_may_differ(tmp_path, key):
+    """The entries of a list too: other devices were refused as training.devices.0."""
+    of_features = key.startswith("features.")
+    values = {"task": "ner"} if of_features else {"training": {"steps": 10}}
+    read = FinetuneConfig.from_mapping if of_features else PretrainConfig.from_mapping
+    run = RunFolder(str(tmp_path / "run"))
+    run.settle(read(values, {}))
+    os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
+    run.settle(read(values, {key: OTHERWISE[key]}))
+    run.settle(read(values, {}))
 
 
 def test_steps_may_grow_and_not_shrink(tmp_path):
