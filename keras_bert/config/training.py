@@ -165,5 +165,5 @@ class TrainingConfig(RunConfig):
 
 
 def phase_ends(steps: int, shares: Sequence[float]) -> list[int]:
-    """The number of the first step after each phase, in a run of `steps` divided by `shares`."""
-    return [round(steps * sum(shares[: index + 1])) for index in range(len(shares))]
+    """The number of the first step after each phase, in a run of `steps` divided by `shares`, which sum to about 1."""
+    return [*(round(steps * sum(shares[: index + 1])) for index in range(len(shares) - 1)), steps]
