@@ -73,7 +73,7 @@ class StepBudget:
         return _stretches([0, *self._ends[:-1]], first, last)
 
     def start(self) -> None:
-        """Call before the first step of this process."""
+        """Call after a checkpoint was restored, and before the first step of this process."""
 
     def share_done(self, done: int) -> float:
         """The share of the run covered by `done` steps."""

@@ -71,6 +71,7 @@ class Engine:
         """
         with failing_together(agreement(self.strategy)):
             done = self.checkpoints.restore_newest(report)
+        self.budget.start()  # From the restored time, which the progress starts from; the loop starts the clock anew.
         # Before `begin`: a process that found a checkpoint would not take part in its collectives.
         require_same(self.strategy, run.path, step=done)
         if done:

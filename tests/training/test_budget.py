@@ -1,7 +1,12 @@
 """How far a run has come, by steps and by the clock."""
 
+from types import SimpleNamespace
+
+import tensorflow as tf
+
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.training.budget import StepBudget
+from keras_bert.training.budget import StepBudget, TimeBudget
+from keras_bert.training.engine import Engine
 
 
 def test_shares_that_are_rounded_lose_no_step():
@@ -11,3 +16,17 @@ def test_shares_that_are_rounded_lose_no_step():
     budget = StepBudget(steps, shares)
     assert [budget.bounds(phase) for phase in range(3)] == [(0, 666_666), (666_666, 1_333_332), (1_333_332, steps)]
     assert not budget.advance(steps - 1) and budget.advance(steps)
+
+
+def test_a_resumed_run_knows_the_time_it_has_spent():
+    """Before its first step too: the progress counts from there, and `jit_compile: auto` asks what is left."""
+    budget = TimeBudget(2.0, [1.0])
+
+    def restore_newest(report):
+        budget._kept_seconds.assign(90.0)
+        return 7
+
+    checkpoints = SimpleNamespace(restore_newest=restore_newest)
+    engine = Engine(tf.distribute.get_strategy(), None, None, budget, None, None, checkpoints)
+    assert engine.start(SimpleNamespace(path="run"), None, lambda: None, lambda line: None) == 7
+    assert budget.share_done(7) == 0.75 and budget.seconds_left(7, 1.0) == 30.0
