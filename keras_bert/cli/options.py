@@ -163,7 +163,11 @@ _RUN_OPTIONS = (
         type=click.Choice(STRATEGIES),
         help="How to use devices. Default: auto, which uses all that are found.",
     ),
-    click.option("--devices", metavar="GPU:0,GPU:1", help="Which devices to use, with --strategy one or mirrored."),
+    click.option(
+        "--devices",
+        metavar="GPU:0,GPU:1",
+        help="Which devices of this machine to use: one, or several that each compute a part of the batch.",
+    ),
     click.option(
         "--tpu", metavar="NAME", help="Name or address of the TPU, with --strategy tpu. Default: local, on a TPU VM."
     ),

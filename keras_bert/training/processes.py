@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 # Settings in `training` that may differ from machine to machine.
-_PER_PROCESS = ("devices", "tpu", "max_minutes")
+_PER_PROCESS = ("tpu", "max_minutes")
 _SECONDS_UNTIL_SEEN = 10.0  # A network disk may show a new file late.
 _WORDS = 4  # The 16-bit words of a value that are compared.
 

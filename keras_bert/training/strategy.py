@@ -14,6 +14,12 @@ from keras_bert.training.rendezvous import wait_for_workers
 
 TPU_SECONDS = 120  # How long to wait for a TPU.
 WORKER_SECONDS = 300  # How long a process waits for the other processes of its run.
+# By strategy: how many devices can be named, and what else to do. `mirrored` takes any number.
+_MOST_DEVICES = {
+    "one": (1, "Use --strategy mirrored for several."),
+    "multiworker": (0, "CUDA_VISIBLE_DEVICES chooses the GPUs of a process."),
+    "tpu": (0, "--tpu chooses the TPU."),
+}
 
 Result = TypeVar("Result")
 
@@ -23,18 +29,24 @@ def make_strategy(name: str, devices: Sequence[str] = (), tpu: str = "local") ->
 
     Args:
         name: `one` device; `mirrored` over this machine's GPUs (its logical CPUs if it has none); `multiworker` over
-            the processes in TF_CONFIG or of a SLURM step; `tpu`; or `auto`, the first of multiworker, tpu, mirrored and
-            one that is available.
-        devices: for `one` and `mirrored`, names such as `GPU:1`; all GPUs, or else all CPUs, if empty.
+            the processes in TF_CONFIG or of a SLURM step; `tpu`; or `auto`: multiworker if there are several processes,
+            else the given devices, else the first of tpu, mirrored and one that is available.
+        devices: names such as `GPU:1`, several for `mirrored` only; all GPUs, or else all CPUs, if empty.
         tpu: for `tpu`, its name or address; `local` on a TPU VM.
 
     Raises:
-        UserError: the devices or the processes are not available.
+        UserError: the devices or the processes are not available, or the strategy does not take these devices.
     """
     if name in ("auto", "multiworker"):
         join_slurm_step()
     if name == "auto":
-        name = _found_here()
+        name = _found_here(devices)
+    most, remedy = _MOST_DEVICES.get(name, (len(devices), ""))
+    if len(devices) > most:
+        raise UserError(
+            f"training.devices: needs {'at most one device' if most else 'no value'} with training.strategy {name}. "
+            f"Received: {', '.join(devices)}. {remedy}"
+        )
     makers = {
         "one": lambda: _one(devices),
         "mirrored": lambda: _mirrored(devices),
@@ -77,9 +89,11 @@ def check_divisible(batch_size: int, strategy: tf.distribute.Strategy, accumulat
         )
 
 
-def _found_here() -> str:
+def _found_here(devices: Sequence[str]) -> str:
     if len(worker_addresses()) > 1:
         return "multiworker"
+    if devices:
+        return "mirrored" if len(devices) > 1 else "one"
     if os.environ.get("TPU_NAME") or tf.config.list_physical_devices("TPU"):
         return "tpu"
     return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"

@@ -105,3 +105,30 @@ def test_auto_takes_what_is_here_and_says_so(monkeypatch):
     monkeypatch.delenv("TPU_NAME", raising=False)
     if len(tf.config.list_physical_devices("GPU")) < 2:
         assert "OneDeviceStrategy" in describe(make_strategy("auto"))
+
+
+@pytest.mark.parametrize(("devices", "maker"), [(["CPU:1"], "_one"), (["CPU:0", "CPU:1"], "_mirrored")])
+def test_auto_takes_the_devices_that_are_named(monkeypatch, devices, maker):
+    """Of several it took the first."""
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    made = []
+    monkeypatch.setattr(f"keras_bert.training.strategy.{maker}", made.append)
+    make_strategy("auto", devices)
+    assert made == [devices]
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "message"),
+    [
+        ("one", ["CPU:0", "CPU:1"], "at most one device with training.strategy one. Received: CPU:0, CPU:1. .*mirror"),
+        ("multiworker", ["GPU:0"], "no value with training.strategy multiworker. .*CUDA_VISIBLE_DEVICES"),
+        ("auto", ["GPU:0"], "no value with training.strategy multiworker"),
+        ("tpu", ["CPU:0"], "no value with training.strategy tpu. Received: CPU:0. --tpu chooses"),
+    ],
+)
+def test_devices_that_would_not_be_used_are_refused(monkeypatch, name, devices, message):
+    workers = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'
+    monkeypatch.setenv("TF_CONFIG", workers)
+    monkeypatch.setattr("keras_bert.training.strategy.WORKER_SECONDS", 0)
+    with pytest.raises(UserError, match=f"training.devices: needs {message}"):
+        make_strategy(name, devices)
