@@ -96,6 +96,14 @@ def test_another_model_by_name_and_changes_to_it():
             {"optimizer": {"name": "adafactor", "beta_1": 0.8}},
             r"beta_1: needs its default \(0.9\) with .*; only adamw, lamb and first_moment use it. Received: 0.8",
         ),
+        (
+            {"optimizer": {"polynomial_power": 1.5}},
+            r"power: needs its default \(2.0\) with optimizer.schedule linear; only polynomial uses it. Received: 1.5",
+        ),
+        (
+            {"optimizer": {"schedule": "constant", "decay_share": 0.5}},
+            r"decay_share: needs its default \(1.0\) with .*schedule constant; only linear, cosine and poly.* use it",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_key(values, message):

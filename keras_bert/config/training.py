@@ -11,14 +11,16 @@ OPTIMIZERS = ("adamw", "lamb", "adafactor")
 SCHEDULES = ("linear", "cosine", "polynomial", "constant")
 PRECISIONS = ("float32", "bfloat16", "float16")
 
-# The settings that not every algorithm uses, and what does.
+# The settings that not every algorithm or schedule uses: the setting that chooses it, and what uses them.
 _USERS = {
-    "bias_correction": ("lamb",),
-    "relative_step": ("adafactor",),
-    "first_moment": ("adafactor",),
-    "beta_1": ("adamw", "lamb", "first_moment"),
-    "beta_2": ("adamw", "lamb"),
-    "epsilon": ("adamw", "lamb"),
+    "bias_correction": ("name", ("lamb",)),
+    "relative_step": ("name", ("adafactor",)),
+    "first_moment": ("name", ("adafactor",)),
+    "beta_1": ("name", ("adamw", "lamb", "first_moment")),
+    "beta_2": ("name", ("adamw", "lamb")),
+    "epsilon": ("name", ("adamw", "lamb")),
+    "polynomial_power": ("schedule", ("polynomial",)),
+    "decay_share": ("schedule", ("linear", "cosine", "polynomial")),
 }
 
 
@@ -68,14 +70,14 @@ class OptimizerConfig:
             require(isinstance(pattern, str), "rates", "patterns that are text", pattern)
             is_number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
             require(is_number and 0.0 <= factor < math.inf, f"rates.{pattern}", "a number, 0 or more", factor)
-        self._require_settings_of_its_algorithm()
+        self._require_settings_in_use()
 
-    def _require_settings_of_its_algorithm(self) -> None:
-        """Refuses a change of a setting that the chosen algorithm does not use."""
-        for key, users in _USERS.items():
-            value, default = getattr(self, key), getattr(type(self), key)
-            is_used = self.name in users or ("first_moment" in users and self.first_moment)
-            needed = f"its default ({default}) with optimizer.name {self.name}; {_listed(users)} it"
+    def _require_settings_in_use(self) -> None:
+        """Refuses a change of a setting that the chosen algorithm or schedule does not use."""
+        for key, (choice, users) in _USERS.items():
+            value, default, chosen = getattr(self, key), getattr(type(self), key), getattr(self, choice)
+            is_used = chosen in users or ("first_moment" in users and self.first_moment)
+            needed = f"its default ({default}) with optimizer.{choice} {chosen}; {_listed(users)} it"
             require(is_used or value == default, key, needed, value)
 
 
