@@ -14,6 +14,7 @@ from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.config.bert import BOTH, MASKED
+from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.sampling import SamplingConfig
 from keras_bert.inference.fill_mask import Filling, fill_masks
@@ -202,6 +203,8 @@ class Pretraining:
         with failing_together(agreement(self.strategy)):
             if config.init:
                 start_from(self.engine.model, self._init, self.tokenizer.vocabulary, self.report)
+                if config.initialization != InitializationConfig():
+                    self.report("The recipe's initialization is not used, because the run starts from a model.")
             else:
                 initialize(self.engine.model, config, (made or statistics()) if needs_text else None)
 

@@ -16,6 +16,7 @@ from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.run_folder import RunFolder
 
+UNUSED = "The recipe's initialization is not used, because the run starts from a model."
 COUNTING = "Counting co-occurrences of pieces to initialize the word embeddings."
 
 
@@ -94,7 +95,7 @@ def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
     run = RunFolder(str(tmp_path / "first"))
     pretrain(recipe(corpus, **{"training.steps": 1, "phases.0.batch_size": 2}), run, lambda line: None)
     again, said = begun(recipe(corpus, init=run.path, initialization="corpus"), tmp_path / "second")
-    assert COUNTING not in said
+    assert COUNTING not in said and UNUSED in said
     stored = load(run.path).encoder.embeddings.word_embeddings.numpy()
     np.testing.assert_array_equal(again, stored)
 
@@ -106,6 +107,7 @@ def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
     extended = recipe(corpus, **{"init": run.path, "vocabulary.file": file})
     begun_with, said = begun(extended, tmp_path / "third")
     assert "1 rows of the vocabulary are new; each starts as the mean of the pieces it was split into before." in said
+    assert UNUSED not in said  # That recipe has none of its own.
     assert len(pieces) > 1 and len(vocabulary) - 1 not in pieces
     np.testing.assert_allclose(begun_with[-1], stored[pieces].mean(axis=0), rtol=1e-5)
     np.testing.assert_array_equal(begun_with[:-1], stored[:-1])
