@@ -1,4 +1,9 @@
-"""Exceptions that end a command without a traceback."""
+"""Exceptions that end a command without a traceback, and what their messages advise."""
+
+import errno
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_NO_PERMISSION = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class UserError(Exception):
@@ -27,3 +32,10 @@ class RunStopped(Exception):
 
 class WorkerLost(RunStopped):
     """A run ended because another of its processes is gone."""
+
+
+def writing_remedy(error: OSError) -> str:
+    """What to do about a failed write, as the beginning of a sentence."""
+    if error.errno in _NO_ROOM:
+        return "Free some space"
+    return "Make the folder writable" if error.errno in _NO_PERMISSION else "Check the disk or the store"

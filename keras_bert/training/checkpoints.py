@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from keras_bert import files, whole_files
 from keras_bert.checkpoints.readable_prefix import readable_prefix
-from keras_bert.errors import UserError
+from keras_bert.errors import UserError, writing_remedy
 from keras_bert.stores import as_os_errors
 from keras_bert.training.processes import failing_together
 
@@ -115,7 +115,7 @@ class Checkpoints:
             kept = f"Checkpoints up to step {older[-1]} are intact." if older else "There are no earlier checkpoints."
             raise UserError(
                 f"{self.folder}: the checkpoint of step {step} cannot be written ({error.strerror or error}). {kept} "
-                "Free some space, then run the same command again."
+                f"{writing_remedy(error)}, then run the same command again."
             ) from error
         self._damaged.discard(step)
         self._known_scores[step] = state["score"]
@@ -128,8 +128,8 @@ class Checkpoints:
                 self._checkpoint.write(files.join(scratch, "checkpoint"), self._options)
         except OSError as error:
             raise UserError(
-                f"{tempfile.gettempdir()}: workers other than the chief need space here for a temporary checkpoint "
-                f"while step {step} is saved ({error.strerror or error}). Free some space, or set TMPDIR."
+                f"{tempfile.gettempdir()}: workers other than the chief write a temporary checkpoint here while step "
+                f"{step} is saved, which failed ({error.strerror or error}). {writing_remedy(error)}, or set TMPDIR."
             ) from error
 
     def is_best(self, score: float | None) -> bool:
@@ -248,7 +248,10 @@ class Checkpoints:
                 state = {**state, "watch": note(step, state.get("watch") or {})}
                 whole_files.write_json(files.join(self._path(step), _STATE), state)
             except OSError as error:
-                raise UserError(f"{self.folder}: cannot be changed ({error.strerror or error}).") from error
+                raise UserError(
+                    f"{self.folder}: cannot be changed ({error.strerror or error}). {writing_remedy(error)}, then run "
+                    "the same command again."
+                ) from error
             return True
         return False
 

@@ -230,11 +230,26 @@ def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
 
     monkeypatch.setattr(checkpoints._checkpoint, "write", full)
     with pytest.raises(
-        UserError, match="step 2 cannot be written .No space left on device.. Checkpoints up to step 1 are intact"
+        UserError,
+        match="step 2 cannot be written .No space left on device.. Checkpoints up to step 1 are intact. Free some sp",
     ):
         checkpoints.save(2)
     assert os.listdir(tmp_path) == ["step-000000001"]
     assert checkpoints.restore_newest(pytest.fail) == 1
+
+
+@pytest.mark.parametrize("is_writer", [True, False])
+def test_a_folder_that_cannot_be_written_is_no_full_disk(tmp_path, monkeypatch, is_writer):
+    """Whoever was told to free some space had plenty."""
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, 2, is_writer=is_writer, model=model, optimizer=optimizer)
+
+    def refused(path, options):
+        raise tf.errors.PermissionDeniedError(None, None, "Permission denied")
+
+    monkeypatch.setattr(checkpoints._checkpoint, "write", refused)
+    with pytest.raises(UserError, match=r"\(Permission denied.*\)\. .*Make the folder writable, (then|or)"):
+        checkpoints.save(1)
 
 
 def test_a_store_that_does_not_answer_is_no_damage(monkeypatch):

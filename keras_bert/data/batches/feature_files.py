@@ -20,7 +20,7 @@ import tensorflow as tf
 from numpy.lib import format as npy
 
 from keras_bert import files, locks, whole_files
-from keras_bert.errors import UserError
+from keras_bert.errors import UserError, writing_remedy
 
 _FEATURES, _MADE_OF = "features.npy", "made_of.json"
 _FORMAT = 1
@@ -142,7 +142,7 @@ class FeatureRoom:
         except OSError as error:
             raise UserError(
                 f"{self.path}: the features cannot be written ({error.strerror or error}). "
-                "Free some space, or use another folder: --set features.folder=DIR"
+                f"{writing_remedy(error)}, or use another folder: --set features.folder=DIR"
             ) from error
 
 

@@ -1,5 +1,6 @@
 """Files of features: what is written is read at its place, and what is not whole or not its own is not taken."""
 
+import errno
 import json
 import os
 import subprocess
@@ -129,6 +130,23 @@ def test_a_full_disk_is_told_before_anything_is_computed(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"needs 3.0 GB for the features. Received: 2.0 GB of free space"):
         room.require_space(3_000_000_000)
     room.require_space(1_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "Free some space"),
+        (errno.EDQUOT, "Free some space"),
+        (errno.EFBIG, "Free some space"),
+        (errno.EACCES, "Make the folder writable"),
+        (errno.EROFS, "Make the folder writable"),
+        (errno.EIO, "Check the disk or the store"),
+    ],
+)
+def test_what_to_do_depends_on_why_it_cannot_be_written(tmp_path, values, number, remedy):
+    with pytest.raises(UserError, match=f"{os.strerror(number)}.*{remedy}, or use another folder"):
+        with FeatureRoom(str(tmp_path)).writing("train", MADE_OF, values.shape):
+            raise OSError(number, os.strerror(number))
 
 
 def test_features_in_a_store_are_mapped_from_a_copy(values):
