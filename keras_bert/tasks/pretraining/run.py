@@ -232,9 +232,11 @@ class Pretraining:
         """Trains from `first_step` to the end; returns the steps done and the last validation figures."""
         self.choose_compilation(first_step)
         training, engine = self.config.training, self.engine
+        loop: Loop | None = None
 
         def batch_key() -> tuple[str, int]:
-            phase = self._phase_of(loop.done + 1)
+            # Memory may also run out before the loop is made.
+            phase = self._phase_of((first_step if loop is None else loop.done) + 1)
             return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
         columns = _columns(engine.step.objective.terms)
