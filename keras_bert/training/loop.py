@@ -73,6 +73,7 @@ class Loop:
             RunStopped: on request, after saving a checkpoint.
             UserError: a mishap (see `MishapWatch`) after the last of `rollbacks`, or a checkpoint cannot be written.
         """
+        self.context.progress.start(self.budget.share_done(first_step))
         while True:
             watch = MishapWatch(self.run_config, self.checkpoints.watch)
             if watch.rollbacks:

@@ -14,24 +14,28 @@ class Progress:
     """A table of a few figures, and a bar with the loss, examples per second and the time left.
 
     Args:
-        share: the share of the whole run that was done before this process started.
         is_shown: False for workers that print nothing.
         columns: the table's columns between the loss and the learning rate.
     """
 
-    def __init__(self, share: float = 0.0, is_shown: bool = True, columns: Iterable[Column] = ()):
+    def __init__(self, is_shown: bool = True, columns: Iterable[Column] = ()):
         self._is_shown = is_shown
-        has_bar = is_shown and sys.stderr.isatty()
+        self._has_bar = is_shown and sys.stderr.isatty()
+        self._bar = tqdm.tqdm(disable=True)  # Until `start`.
+        self._table = FiguresTable(columns, has_time_left=not self._has_bar)
+        self._first_share = self._share = self._began = 0.0
+        self._latest = ""
+
+    def start(self, share: float) -> None:
+        """Call before the first step, when the `share` (0 to 1) of the run is done: shows the bar, starts the clock."""
         self._bar = tqdm.tqdm(
             total=100.0,
             initial=100.0 * share,
-            disable=not has_bar,
+            disable=not self._has_bar,
             dynamic_ncols=True,
             bar_format="{percentage:3.0f}%|{bar}| {desc}[{elapsed}<{remaining}]",
         )
-        self._table = FiguresTable(columns, has_time_left=not has_bar)
         self._first_share, self._share, self._began = share, share, time.monotonic()
-        self._latest = ""
 
     def advance(self, done: int, share: float) -> None:
         """Call after every step, or loop of steps: `done` steps are the `share` (0 to 1) of the run."""

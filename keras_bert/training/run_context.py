@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 import tensorflow as tf
 
 from keras_bert.config.training import RunConfig
-from keras_bert.training.budget import StepBudget, TimeBudget
 from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.figures_table import Column
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
@@ -33,25 +32,25 @@ def run_context(
     run: RunFolder,
     strategy: tf.distribute.Strategy,
     training: RunConfig,
-    budget: StepBudget | TimeBudget,
     first_step: int,
     batch: Callable[[], tuple[str, int]],
     columns: Iterable[Column] = (),
 ) -> Iterator[RunContext]:
     """The `RunContext` of one process of a run, closed when the block ends.
 
+    Steps that are only timed belong in the block too: they also run out of memory, and take minutes to compile.
+
     Args:
         run: the run's folder.
         strategy: the run's strategy.
         training: the recipe's `training` section.
-        budget: how far the run has come.
         first_step: steps done before.
         batch: function () -> (key of the batch size in the recipe, batch size), for the out-of-memory message.
         columns: columns of the table; see `Progress`.
     """
     is_chief, agree = process_number(strategy) == 0, agreement(strategy)
     log = MetricsLog(run, first_step) if is_chief else NoMetricsLog()
-    progress = Progress(budget.share_done(first_step), is_chief, columns)
+    progress = Progress(is_chief, columns)
     try:
         with StopRequest(training.max_minutes, agree) as stop:
             with explained_out_of_memory(batch, strategy, training.accumulation):

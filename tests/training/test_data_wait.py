@@ -68,6 +68,9 @@ class Quiet:
 
     unlogged = watch = None
 
+    def start(self, share):
+        pass
+
     def advance(self, done, share):
         pass
 

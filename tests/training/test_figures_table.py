@@ -39,8 +39,10 @@ def test_progress_tells_the_time_left_of_this_start_alone(monkeypatch, capsys):
     """Half of the run was done before: 10 seconds for a quarter of it leave 10 more."""
     now = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    progress = Progress(share=0.5, columns=COLUMNS)
-    now[0] = 10.0
+    progress = Progress(columns=COLUMNS)
+    now[0] = 60.0  # Compiling is no training.
+    progress.start(0.5)
+    now[0] = 70.0
     progress.advance(75, 0.75)
     progress.figures(75, TRAINING)
     progress.close()

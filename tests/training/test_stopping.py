@@ -64,6 +64,9 @@ class Quiet:
     def figures(self, done, figures):
         pass
 
+    def start(self, share):
+        pass
+
     def advance(self, done, share):
         pass
 

@@ -197,9 +197,6 @@ class Finetuning:
     def train(self, first_step: int) -> int:
         """Trains from `first_step` to the end; returns the steps done."""
         training, validation = self.config.training, self.validation
-        self.engine = self.engine.with_compilation(
-            first_step, self.batches.sample, training.steps_per_loop, self.report
-        )
         # A copy, which skips the settings' checks: an epoch need not end at a multiple of steps_per_loop, because a
         # loop of steps ends with it.
         run_config = copy.copy(training)
@@ -208,8 +205,9 @@ class Finetuning:
         def batch_key() -> tuple[str, int]:
             return "training.batch_size", training.batch_size
 
-        budget, columns = self.engine.budget, validation.columns()
-        with run_context(self.run, self.strategy, training, budget, first_step, batch_key, columns) as context:
+        columns, per_loop = validation.columns(), training.steps_per_loop
+        with run_context(self.run, self.strategy, training, first_step, batch_key, columns) as context:
+            self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop, self.report)
             loop = Loop(
                 self.engine,
                 self.batches,

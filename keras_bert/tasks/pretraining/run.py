@@ -230,8 +230,7 @@ class Pretraining:
 
     def train(self, first_step: int) -> tuple[int, dict[str, float]]:
         """Trains from `first_step` to the end; returns the steps done and the last validation figures."""
-        self.choose_compilation(first_step)
-        training, engine = self.config.training, self.engine
+        training = self.config.training
         loop: Loop | None = None
 
         def batch_key() -> tuple[str, int]:
@@ -239,8 +238,10 @@ class Pretraining:
             phase = self._phase_of((first_step if loop is None else loop.done) + 1)
             return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
-        columns = _columns(engine.step.objective.terms)
-        with run_context(self.run, self.strategy, training, engine.budget, first_step, batch_key, columns) as context:
+        columns = _columns(self.engine.step.objective.terms)
+        with run_context(self.run, self.strategy, training, first_step, batch_key, columns) as context:
+            self.choose_compilation(first_step)
+            engine = self.engine
             views = PretrainingViews(
                 model=engine.model,
                 vocabulary=self.tokenizer.vocabulary,

@@ -1,0 +1,101 @@
+"""What happens between the restored weights and the first step: the errors and the signals of that time."""
+
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+from pretraining import recipe
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.errors import UserError
+from keras_bert.tasks.finetuning.run import Finetuning
+from keras_bert.tasks.pretraining.run import Pretraining
+from keras_bert.training.budget import StepBudget
+from keras_bert.training.run_folder import RunFolder
+
+
+def no_memory(*arguments):
+    raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
+
+
+def stand_in(kind, config, folder):
+    """A run whose parts are stand-ins, as far as the start of its training needs them."""
+    run = object.__new__(kind)
+    run.config, run.run, run.strategy = config, RunFolder(str(folder)), tf.distribute.get_strategy()
+    run.report = lambda line: None
+    run.batches = SimpleNamespace(sample=None)
+    run.engine = SimpleNamespace(
+        model=None,
+        step=SimpleNamespace(objective=SimpleNamespace(terms=("mlm",))),
+        budget=StepBudget(12, [0.5, 0.5]),
+        with_compilation=lambda *_: run.engine,
+    )
+    return run
+
+
+@pytest.fixture
+def pretraining(tmp_path):
+    """Of two phases."""
+    phase = {"share": 0.5, "sequence_length": 16, "max_predictions_per_seq": 3}
+    config = recipe("text.txt", phases=[{**phase, "batch_size": 8}, {**phase, "batch_size": 4}])
+    run = stand_in(Pretraining, config, tmp_path)
+    run.tokenizer, run.sources = SimpleNamespace(vocabulary=None), SimpleNamespace(validation=None)
+    return run
+
+
+@pytest.fixture
+def finetuning(tmp_path):
+    run = stand_in(Finetuning, FinetuneConfig("sst2"), tmp_path)
+    run.validation = SimpleNamespace(columns=list, figures=None, checkpoint_score=None)
+    run.source = SimpleNamespace(batches_per_epoch=4)
+    return run
+
+
+@pytest.mark.parametrize(("first_step", "named"), [(0, "phases.0.batch_size 8"), (6, "phases.1.batch_size 4")])
+def test_memory_that_runs_out_before_the_loop_is_explained(pretraining, monkeypatch, first_step, named):
+    """It was a NameError, because the batch was asked of a loop that was not there yet."""
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.matmul_peak", no_memory)
+    with pytest.raises(UserError, match=f"Out of memory with {named} on 1 replica.*accumulation=2"):
+        pretraining.train(first_step)
+
+
+@pytest.mark.parametrize(("kind", "key"), [("pretraining", "phases.0.batch_size 8"), ("finetuning", "batch_size 32")])
+def test_memory_that_runs_out_in_timed_steps_is_explained(request, kind, key):
+    """The first steps of a run with `jit_compile: auto` are those that are timed."""
+    run = request.getfixturevalue(kind)
+    run.engine.with_compilation = no_memory
+    with pytest.raises(UserError, match=f"Out of memory with .*{key} on 1 replica.*accumulation=2"):
+        run.train(0)
+
+
+@pytest.mark.parametrize("kind", ["pretraining", "finetuning"])
+def test_a_signal_during_timed_steps_is_not_lost(request, monkeypatch, kind):
+    """It ended the process at once; now the loop finds it after its first step."""
+    run, found = request.getfixturevalue(kind), []
+
+    def with_compilation(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return run.engine
+
+    class Loop:
+        done = 1
+
+        def __init__(self, engine, batches, evaluate, settings, context, *others, **more):
+            self.context = context
+
+        def run(self, first_step):
+            found.append((self.context.stop.reason(), self.context.stop.status))
+            raise KeyboardInterrupt
+
+    run.engine.with_compilation = with_compilation
+    monkeypatch.setattr(f"keras_bert.tasks.{kind}.run.Loop", Loop)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.matmul_peak", lambda strategy, dtype: 1e9)
+    previous = signal.signal(signal.SIGTERM, lambda number, frame: found.append("ended"))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run.train(0)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    assert found == [("SIGTERM", 75)]
