@@ -10,6 +10,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
+from keras_bert.training.out_of_memory import is_out_of_memory
 from keras_bert.training.step import Batch, Step
 
 _TIMED_STEPS = 3
@@ -45,6 +46,16 @@ class StepSeconds(NamedTuple):
 def time_step(step: Step, batch: Batch) -> StepSeconds:
     """Times a few steps on one batch; they change the weights and the optimizer's state."""
     return StepSeconds(_seconds(step, batch), later_seconds(step, batch))
+
+
+def time_if_it_fits(step: Step, batch: Batch) -> StepSeconds | None:
+    """`time_step`, or None if memory runs out."""
+    try:
+        return time_step(step, batch)
+    except (tf.errors.OpError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return None
 
 
 def later_seconds(step: Step, batch: Batch) -> float:
@@ -102,6 +113,7 @@ def choose(
     shapes: int,
     seconds_left: Callable[[float], float],
     chief_says: Callable[[Callable[[], bool]], bool],
+    is_alone: bool,
     report: Callable[[str], object],
 ) -> bool:
     """Times both steps and returns whether to compile; all variables keep their values.
@@ -112,6 +124,8 @@ def choose(
         shapes: how many shapes the run's batches have.
         seconds_left: function (seconds per step) -> seconds of training left.
         chief_says: a collective that gives every process the chief's answer, because their clocks differ.
+        is_alone: whether the run has one process. With several, a compiled step that does not fit in memory ends the
+            run: the others are waiting for this one's gradients and cannot be told.
         report: receives the decision as one line of text.
     """
     assert plain.optimizer is not None
@@ -125,7 +139,10 @@ def choose(
                 f"{shapes} batch shapes pays after {shortest:,.0f} at the earliest."
             )
             return False
-        with_xla = time_step(compiled, batch)
+        with_xla = time_if_it_fits(compiled, batch) if is_alone else time_step(compiled, batch)
+        if with_xla is None:
+            report("jit_compile auto: not compiled, because the compiled step does not fit in memory.")
+            return False
         # Again, because the first steps of a process also fill its memory for the first time: they took up to twice as
         # long as later ones.
         without = without._replace(later=min(without.later, later_seconds(plain, batch)))

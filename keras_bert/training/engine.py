@@ -24,6 +24,7 @@ from keras_bert.training.processes import (
     agreement,
     chief_says,
     failing_together,
+    process_count,
     process_number,
     require_same,
     require_same_start,
@@ -110,6 +111,7 @@ class Engine:
                 shapes,
                 functools.partial(self.budget.seconds_left, done),
                 functools.partial(chief_says, self.strategy),
+                process_count(self.strategy) == 1,
                 report,
             )
             self.choice.value.assign(int(chosen))

@@ -45,9 +45,11 @@ def step():
     return Step(strategy, model, PretrainingObjective(4), optimizer, loss_scale=LossScale())
 
 
-def choice_of(step, compiled, seconds_left, said):
+def choice_of(step, compiled, seconds_left, said, is_alone=True):
     batch = {name: tf.constant(value) for name, value in pretraining_batch(step.model.config).items()}
-    return choose(step, compiled, batch, 8, lambda seconds: seconds_left, lambda question: question(), said.append)
+    return choose(
+        step, compiled, batch, 8, lambda seconds: seconds_left, lambda question: question(), is_alone, said.append
+    )
 
 
 def test_the_timed_steps_leave_no_trace(step):
@@ -82,6 +84,45 @@ def test_a_slow_start_does_not_count_against_the_step_that_is_timed_first(step, 
     monkeypatch.setattr(compilation, "later_seconds", lambda which, batch: 1.0)
     assert choice_of(step, object(), 1000.0, said) is False
     assert "1 seconds with XLA, 1 without" in said[0]
+
+
+OOM = tf.errors.InternalError(None, None, "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 9 bytes")
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_compiled_step_that_does_not_fit_in_memory_is_not_taken(step, monkeypatch, is_alone):
+    """The run ended where the plain step fits. With other processes it still does: they wait within that step."""
+    compiled, said = object(), []
+
+    def time_step(which, batch):
+        step.optimizer.variables[0].assign_add(1)
+        if which is compiled:
+            raise OOM
+        return PLAIN
+
+    monkeypatch.setattr(compilation, "time_step", time_step)
+    monkeypatch.setattr(compilation, "later_seconds", lambda which, batch: PLAIN.later)
+    before = step.optimizer.variables[0].numpy()
+    if is_alone:
+        assert choice_of(step, compiled, 1e6, said) is False
+        assert said == ["jit_compile auto: not compiled, because the compiled step does not fit in memory."]
+    else:
+        with pytest.raises(tf.errors.InternalError):
+            choice_of(step, compiled, 1e6, said, is_alone)
+    np.testing.assert_array_equal(step.optimizer.variables[0].numpy(), before)
+
+
+def test_other_errors_of_a_compiled_step_and_of_the_plain_one_pass(step, monkeypatch):
+    for wrong, error in [("compiled", tf.errors.InvalidArgumentError(None, None, "shapes")), ("plain", OOM)]:
+
+        def time_step(which, batch, wrong=wrong, error=error):
+            if wrong == ("plain" if which is step else "compiled"):
+                raise error
+            return PLAIN
+
+        monkeypatch.setattr(compilation, "time_step", time_step)
+        with pytest.raises(type(error)):
+            choice_of(step, object(), 1e6, [])
 
 
 @pytest.mark.parametrize("compiles", [True, False])
