@@ -103,7 +103,9 @@ class RunFolder:
             candidate = f"{path}-{number}"
         return cls(candidate)
 
-    def settle(self, config: PretrainConfig | FinetuneConfig, report: Callable[[str], object] = print) -> None:
+    def settle(
+        self, config: PretrainConfig | FinetuneConfig, report: Callable[[str], object] = print, binds: bool = True
+    ) -> None:
         """Locks the folder, and checks the resolved settings against those of the run in it, if any, and writes them.
 
         Once there is a checkpoint, only the settings in `MAY_DIFFER` may change and those in `MAY_GROW` may grow.
@@ -111,13 +113,14 @@ class RunFolder:
         Args:
             config: the resolved settings.
             report: as for `hold`.
+            binds: False for an estimate: a run that has begun keeps the settings that it has.
 
         Raises:
             UserError: as `hold`; the folder holds something else; or the settings differ, listing every difference.
         """
         self.hold(report)
         try:
-            self._settle(config)
+            self._settle(config, binds)
         except BaseException:
             self.release()
             raise
@@ -127,7 +130,7 @@ class RunFolder:
         names = files.list_folder(self.checkpoints)
         return any(name.startswith("step-") for name in names) or files.exists(self.results_file)
 
-    def _settle(self, config: PretrainConfig | FinetuneConfig) -> None:
+    def _settle(self, config: PretrainConfig | FinetuneConfig, binds: bool) -> None:
         if not files.exists(self.config_file):
             # A process killed while writing the settings leaves them in a .partial file.
             others = set(files.list_folder(self.path)) - {locks.NAME}
@@ -154,8 +157,9 @@ class RunFolder:
                     f"{self.path}: holds a run with other settings ({shown}). Give the same settings to resume it, "
                     "--fresh to start over in a new folder, or another --output."
                 )
-        with whole_files.atomic_write(self.config_file) as stream:
-            stream.write(settings.to_yaml(config))
+        if binds or not self.has_begun():
+            with whole_files.atomic_write(self.config_file) as stream:
+                stream.write(settings.to_yaml(config))
 
     def results(self) -> dict[str, Any] | None:
         """The content of results.json, or None if the run is not finished."""

@@ -1,8 +1,13 @@
-"""What `pretrain` prints at its end."""
+"""What `pretrain` prints at its end, and what `--estimate` leaves behind."""
+
+import os
+from types import SimpleNamespace
 
 import pytest
 
-from keras_bert.cli.pretrain import _show
+from keras_bert.cli.pretrain import _estimate, _show
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.training.run_folder import RunFolder
 
 MLM = {"steps": 5, "eval_mlm_loss": 2.0, "eval_perplexity": 7.4, "eval_mask_token_loss": 2.5, "examples": []}
 
@@ -19,3 +24,19 @@ def test_only_what_was_measured_is_shown(capsys, more, expected):
     _show({**MLM, **more})
     lines = capsys.readouterr().out.splitlines()
     assert [line.endswith(end) for line, end in zip(lines, expected, strict=True)] == [True, True]
+
+
+def test_an_estimate_of_a_longer_run_does_not_make_it_longer(tmp_path, monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.Pretraining.build", lambda pretraining: None)
+    monkeypatch.setattr(
+        "keras_bert.tasks.pretraining.estimate.estimate", lambda pretraining: SimpleNamespace(lines=list)
+    )
+    short, long = (PretrainConfig.from_mapping({"training": {"steps": steps}}) for steps in (10, 20))
+    run = RunFolder(str(tmp_path / "run"))
+    with run:
+        run.settle(short)
+    os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
+    _estimate(long, run)
+    with run:
+        run.settle(short)

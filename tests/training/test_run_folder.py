@@ -68,6 +68,18 @@ def test_steps_may_grow_and_not_shrink(tmp_path):
         run.settle(recipe())
 
 
+def test_an_estimate_leaves_a_run_its_settings(tmp_path):
+    """After one with more steps, the run's own command was refused."""
+    run = started(tmp_path / "run")
+    run.settle(recipe(**{"training.steps": 20}), binds=False)
+    run.settle(recipe())
+    with pytest.raises(UserError, match="other settings"):
+        run.settle(recipe(**{"optimizer.learning_rate": 0.5}), binds=False)
+    new = RunFolder(str(tmp_path / "new"))
+    new.settle(recipe(), binds=False)  # Its data will be there, so it must look like a run's folder.
+    assert os.listdir(new.path) and os.path.exists(new.config_file)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "stays"), [("optimizer.learning_rate", 0.5, True), ("data.files", ["b"], False)]
 )

@@ -101,6 +101,7 @@ class Pretraining:
         config: the recipe.
         run: the run's folder, which is settled here.
         report: receives one line of text at a time, in the chief only.
+        binds: False for an estimate; see `RunFolder.settle`.
 
     Attributes:
         strategy: the run's strategy.
@@ -117,7 +118,13 @@ class Pretraining:
     engine: Engine
     batches: PhasedBatches
 
-    def __init__(self, config: PretrainConfig, run: RunFolder, report: Callable[[str], object] = print):
+    def __init__(
+        self,
+        config: PretrainConfig,
+        run: RunFolder,
+        report: Callable[[str], object] = print,
+        binds: bool = True,
+    ):
         self.config = config
         if config.init and is_hub_name(config.init):  # Recorded with its current revision.
             self.config = config = dataclasses.replace(config, init=self._init.name)
@@ -128,7 +135,7 @@ class Pretraining:
         self.report = report if self.is_chief else _say_nothing
         for index, phase in enumerate(config.phases):
             check_divisible(phase.batch_size, self.strategy, config.training.accumulation, f"phases.{index}.batch_size")
-        settle(self.strategy, run, config, self.report)
+        settle(self.strategy, run, config, self.report, binds)
         by_chief(self.strategy, lambda: require_run_text(run, config))
 
     @functools.cached_property
