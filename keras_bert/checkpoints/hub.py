@@ -8,7 +8,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import re
 import shutil
 import sys
 from collections.abc import Collection, Iterator
@@ -17,13 +16,11 @@ from typing import Any
 
 from keras_bert import files
 from keras_bert.checkpoints import google, huggingface
-from keras_bert.checkpoints.hub_name import HUB_NAME, PREFIX, hub_proposal
+from keras_bert.checkpoints.hub_name import COMMIT, HUB_NAME, PREFIX, hub_proposal
 from keras_bert.checkpoints.tokenizer_settings import SENTENCEPIECE, TOKENIZER, TOKENIZER_CONFIG, VOCABULARY
 from keras_bert.errors import UserError
 from keras_bert.extras import import_extra
 from keras_bert.model_kinds import google_configs
-
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 # Statuses that say nothing about the model: the hub is down, or it limits the rate of requests.
 _NO_ANSWER = (408, 429, *range(500, 600))
@@ -77,7 +74,7 @@ class HubModel:
 
     def _is_cached_whole(self) -> bool:
         """Takes the model from the cache, without a request, if a commit was asked for and all its files are cached."""
-        if not _COMMIT.fullmatch(self._revision) or not self._take_cached():
+        if not COMMIT.fullmatch(self._revision) or not self._take_cached():
             return False
         try:
             if google.is_google_folder(self.folder) and not huggingface.has_weights(self.folder):

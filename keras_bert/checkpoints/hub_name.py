@@ -10,6 +10,7 @@ PREFIX = "hf:"
 _NAME = r"[\w.-]+(?:/[\w.-]+)?"
 # The model's name and its revision; without a revision, the one published now.
 HUB_NAME = re.compile(rf"{PREFIX}({_NAME})(?:@([^\s@]+))?", re.ASCII)
+COMMIT = re.compile(r"[0-9a-f]{40}")
 _BARE = re.compile(rf"({_NAME})(?:@[^\s@]+)?", re.ASCII)
 _WEB = re.compile(rf"(?:https?://huggingface\.co/|hf://)({_NAME})/?", re.ASCII)
 
@@ -17,6 +18,12 @@ _WEB = re.compile(rf"(?:https?://huggingface\.co/|hf://)({_NAME})/?", re.ASCII)
 def is_hub_name(path: StrPath) -> bool:
     """Whether `path` has the form of a hub name, `hf:…`."""
     return os.fspath(path).startswith(PREFIX)
+
+
+def names_commit(path: StrPath) -> bool:
+    """Whether this is a hub name with a commit, which names the same model at any time."""
+    matched = HUB_NAME.fullmatch(os.fspath(path))
+    return bool(matched and COMMIT.fullmatch(matched.group(2) or ""))
 
 
 def is_web_address(path: StrPath) -> bool:

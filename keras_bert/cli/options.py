@@ -1,5 +1,6 @@
 """Options shared by several commands, and the settings they become."""
 
+import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -115,6 +116,12 @@ model_option = click.option(
 def recipe_init(recipe_file: str) -> str | None:
     """Returns the recipe's own `init`, the model it starts from, or None."""
     return settings.read_yaml(recipe_file).get("init")
+
+
+def recipe_name(recipe_file: str, overrides: Mapping[str, Any]) -> str:
+    """Returns the name of a recipe: of the overrides, its own or, without one, the file's."""
+    own = overrides.get("name") or settings.read_yaml(recipe_file).get("name")
+    return str(own or os.path.splitext(os.path.basename(recipe_file))[0])
 
 
 _TABLE_OPTIONS = (

@@ -2,13 +2,22 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from keras_bert import settings
+from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
-from keras_bert.cli.options import casing_option, folder_to_write, given, recipe_init, run_options, run_settings
+from keras_bert.cli.options import (
+    casing_option,
+    folder_to_write,
+    given,
+    recipe_init,
+    recipe_name,
+    run_options,
+    run_settings,
+)
 from keras_bert.config.bert import BOTH, MASKED, NEXT
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
@@ -18,9 +27,7 @@ from keras_bert.files import shown
 from keras_bert.program import PROGRAM, command_line
 from keras_bert.quiet import import_tensorflow
 from keras_bert.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_folder import RunFolder
 
 
 @click.command()
@@ -74,7 +81,9 @@ def pretrain(
         **given({"data.files": list(data) or None, "training.seed": seed}),
         **run_settings(**run),
     }
-    model_settings = _model_settings(init_given or recipe_init(recipe_file), lower_case)
+    output = output or os.path.join("runs", recipe_name(recipe_file, set_by_key))
+    to_resume = None if fresh else RunFolder(output)
+    model_settings = _model_settings(init_given or recipe_init(recipe_file), lower_case, to_resume)
     if "init" in model_settings and not init_given:
         model_settings = _unless_in_recipe(model_settings, recipe_file, lower_case)
     init_setting = given({"init": model_settings.pop("init", None)})
@@ -83,13 +92,11 @@ def pretrain(
         changes = {**changes, **_size_of_vocabulary(data, set_by_key.get("vocabulary.file")), **set_by_key}
     recipe = PretrainConfig.from_file(recipe_file, changes)
     recipe.require_text()
-    output = output or os.path.join("runs", recipe.name)
 
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.pretraining.run import pretrain as run_pretraining
-    from keras_bert.training.run_folder import RunFolder
 
-    folder = RunFolder.fresh(output) if fresh else RunFolder(output)
+    folder = to_resume or RunFolder.fresh(output)
     context.meta["keras_bert.run_folder"] = folder.path
     if estimate:
         _estimate(recipe, folder)
@@ -113,7 +120,7 @@ def _default_recipe(data: Sequence[str], init: str | None, strategy: str | None)
     return "bert_base" if data or strategy or init else "demo"
 
 
-def _estimate(recipe: PretrainConfig, run: "RunFolder") -> None:
+def _estimate(recipe: PretrainConfig, run: RunFolder) -> None:
     from keras_bert.tasks.pretraining.estimate import estimate
     from keras_bert.tasks.pretraining.run import Pretraining
 
@@ -125,11 +132,26 @@ def _estimate(recipe: PretrainConfig, run: "RunFolder") -> None:
     click.echo(f"Written: the run's data, {run.data}. Next: the same command without --estimate.")
 
 
-def _model_settings(init: str | None, lower_case: bool | None) -> dict[str, Any]:
-    """Returns the settings taken from the model that training starts from."""
+def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | None) -> dict[str, Any]:
+    """Returns the settings taken from the model that training starts from.
+
+    If that cannot be opened, a `run` that has begun from it has them too, and its weights are in the checkpoints.
+    """
     if not init:
         return {} if lower_case is None else {"vocabulary.lower_case": lower_case}
-    folder = open_model_folder(init, lower_case)
+    try:
+        folder = open_model_folder(init, lower_case)
+    except UserError as error:
+        recorded = run.begun_settings() if run else None
+        if recorded is None or not _is_recorded(init, recorded.get("init")):
+            raise
+        begun = PretrainConfig.from_mapping(recorded)
+        click.echo(f"{error} The run has begun and does without it.")
+        return {
+            "init": begun.init,
+            "model": settings.to_mapping(begun.model),
+            "vocabulary.lower_case": begun.vocabulary.lower_case if lower_case is None else lower_case,
+        }
     for line in folder.notes:
         click.echo(line)
     if not folder.tokenizer.is_berts_own():
@@ -149,6 +171,11 @@ def _size_of_vocabulary(data: Sequence[str], file: str | None) -> dict[str, int]
     if len(data) == 1 and is_prepared(data[0]):
         file = vocabulary_in(data[0])
     return {"model.vocab_size": len(Vocabulary.from_file(vocabulary_path(file)))} if file else {}
+
+
+def _is_recorded(init: str, recorded: str | None) -> bool:
+    """Whether a run that recorded its model as `recorded` may have been started from `init`."""
+    return recorded == init or is_hub_name(init) and (recorded or "").startswith(f"{init}@")
 
 
 def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_case: bool | None) -> dict[str, Any]:

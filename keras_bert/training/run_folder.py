@@ -130,6 +130,10 @@ class RunFolder:
         names = files.list_folder(self.checkpoints)
         return any(name.startswith("step-") for name in names) or files.exists(self.results_file)
 
+    def begun_settings(self) -> dict[str, Any] | None:
+        """The content of config.yaml; None unless the run `has_begun`."""
+        return settings.read_yaml(self.config_file) if self.has_begun() and files.exists(self.config_file) else None
+
     def _settle(self, config: PretrainConfig | FinetuneConfig, binds: bool) -> None:
         if not files.exists(self.config_file):
             # A process killed while writing the settings leaves them in a .partial file.

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_bert.checkpoints.hub_name import is_hub_name
+from keras_bert.checkpoints.hub_name import is_hub_name, names_commit
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.config.bert import BOTH, MASKED
@@ -126,7 +126,7 @@ class Pretraining:
         binds: bool = True,
     ):
         self.config = config
-        if config.init and is_hub_name(config.init):  # Recorded with its current revision.
+        if config.init and is_hub_name(config.init) and not names_commit(config.init):  # Recorded with its commit.
             self.config = config = dataclasses.replace(config, init=self._init.name)
         self.run = run
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
@@ -140,7 +140,7 @@ class Pretraining:
 
     @functools.cached_property
     def _init(self) -> ModelFolder:
-        """The model in `init`, which is not opened when a run is resumed."""
+        """The model in `init`. A resumed run opens it only to learn which commit a name of the hub stands for."""
         assert self.config.init is not None
         return open_model_folder(self.config.init)
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -16,9 +17,14 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.checkpoints.names import ENCODER, MASKED_LM_HEAD
 from keras_bert.cli import main
+from keras_bert.cli.pretrain import _model_settings
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.errors import UserError
 from keras_bert.models.encoder import BertEncoder
+from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
+from keras_bert.training.run_folder import RunFolder
 
 SETTINGS = [
     "--set",
@@ -116,3 +122,67 @@ def test_a_run_from_the_hub_writes_down_the_commit_and_refuses_another(parts, tm
         assert again.exit_code == 2 and first in again.output and second in again.output
         gone_on = pretrain(corpus, f"hf:me/bert@{first}", run, "--steps", "2", config=str(recipe))
         assert gone_on.exit_code == 0 and "Resuming from step 1." in gone_on.output, gone_on.output
+
+
+def begun(path, **overrides):
+    """A run that has a checkpoint."""
+    run = RunFolder(str(path))
+    with run:
+        run.settle(PretrainConfig.from_mapping({"training": {"steps": 10}}, overrides))
+    os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
+    return run
+
+
+COMMIT = "0123456789" * 4
+
+
+@pytest.mark.parametrize(
+    ("recorded", "given", "is_enough"),
+    [
+        ("gone/model", "gone/model", True),
+        (f"hf:me/bert@{COMMIT}", f"hf:me/bert@{COMMIT}", True),
+        (f"hf:me/bert@{COMMIT}", "hf:me/bert", True),
+        (f"hf:me/bert@{COMMIT}", "hf:me/bert@other", False),
+        (f"hf:me/bert@{COMMIT}", "hf:me/ber", False),
+        ("gone/model@2", "gone/model", False),
+        (None, "gone/model", False),
+    ],
+)
+def test_a_run_that_has_begun_does_without_a_model_that_is_gone(tmp_path, monkeypatch, recorded, given, is_enough):
+    def gone(path, lower_case=None):
+        raise UserError(f"{path}: is gone.")
+
+    # By its name the module is hidden behind its command.
+    monkeypatch.setitem(_model_settings.__globals__, "open_model_folder", gone)
+    run = begun(tmp_path / "run", init=recorded, **{"model.num_hidden_layers": 3, "vocabulary.lower_case": False})
+    if not is_enough:
+        with pytest.raises(UserError, match="is gone"):
+            _model_settings(given, None, run)
+        return
+    found = _model_settings(given, None, run)
+    assert (found["init"], found["vocabulary.lower_case"]) == (recorded, False)
+    assert found["model"]["num_hidden_layers"] == 3
+    for new in (None, RunFolder(str(tmp_path / "new"))):
+        with pytest.raises(UserError, match="is gone"):
+            _model_settings(given, None, new)
+
+
+def test_the_commit_of_a_model_is_not_asked_for_again(tmp_path, monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.open_model_folder", lambda path: pytest.fail(path))
+    config = PretrainConfig.from_mapping({"init": f"hf:me/bert@{COMMIT}"})
+    with RunFolder(str(tmp_path / "run")) as run:
+        assert Pretraining(config, run).config.init == config.init
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_when_its_first_model_is_gone(parts, tmp_path):
+    corpus, folder, _ = parts
+    init, run = str(tmp_path / "init"), str(tmp_path / "run")
+    shutil.copytree(folder, init)
+    first = pretrain(corpus, init, run)
+    assert first.exit_code == 0, first.output
+    shutil.rmtree(init)
+    longer = pretrain(corpus, init, run, "--steps", "2")
+    assert longer.exit_code == 0, longer.output
+    assert "The run has begun and does without it." in longer.output and "Resuming from step 1." in longer.output
