@@ -23,5 +23,5 @@ def test_text_that_changed_is_refused_once_something_was_learned(tmp_path):
         require_same_text(run, entries)
     file.write_text("one\ntwo\n")
     (tmp_path / "text" / "b.txt").write_text("three\n")
-    with pytest.raises(UserError, match="1 entries, now 2"):
+    with pytest.raises(UserError, match="1 in all, now 2"):
         require_same_text(run, entries)

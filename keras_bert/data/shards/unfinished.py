@@ -104,5 +104,5 @@ def difference(before: object, now: object) -> str:
         for old, new in zip(before, now):
             if old != new:
                 return f"{old}, now {new}"
-        return f"{len(before)} entries, now {len(now)}"
+        return f"{len(before)} in all, now {len(now)}"
     return f"{before!r}, now {now!r}"

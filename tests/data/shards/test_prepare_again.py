@@ -71,7 +71,7 @@ def test_other_settings_are_refused_and_nothing_is_lost(tmp_path):
     for change, told in (
         ({"shard_megabytes": 0.002}, "another shard_megabytes. Received: 0.001, now 0.002"),
         ({"inputs": [["a.txt", 10], ["b.txt", 21]]}, r"inputs. Received: \['b.txt', 20\], now \['b.txt', 21\]"),
-        ({"inputs": [["a.txt", 10]]}, "another inputs. Received: 2 entries, now 1"),
+        ({"inputs": [["a.txt", 10]]}, "another inputs. Received: 2 in all, now 1"),
     ):
         with pytest.raises(UserError, match=told):
             prepare(DOCUMENTS, tmp_path / "out", 0.3, **{**OPTIONS, **change})
