@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.inputs.padding import filled
@@ -10,6 +11,7 @@ from keras_bert.inputs.windows import window_of_most_context
 from keras_bert.text.characters import row_ids
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.words import continues_word
 
 
 class Words(NamedTuple):
@@ -54,17 +56,17 @@ def split_texts(tokenizer: Tokenizer, texts: tf.Tensor) -> TextWords:
     # The first piece of a text begins a word, even one that SentencePiece would not begin with.
     rows = row_ids(ids.row_splits, tf.size(ids.values))
     is_first = tf.concat([tf.ones_like(rows[:1], tf.bool), rows[1:] > rows[:-1]], axis=0)
-    first = tf.where(is_first | ~tf.gather(tf.constant(tokenizer.vocabulary.is_continuation), ids.values))[:, 0]
+    first = tf.where(is_first | ~continues_word(tokenizer.vocabulary, ids.values))[:, 0]
     piece_splits = tf.concat([first, tf.shape(ids.values, tf.int64)], axis=0)
     words = Words(ids.values, tf.cast(piece_splits, tf.int32), tf.searchsorted(first, ids.row_splits))
     return TextWords(words, tf.gather(starts.values, first), tf.gather(ends.values, piece_splits[1:] - 1))
 
 
 def begins_word(vocabulary: Vocabulary, ids: tf.Tensor) -> tf.Tensor:
-    """Whether tokens, int32 of any shape, begin a word: they are not special and do not continue one; bool."""
-    begins = ~vocabulary.is_continuation
-    begins[[vocabulary.pad_id, vocabulary.cls_id, vocabulary.sep_id]] = False
-    return tf.gather(tf.constant(begins), ids)
+    """Whether tokens, int32 [..., seq], begin a word: they are not special and do not continue one; bool."""
+    may_begin = np.ones(len(vocabulary), bool)
+    may_begin[[vocabulary.pad_id, vocabulary.cls_id, vocabulary.sep_id]] = False
+    return tf.gather(tf.constant(may_begin), ids) & ~continues_word(vocabulary, ids)
 
 
 def given_words(tokenizer: Tokenizer, words: tf.Tensor) -> TextWords:

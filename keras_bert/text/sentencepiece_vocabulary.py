@@ -56,11 +56,10 @@ class SentencePieceVocabulary(Vocabulary):
         )
         self.is_piece = np.isin(types, (_NORMAL, _USER_DEFINED))
         # Punctuation is a word of its own, as in BERT.
-        continues = [
-            not token.startswith(WORD_START) and any(character.isalnum() for character in token)
-            for token in self.tokens
-        ]
-        self.is_continuation = np.array(continues) & self.is_piece
+        has_letters = [any(character.isalnum() for character in token) for token in self.tokens]
+        self.is_continued = np.array(has_letters) & self.is_piece
+        begins = np.array([token.startswith(WORD_START) for token in self.tokens])
+        self.is_continuation = self.is_continued & ~begins
         self.word_start_id = self.ids.get(WORD_START, -1)
         self.fingerprint = hashlib.sha256(self._file_bytes()).hexdigest()
 

@@ -41,7 +41,8 @@ class Vocabulary:
         tokens: the pieces; the id of a piece is its index.
         ids: the id of each piece.
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
-        is_continuation: `[vocab_size]`, true for a piece that continues a word (`##ing`).
+        is_continuation: `[vocab_size]`, true for a piece that continues a word (`##ing`), if there is one before it.
+        is_continued: `[vocab_size]`, true for a token whose word such a piece continues; see `words.continues_word`.
         fingerprint: SHA-256 (hex) of the file that `to_file` writes.
 
     Class attributes:
@@ -58,6 +59,8 @@ class Vocabulary:
     sep_id: int
     mask_id: int
     is_continuation: npt.NDArray[np.bool_]
+    is_continued: npt.NDArray[np.bool_]
+    word_start_id: int = -1
     fingerprint: str
 
     def __init__(self, tokens: Iterable[str], source: StrPath = "vocabulary") -> None:
@@ -71,6 +74,7 @@ class Vocabulary:
         self.ids = {token: index for index, token in enumerate(self.tokens)}
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (self.ids[name] for name in SPECIAL_TOKENS)
         self.is_continuation = np.array([token.startswith(CONTINUATION) for token in self.tokens])
+        self.is_continued = np.ones(len(self.tokens), bool)
         self.fingerprint = hashlib.sha256(self._file_bytes()).hexdigest()
 
     @classmethod

@@ -46,6 +46,8 @@ def continuation_marks(
         starts: the offset of each token in its text, in code points: `[tokens]`.
         vocabulary: the vocabulary of the ids.
     """
+    from keras_bert.text.words import continues_word  # TensorFlow, which the other functions do without.
+
     text_starts = np.cumsum([0, *map(len, texts)])
     ideographs = _ideographs("".join(texts))
     begins_word = np.zeros(len(ideographs) + 1, bool)
@@ -56,7 +58,7 @@ def continuation_marks(
     joins_previous = ideographs & ~begins_word[:-1]
     joins_previous[1:] &= ideographs[:-1]
     places = starts + np.repeat(text_starts[:-1], lengths)
-    return (vocabulary.is_continuation[tokens] | joins_previous[places]).astype(np.uint8)
+    return (continues_word(vocabulary, tokens).numpy() | joins_previous[places]).astype(np.uint8)
 
 
 def is_ideograph(vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hostile_texts import HOSTILE, random_hostile
 from scipy.special import softmax
-from served import HEADS
+from served import ALBERT, ALBERT_VOCABULARY, HEADS
 
 from keras_bert.inference.crf_decoding import best_labels
+from keras_bert.inputs.word_windows import begins_word
 from keras_bert.tasks.tagging.word_rows import lay_out_words
 from keras_bert.text.basic_tokenizer import BasicTokenizer
 
@@ -42,18 +43,33 @@ def test_given_words_are_laid_out_and_labelled_as_in_training(served, kind):
     assert all(set(answer["labels"][len(sentence) :]) <= {b""} for answer, sentence in zip(answers, sentences))
 
 
-@pytest.mark.parametrize("kind", (*KINDS, "crf"))
+@pytest.mark.parametrize("kind", (*KINDS, "crf", ALBERT))
 def test_a_text_is_its_words(served, kind):
     _, function = served(kind)
     text = "The cat's  mat, José sat. " * 3
     answer = {name: output[1] for name, output in function(["", text]).items()}
     words = [text[start:end] for start, end in zip(answer["starts"], answer["ends"])]
     assert words == ["The", "cat", "'", "s", "mat", ",", "José", "sat", "."] * 3
+    if kind == ALBERT:
+        return  # Words given alone are other pieces: "s" is "▁s".
     given = function.answer("words", [[word.lower().replace("é", "e") for word in words]])
     assert given["labels"][0].tolist() == answer["labels"].tolist()
     np.testing.assert_allclose(given["scores"][0], answer["scores"], atol=1e-5)
     joined = " ".join(words)
     assert [joined[start:end] for start, end in zip(given["starts"][0], given["ends"][0])] == words
+
+
+def test_punctuation_is_a_word_of_its_own_in_sentencepiece(served):
+    """A piece without "▁" was a part of the word before it even after punctuation, and "▁" alone was a word."""
+    bert, function = served(ALBERT)
+    text = "He lives in (Paris), 1,990 x-ray it's; the-cat"
+    answer = {name: output[0] for name, output in function([text]).items()}
+    words = [text[start:end] for start, end in zip(answer["starts"], answer["ends"])]
+    assert words == "He lives in ( Paris ) , 1 , 990 x - ray it ' s ; the - cat".split()
+    ids, starts, _ = bert.tokenizer.tokenize_with_offsets([text])
+    assert ALBERT_VOCABULARY.word_start_id in ids[0]
+    begins = begins_word(ALBERT_VOCABULARY, ids.to_tensor())[0]
+    assert starts[0][begins].numpy().tolist() == answer["starts"].tolist()
 
 
 def test_words_of_any_bytes_are_those_of_the_basic_tokenizer(served):

@@ -5,9 +5,10 @@ import string
 
 import numpy as np
 import tensorflow as tf
-from tiny import random_weights, without_dropout
+from tiny import random_weights, sentencepiece_vocabulary, without_dropout
 
 from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.config.albert import AlbertConfig
 from keras_bert.config.heads import (
     MULTI_LABEL,
     REGRESSION,
@@ -38,6 +39,8 @@ VOCABULARY = Vocabulary(
         "中",
     ]
 )
+# Punctuation is a piece without "▁", as in ALBERT's own model; "▁" alone goes before it.
+ALBERT_VOCABULARY = sentencepiece_vocabulary(["▁", "▁the", "▁cat", "sat", *_LETTERS, *string.punctuation])
 HEADS = {
     "single": ClassificationConfig(("no", "maybe", "yes")),
     "pair": ClassificationConfig(("no", "yes")),
@@ -51,19 +54,25 @@ HEADS = {
     "choice": MultipleChoiceConfig(),
 }
 KINDS = (*HEADS, "masked_lm", "encoder")
+ALBERT = "albert"  # A tagger over SentencePiece, which is in none of the lists.
 OF_WHOLE_TEXTS = ("single", "pair", "multi", "regression", "masked_lm", "encoder")
 
 
 def write_served(path, kind, head=None, seed=0, **reading):
-    """Writes a model folder of one of `KINDS`, or of another head; config.json says `reading` in `keras_bert`."""
-    config = without_dropout(vocab_size=len(VOCABULARY), max_position_embeddings=40, num_hidden_layers=1)
+    """Writes a model folder of one of `KINDS`, of `ALBERT` or of another head, with `reading` in its config.json."""
+    sizes = {"max_position_embeddings": 40, "num_hidden_layers": 1}
+    vocabulary = ALBERT_VOCABULARY if kind == ALBERT else VOCABULARY
+    config = without_dropout(vocab_size=len(vocabulary), **sizes)
+    if kind == ALBERT:
+        sizes |= {"hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 32, "embedding_size": 8}
+        config, head = AlbertConfig(len(vocabulary), **sizes), head or HEADS["tagging"]
     head = head or HEADS.get(kind)
     if head:
         model = kind_of_head(head).make_model(config, head)
     else:
         model = {"masked_lm": BertForPreTraining, "encoder": BertEncoder}[kind](config)
     random_weights(model, seed)
-    write_model_folder(str(path), model, VOCABULARY, lower_case=True, head=head)
+    write_model_folder(str(path), model, vocabulary, lower_case=True, head=head)
     reading = {"pair": True, **reading} if kind == "pair" else reading
     if reading:
         file = path / "config.json"

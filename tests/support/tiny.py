@@ -1,5 +1,7 @@
 """Small models and batches that the tests share."""
 
+import struct
+
 import keras
 import numpy as np
 
@@ -15,13 +17,18 @@ from keras_bert.training.optimizer import make_optimizer
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *(f"w{number}" for number in range(55))])
 
 
-def sentencepiece_vocabulary():
-    """One with no piece but the special ones, for what needs no text to be split."""
-    pieces = ("<pad>", "<unk>", *SPECIAL_TOKENS[2:])
-    # Of one byte each: that a piece follows, its length, that its text follows, the text's length.
-    return SentencePieceVocabulary(
-        b"".join(bytes((0x0A, len(piece) + 2, 0x0A, len(piece))) + piece.encode() for piece in pieces)
-    )
+def sentencepiece_vocabulary(pieces=()):
+    """The special tokens and these pieces; a text is split into the fewest."""
+    types = {"<pad>": 3, "<unk>": 2, **dict.fromkeys(SPECIAL_TOKENS[2:], 3)}
+
+    def message(piece):
+        text = piece.encode()
+        # That a text follows, its length; that a float follows, the score; that a number follows, the type.
+        content = bytes((0x0A, len(text))) + text + b"\x15" + struct.pack("<f", -1.0)
+        content += bytes((0x18, types.get(piece, 1)))
+        return bytes((0x0A, len(content))) + content
+
+    return SentencePieceVocabulary(b"".join(map(message, (*types, *pieces))))
 
 
 def tiny_config(**changes):

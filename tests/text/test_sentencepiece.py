@@ -10,13 +10,17 @@ import unicodedata
 import pytest
 import tensorflow as tf
 from hostile_texts import HOSTILE, random_hostile
+from tiny import sentencepiece_vocabulary
 
+from keras_bert.config.objectives import MaskingConfig
+from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.errors import UserError
 from keras_bert.text.sentencepiece_learning import learn_sentencepiece
 from keras_bert.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.tokenizers import make_tokenizer
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.words import continues_word
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -222,3 +226,23 @@ def test_sizes_and_texts_that_cannot_be_learned_are_refused():
         learn_sentencepiece([" ", ""], 100)
     with pytest.raises(UserError, match="The vocabulary's size"):
         learn_sentencepiece(corpus(), 10)
+
+
+def test_only_sentencepiece_looks_at_the_piece_before():
+    """Masks of whole words and the words that are tagged are the same; those of WordPiece follow from the mark."""
+    own = sentencepiece_vocabulary(["▁", "▁in", "(", "paris", ")", "s", "ian"])
+    row = ["[CLS]", "▁in", "▁", "(", "paris", "ian", ")", "s", "▁", "<unk>", "[SEP]"]
+    expected = [row.index("("), row.index("ian"), row.index("<unk>")]
+    ids = tf.constant([[own.ids[piece] for piece in row]])
+    assert tf.where(continues_word(own, ids))[:, 1].numpy().tolist() == expected
+    pieces = Vocabulary([*SPECIAL_TOKENS, "(", "##s"])
+    assert continues_word(pieces, tf.constant([6, 5, 6, 3, 6])).numpy().tolist() == [True, False, True, False, True]
+
+
+def test_words_are_masked_as_they_are_tagged():
+    """A "▁" was masked without its word, and a word after punctuation only together with it."""
+    own = sentencepiece_vocabulary(["▁", "(", "paris", "ian"])
+    ids = tf.constant([[own.ids[piece] for piece in ("[CLS]", "▁", "(", "paris", "ian", "[SEP]")]] * 64)
+    masking = DynamicMasking(MaskingConfig(unit="word", share=0.34), 2, own, seed=1)
+    masked = masking(ids, tf.fill([64], 6), tf.range(64, dtype=tf.int64))
+    assert {tuple(row) for row in masked["masked_lm_positions"].numpy().tolist()} == {(1, 2), (3, 4)}

@@ -22,6 +22,7 @@ from keras_bert.data.batches.mask_units import (
     choose_words,
 )
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.words import continues_word
 
 # Where each kind of draw begins in an example's random sequence. Those for the order of the units begin at 0, and no
 # position reaches 2**16.
@@ -55,7 +56,7 @@ class DynamicMasking:
         self._vocab_size = len(vocabulary)
         self._special_ids = (vocabulary.cls_id, vocabulary.sep_id)
         self._mask_id = vocabulary.mask_id
-        self._is_continuation = vocabulary.is_continuation
+        self._vocabulary = vocabulary
         self._seed = seed
         self._unigram = None
         if masking.random_from == "unigram":
@@ -79,8 +80,8 @@ class DynamicMasking:
             lengths: int32 [batch], tokens of each row that are not padding, [CLS] and [SEP] included.
             example_ids: int64 [batch].
             epoch: int, scalar or int64 [batch].
-            continuation: bool [batch, seq], the tokens that continue a word, for units made of words. By default the
-                pieces that start with "##"; needed for Chinese, which has none.
+            continuation: bool [batch, seq], the tokens that continue a word, for units made of words. By default what
+                `continues_word` says; needed for Chinese, whose words are several pieces without "##".
             phrases: int32 [batch, seq], 1 at the first token of a phrase, 2 at its other tokens, 0 outside of phrases;
                 needed for `unit: phrase`.
 
@@ -99,7 +100,7 @@ class DynamicMasking:
         budgets = [self._budget(length) for length in range(sequence_length + 1)]
         budget = tf.gather(tf.constant(budgets, tf.int32), lengths)
         if continuation is None and self._masking.unit != "token":
-            continuation = tf.gather(tf.constant(self._is_continuation), input_word_ids)
+            continuation = continues_word(self._vocabulary, input_word_ids)
         positions, is_prediction = self._positions(self._choose(keys, candidate, continuation, phrases, budget))
         original_ids = tf.where(is_prediction, tf.gather(input_word_ids, positions, batch_dims=1), 0)
         # Added rather than assigned: unused predictions all point to position 0 and must not change it.

@@ -94,7 +94,9 @@ class DocumentTokenizer:
         if self.phrases:
             if self._matcher is None:
                 self._matcher = self._phrase_matcher()
-            marks = self._matcher.marks(tokens, lengths, self.vocabulary.is_continuation[tokens])
+            from keras_bert.text.words import continues_word
+
+            marks = self._matcher.marks(tokens, lengths, continues_word(self.vocabulary, tokens).numpy())
         if self.phrase_tags:
             ranges: list[list[tuple[int, int]]] = []
             for document, texts in zip(documents, sentences):
