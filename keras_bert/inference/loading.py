@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import keras
 import numpy as np
@@ -29,6 +29,8 @@ from keras_bert.task_kinds import kind_of_head
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
+_Made = TypeVar("_Made")
+
 
 @dataclasses.dataclass
 class LoadedModel:
@@ -46,8 +48,7 @@ class LoadedModel:
     tokenizer: Tokenizer
     model: keras.Model
     report: LoadReport
-    _embedders: dict[str, TextEmbedder] = dataclasses.field(default_factory=dict, init=False, repr=False)
-    _generator: TextGenerator | None = dataclasses.field(default=None, init=False, repr=False)
+    _made: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     @property
     def path(self) -> str:
@@ -82,9 +83,7 @@ class LoadedModel:
         Raises:
             UserError: an unknown pooling, or `last4` for a model with fewer than four layers.
         """
-        if pooling not in self._embedders:
-            self._embedders[pooling] = self.embedder(pooling)
-        embedded = self._embedders[pooling](texts)
+        embedded = self.once(f"embedder by {pooling}", lambda: self.embedder(pooling))(texts)
         return embedded.by_text() if pooling == "tokens" else embedded.vectors
 
     def embedder(
@@ -94,10 +93,10 @@ class LoadedModel:
         return TextEmbedder(self.encoder, self.tokenizer, pooling, max_length, batch_tokens)
 
     def predict(self, texts: Sequence[TextOrPair], top_k: int = 5) -> list[Any]:
-        """Applies the model's head to each text.
+        """Applies the model's head to each text, as its export does.
 
         Args:
-            texts: texts, or pairs of texts for a classifier of pairs.
+            texts: texts, or pairs of texts for a classifier of pairs, read as in training.
             top_k: the number of candidates for each [MASK].
 
         Returns: for a classifier, a `Classification` for each text, `{label: probability}` in a multi-label task, or a
@@ -105,6 +104,7 @@ class LoadedModel:
 
         Raises:
             UserError: the folder has no head, the head does not answer whole texts, or a text cannot be filled.
+            ValueError: the model takes pairs and these are single texts, or the reverse.
         """
         if self.head:
             answers = kind_of_head(self.head).answer_texts(self, cast("list", texts))
@@ -153,9 +153,15 @@ class LoadedModel:
             ValueError: an option is out of range, or does not apply at temperature 0.
         """
         sampling = SamplingConfig(max_tokens, temperature, top_k, top_p, seed)
-        if self._generator is None:
-            self._generator = TextGenerator(self._token_model("generate"), self.tokenizer, self.path)
-        return [self._generator(text, sampling) for text in texts]
+        model = self._token_model("generate")
+        generator = self.once("generator", lambda: TextGenerator(model, self.tokenizer, self.path))
+        return [generator(text, sampling) for text in texts]
+
+    def once(self, name: str, make: Callable[[], _Made]) -> _Made:
+        """`make()`, called for the first time only: what answers with this model, such as a `ServingFunction`."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
 
     def _token_model(self, what_for: str) -> BertForPreTraining:
         """The model, which must have a head for tokens. Raises `UserError`."""

@@ -19,8 +19,10 @@ TEXTS = ["The cat sat.", "", "cat " * 60, "中 the [MASK]", "x" * 300]
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 
 
-def test_classes(served):
-    bert, function = served("single")
+@pytest.mark.parametrize("reading", [(), (("max_length", 8),), (("max_length", 8), ("long", "head_tail"))])
+def test_classes(served, reading):
+    """In Python as from the export, also where the model reads less than its positions."""
+    bert, function = served("single", reading=reading)
     answers, expected = function(TEXTS), bert.predict(TEXTS)
     for row, answer in enumerate(expected):
         assert answers["label"][row].decode() == answer.label
@@ -240,6 +242,9 @@ def test_long_texts_are_read_as_in_training(served, kind, reading):
     logits = bert.model(batch)["logits"].numpy()[np.argsort(batch["row_numbers"])]
     expected = np.stack([logits[numbers == number].mean(axis=0) for number in range(5)])
     np.testing.assert_allclose(function(*texts)["logits"], expected, **TOLERANCE)
+    answers = bert.predict(list(zip(*texts)) if kind == "pair" else texts[0])
+    received = [list(answer.probabilities.values()) for answer in answers]
+    np.testing.assert_allclose(received, softmax(expected, axis=-1), **TOLERANCE)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tiny import VOCABULARY as PLAIN
 from tiny import random_weights, without_dropout
 
 from keras_bert.checkpoints.model_writing import write_model_folder
@@ -57,6 +58,16 @@ def test_a_pair_has_two_segments(tmp_path):
     assert bert.predict([("The cat", "cats.")]) == [pytest.approx(expected, rel=1e-5)]
     with pytest.raises(ValueError, match="Received: 'cats'"):
         bert.predict([("The cat", "cats."), "cats"])
+
+
+@pytest.mark.parametrize(("pair", "texts"), [(True, ["The cat sat."]), (False, [("The cat", "sat.")]), (True, ["ab"])])
+def test_a_model_answers_what_it_was_trained_on(tmp_path, pair, texts):
+    """A model of pairs made up an answer to a single text."""
+    head, model = ClassificationConfig(("a", "b")), BertForSequenceClassification(without_dropout(), 2)
+    task = {"task": "text", "pair": pair}
+    write_model_folder(str(tmp_path / "model"), model, PLAIN, lower_case=True, head=head, task=task)
+    with pytest.raises(ValueError, match=f"needs only {'pairs of' if pair else 'single'} texts. Received: "):
+        load(str(tmp_path / "model")).predict(texts)
 
 
 def test_each_text_is_answered_as_if_alone(tmp_path):

@@ -8,6 +8,7 @@ from keras_bert.checkpoints.names import CLASSIFIER
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import ClassificationConfig
+from keras_bert.config.reading import FIELD
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.classification.glue import GLUE
 from keras_bert.tasks.classification.question_tasks import QUESTION_TASKS, QuestionTask
@@ -70,9 +71,23 @@ class Classification(TaskKind):
         return SequenceProblem(task=task, **options)
 
     def answer_texts(self, bert: Any, texts: list) -> list | None:
-        from keras_bert.inference.classify import classify
+        from keras_bert.export.serving_function import serving_function
+        from keras_bert.inference.classify import class_answers, text_columns
 
-        return classify(bert.model, bert.tokenizer, bert.head, texts)
+        fields = bert.folder.other_fields
+        own = fields.get(FIELD) or {}
+        columns = text_columns(texts, own.get("pair"))
+        if not texts:
+            return []
+
+        def function() -> Any:
+            # Folders of others do not say whether they take pairs.
+            said = {**fields, FIELD: {"pair": len(columns) == 2, **own}}
+            folder = dataclasses.replace(bert.folder, other_fields=said)
+            return serving_function(dataclasses.replace(bert, folder=folder))
+
+        answering = bert.once(f"answers to {len(columns)} columns", function)
+        return class_answers(bert.head, answering.answers_by_length(*columns))
 
 
 KINDS = (Classification(),)
