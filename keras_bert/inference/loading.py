@@ -21,6 +21,7 @@ from keras_bert.inference.classify import TextOrPair
 from keras_bert.inference.fill_mask import Filling, fill_masks
 from keras_bert.inference.generation import Continuation, TextGenerator
 from keras_bert.inference.text_embedding import BATCH_TOKENS, TextEmbedder
+from keras_bert.inference.text_list import require_list
 from keras_bert.layers.initializers import normal_replaced_by
 from keras_bert.models.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
@@ -82,7 +83,9 @@ class LoadedModel:
 
         Raises:
             UserError: an unknown pooling, or `last4` for a model with fewer than four layers.
+            ValueError: `texts` is no list.
         """
+        require_list(texts)
         embedded = self.once(f"embedder by {pooling}", lambda: self.embedder(pooling))(texts)
         return embedded.by_text() if pooling == "tokens" else embedded.vectors
 
@@ -104,8 +107,9 @@ class LoadedModel:
 
         Raises:
             UserError: the folder has no head, the head does not answer whole texts, or a text cannot be filled.
-            ValueError: the model takes pairs and these are single texts, or the reverse.
+            ValueError: `texts` is no list, or the model takes pairs and these are single texts, or the reverse.
         """
+        require_list(texts)
         if self.head:
             answers = kind_of_head(self.head).answer_texts(self, cast("list", texts))
             if answers is not None:
@@ -125,6 +129,7 @@ class LoadedModel:
 
         Raises:
             UserError: the folder has no masked LM head, or a text has no [MASK] or is too long.
+            ValueError: `texts` is no list.
         """
         return fill_masks(self._token_model("fill [MASK]s"), self.tokenizer, texts, top_k)
 
@@ -150,8 +155,9 @@ class LoadedModel:
 
         Raises:
             UserError: the model is not causal or has no masked LM head, or a text fills its positions.
-            ValueError: an option is out of range, or does not apply at temperature 0.
+            ValueError: an option is out of range, or does not apply at temperature 0; or `texts` is no list.
         """
+        require_list(texts)
         sampling = SamplingConfig(max_tokens, temperature, top_k, top_p, seed)
         model = self._token_model("generate")
         generator = self.once("generator", lambda: TextGenerator(model, self.tokenizer, self.path))

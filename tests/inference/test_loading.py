@@ -50,3 +50,11 @@ def test_a_folder_is_opened_once(bert, monkeypatch):
     monkeypatch.setattr(model_folder, "_opened", lambda *arguments: opened.append(1) or as_before(*arguments))
     serving_function(keras_bert.load(bert.path))
     assert len(opened) == 1
+
+
+@pytest.mark.parametrize("method", ["predict", "fill", "generate", "encode"])
+@pytest.mark.parametrize("text", ["I love [MASK] it", b"bytes"])
+def test_a_text_is_no_list_of_texts(bert, method, text):
+    """It was answered character by character."""
+    with pytest.raises(ValueError, match="needs a list of texts. Received: the text "):
+        getattr(bert, method)(text)
