@@ -1,7 +1,7 @@
 """The network as a graph for serving: the precision of its stored weights, and compilation by XLA."""
 
-import hashlib
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import keras
@@ -13,6 +13,8 @@ from keras_bert.inputs.padding import doubling_lengths, padded_length
 _T = TypeVar("_T")
 
 FLOAT32, BFLOAT16, FLOAT16 = DTYPES = ("float32", "bfloat16", "float16")
+
+_NOTHING: list[float] = []
 
 
 class Network:
@@ -68,42 +70,59 @@ class Network:
         with keras.StatelessScope([(variable, weight.read()) for variable, weight in self._widened]):
             return function(self._model)
 
-    def tracked(self, functions: Iterable[tf.types.experimental.ConcreteFunction]) -> tf.Module:
-        """An object with the variables that the concrete functions read, to be saved with them."""
+    @contextlib.contextmanager
+    def tracked(self, functions: Iterable[tf.types.experimental.ConcreteFunction]) -> Iterator[tf.Module]:
+        """An object with the variables that the concrete functions read, to be saved with them in this context."""
         holder = tf.Module()
         variables = {id(variable): variable for function in functions for variable in function.graph.variables}
         holder.variables_read = list(variables.values())
         holder.widened = [weight for _, weight in self._widened]
-        holder.stored = [weight.stored for weight in holder.widened]  # A resource does not track its own variables.
-        return holder
+        # A resource does not track its own variables.
+        holder.stored = [(weight.stored, weight.wide) for weight in holder.widened]
+        for weight in holder.widened:
+            weight.clear()
+        try:
+            yield holder
+        finally:
+            for weight in holder.widened:
+                weight.fill()
 
 
 class WidenedWeight(tf.saved_model.experimental.TrackableResource):
     """A weight stored in half precision and converted to float32 once, when the model is loaded.
 
-    With a cast in the graph, every request would write a copy of the whole network. The float32 copy is a resource that
-    an initializer fills, like a lookup table, so it is not stored.
+    With a cast in the graph, every request would write a copy of the whole network. The float32 copy is a variable that
+    is empty when it is saved, and that this resource's initializer fills when the model has been loaded. Being a
+    variable, it is no other model's and is freed with the last function that reads it; TensorFlow restores a resource
+    of a name, which is never freed.
 
     Attributes:
         stored: the variable in half precision.
+        wide: its copy in float32.
     """
 
     def __init__(self, variable: keras.Variable, dtype: str) -> None:
         super().__init__()
         self._name, self._shape = variable.path.replace("/", "."), tuple(variable.shape)
         self.stored = tf.Variable(tf.cast(variable.value, dtype), trainable=False, name=self._name)
-        # Resources of one name are shared in a process, and all models use the same names.
-        described = f"{dtype} {self._shape}".encode() + self.stored.numpy().tobytes()
-        self._resource_name = f"{self._name}.float32.{hashlib.blake2b(described, digest_size=16).hexdigest()}"
-        self._initialize()
+        self.wide = tf.Variable(_NOTHING, trainable=False, shape=tf.TensorShape(None), name=f"{self._name}.float32")
+        self.fill()
 
     def read(self) -> tf.Tensor:
         """The weight in float32."""
-        value = tf.raw_ops.ReadVariableOp(resource=self.resource_handle, dtype=tf.float32)
-        return tf.ensure_shape(value, self._shape)
+        return tf.ensure_shape(self.wide.read_value(), self._shape)
+
+    def fill(self) -> None:
+        """Computes the copy."""
+        self.wide.assign(tf.cast(self.stored, tf.float32))
+
+    def clear(self) -> None:
+        """Drops the copy."""
+        self.wide.assign(_NOTHING)
 
     def _create_resource(self) -> tf.Tensor:
-        return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=self._shape, shared_name=self._resource_name)
+        # TensorFlow wants a handle. Nothing is ever kept under it.
+        return tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[], shared_name=self._name)
 
     def _initialize(self) -> None:
-        tf.raw_ops.AssignVariableOp(resource=self.resource_handle, value=tf.cast(self.stored, tf.float32))
+        self.fill()

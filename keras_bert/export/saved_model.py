@@ -31,7 +31,8 @@ def write_version(output: StrPath, function: ServingFunction, report: Callable[[
     with taken(join(output, NAME), report):
         version = join(output, str(next_version(output)))
         with whole_folder(version, last="saved_model.pb") as aside, as_os_errors(output):
-            tf.saved_model.save(function.tracked(), aside, signatures=function.signatures)
+            with function.tracked() as holder:
+                tf.saved_model.save(holder, aside, signatures=function.signatures)
             write_warm_up(aside, model_name(output), function.inputs, function.text_inputs)
     return version
 

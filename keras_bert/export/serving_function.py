@@ -1,6 +1,7 @@
 """The function from raw strings to answers: `export` writes it, TensorFlow Serving runs it, `predict` calls it."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,11 +87,12 @@ class ServingFunction:
         """The names of a signature's outputs, sorted."""
         return sorted(self.signatures[signature].structured_outputs)
 
-    def tracked(self) -> tf.Module:
-        """The object to pass to `tf.saved_model.save` with the signatures."""
-        holder = self._network.tracked(self.signatures.values())
-        holder.tokenizer = list(self.text_inputs.tokenizer.resources)
-        return holder
+    @contextlib.contextmanager
+    def tracked(self) -> Iterator[tf.Module]:
+        """The object to pass to `tf.saved_model.save` with the signatures, in a context in which none are called."""
+        with self._network.tracked(self.signatures.values()) as holder:
+            holder.tokenizer = list(self.text_inputs.tokenizer.resources)
+            yield holder
 
 
 def serving_function(

@@ -1,5 +1,6 @@
 """Two exports into one folder."""
 
+import contextlib
 import os
 import threading
 import time
@@ -20,6 +21,7 @@ def test_two_exports_at_the_same_time_take_two_numbers(tmp_path, monkeypatch):
     class Function:
         inputs, text_inputs, signatures = {}, None, None
 
+        @contextlib.contextmanager
         def tracked(self):
             if not written:  # The second one begins while the first one writes.
                 written.append(
@@ -28,7 +30,7 @@ def test_two_exports_at_the_same_time_take_two_numbers(tmp_path, monkeypatch):
                 written[0].start()
                 while not said:
                     time.sleep(0.01)
-            return tf.Module()
+            yield tf.Module()
 
     monkeypatch.setattr(saved_model, "write_warm_up", lambda *_: None)
     assert write_version(output, Function(), said.append).endswith("/2")
