@@ -8,7 +8,7 @@ classes are named in the docstrings; the annotations say `Any`.
 import abc
 import functools
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from keras_bert.config.bert import BertConfig
@@ -47,6 +47,7 @@ class TaskKind(abc.ABC):
         in_google: whether Google's files, which name no class, are searched for such a head.
         pipeline: the hub's pipeline tag.
         answers_in_folder: whether `predict` always writes several files.
+        weighs_classes: whether its loss takes `training.class_weights` and `training.balance_classes`.
         noun: what the task's examples are called.
         example_files: names for a file to answer and for the answers, in the command that a model card shows.
     """
@@ -61,6 +62,7 @@ class TaskKind(abc.ABC):
     in_google: ClassVar[bool] = False
     pipeline: ClassVar[str | None] = None
     answers_in_folder: ClassVar[bool] = False
+    weighs_classes: ClassVar[bool] = False
     noun: ClassVar[str] = "examples"
     example_files: ClassVar[tuple[str, str]] = ("texts.txt", "answers.jsonl")
 
@@ -107,6 +109,10 @@ class TaskKind(abc.ABC):
         Raises:
             UserError: the task's data cannot be used.
         """
+
+    def data_fields(self, task: str) -> Collection[str] | None:
+        """What one of `tasks` reads of `TaskDataConfig` besides the folder and the files; None for all of it."""
+        return None
 
     def answer_texts(self, bert: Any, texts: list) -> list | None:
         """A `LoadedModel`'s answers to whole texts, for its `predict`; None if this kind does not answer these."""

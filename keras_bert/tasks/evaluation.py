@@ -19,7 +19,7 @@ from keras_bert.inference.loading import load_folder
 from keras_bert.program import PROGRAM
 from keras_bert.tasks.examples.tables import known_format
 from keras_bert.tasks.problem import Answers, Problem
-from keras_bert.tasks.problems import open_problem
+from keras_bert.tasks.problems import open_problem, require_read
 from keras_bert.tasks.question_answering.problem import N_BEST
 from keras_bert.terminal_bar import terminal_bar
 from keras_bert.text.tokenizers import Tokenizer
@@ -149,6 +149,7 @@ def finetune_config(path: str, folder: ModelFolder, data: Mapping[str, Any], tas
     config = _run_config(path)
     if config is None:
         config = FinetuneConfig(described["task"], data=_settings(TaskDataConfig, described))
+    require_read(task or described["task"], data)
     given = [file for name, file in data.items() if name in ("train", "dev", "test")]
     formats = {known_format(file, config.data.format) for file in given}
     if len(formats) == 1:  # The file may have another format than the training file.

@@ -19,7 +19,7 @@ RANDOM = np.random.default_rng(0)
 def problem_of(task, path, content, **settings):
     path.write_text(content, encoding="utf-8")
     values = {"task": task, "input": {"max_length": 32, "max_question_length": 8, "stride": 8}, **settings}
-    config = FinetuneConfig.from_mapping({**values, "data": {"train": str(path), "dev": str(path), "label": "label"}})
+    config = FinetuneConfig.from_mapping({**values, "data": {"train": str(path), "dev": str(path)}})
     return config, squad_tokenizer()
 
 

@@ -7,6 +7,7 @@ from tiny import VOCABULARY
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import MULTI_LABEL, ClassificationConfig
+from keras_bert.errors import UserError
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.problems import open_problem
 from keras_bert.text.tokenizer import WordPieceTokenizer
@@ -85,3 +86,35 @@ def test_ones_own_files_win_over_a_folder_of_the_tasks_name(tmp_path, monkeypatc
     problem = open_problem(config_of(task, dev=name), TOKENIZER, heads.get(task))
     assert problem.splits == ("dev",) and len(problem.rows("dev")) == 1
     assert len(list(problem.windows("dev"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("task", "given", "readers"),
+    [
+        ("sst2", {"texts": ["review"]}, r"texts \(--text\): .* of text, segment, pairs-contrastive. Received: sst2"),
+        ("squad", {"label": "2"}, r"label \(--label\): .* of text, ner, tokens, pairs-contrastive. Received: squad"),
+        ("ner", {"kind": MULTI_LABEL}, r"kind \(--kind\): needs a task that reads it, of text. Received: ner"),
+        ("segment", {"word": "1"}, "word: .* of ner, tokens"),
+        ("swag", {"separator": ";"}, "separator: .* of text"),
+        ("wic", {"language": "zh"}, "language: .* of xnli"),
+        ("pairs-contrastive", {"scoring": "characters"}, "scoring: .* of qa"),
+    ],
+)
+def test_data_that_a_task_does_not_read_is_refused(task, given, readers):
+    """It was ignored, and the task then missed the columns of its own."""
+    with pytest.raises(UserError, match=readers):
+        open_problem(config_of(task, train="absent", **given), TOKENIZER)
+
+
+def test_columns_of_another_task_are_refused_in_evaluation_too(tmp_path):
+    path = write_served(tmp_path / "model", "tagging", task="tokens")
+    with pytest.raises(UserError, match="texts .* Received: tokens"):
+        FinetunedModel(path, {"texts": ["review"], "dev": "absent"})
+
+
+@pytest.mark.parametrize("task", ["squad", "tokens", "swag", "wic", "pairs-contrastive"])
+@pytest.mark.parametrize("setting", [{"balance_classes": True}, {"class_weights": {"a": 2.0}}])
+def test_weights_of_classes_are_for_tasks_with_such_a_loss(task, setting):
+    config = FinetuneConfig.from_mapping({"task": task, "name": task, "training": setting})
+    with pytest.raises(UserError, match=f"training.{next(iter(setting))}: needs .* Received: {task}"):
+        open_problem(config, TOKENIZER)

@@ -1,7 +1,7 @@
 """Classification, with one label or several, and regression."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from keras_bert.checkpoints.names import CLASSIFIER
@@ -23,7 +23,7 @@ class Classification(TaskKind):
     """A label, several labels or a number for a text or a pair of texts."""
 
     head, part, tasks = ClassificationConfig, CLASSIFIER, (*_BENCHMARKS, XNLI, TEXT)
-    pools = in_google = True
+    pools = in_google = weighs_classes = True
     pipeline = "text-classification"
 
     def make_model(self, config: BertConfig, head: ClassificationConfig, **keras_options: Any) -> Any:
@@ -69,6 +69,10 @@ class Classification(TaskKind):
         if isinstance(task, QuestionTask):
             return QuestionProblem(task=task, **options)
         return SequenceProblem(task=task, **options)
+
+    def data_fields(self, task: str) -> Collection[str]:
+        of_tables = ("texts", "label", "kind", "separator", "format", "columns", "dev_share")
+        return {TEXT: of_tables, XNLI: ("language",)}.get(task, ())
 
     def answer_texts(self, bert: Any, texts: list) -> list | None:
         from keras_bert.export.serving_function import serving_function

@@ -1,6 +1,6 @@
 """Choosing one of several continuations or answers."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from keras_bert.checkpoints.names import CLASSIFIER
@@ -52,6 +52,9 @@ class MultipleChoice(TaskKind):
         return MultipleChoiceProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
+
+    def data_fields(self, task: str) -> Collection[str]:
+        return ()
 
 
 KINDS = (MultipleChoice(),)

@@ -1,6 +1,6 @@
 """Answers that are spans of a passage."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from keras_bert.checkpoints.names import SPAN_HEAD
@@ -63,6 +63,9 @@ class QuestionAnswering(TaskKind):
         return QuestionAnsweringProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
+
+    def data_fields(self, task: str) -> Collection[str]:
+        return ("scoring", "dev_share") if task == OWN else ()
 
 
 KINDS = (QuestionAnswering(),)

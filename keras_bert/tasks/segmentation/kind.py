@@ -1,6 +1,6 @@
 """Words in texts that are written without blanks, or have lost them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from keras_bert.config.bert import BertConfig
@@ -39,6 +39,9 @@ class Segmentation(CrfTagging):
         return SegmentationProblem(
             task=SEGMENT, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
+
+    def data_fields(self, task: str) -> Collection[str]:
+        return ("texts",)
 
 
 KINDS = (Segmentation(),)

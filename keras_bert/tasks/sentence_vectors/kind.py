@@ -1,6 +1,6 @@
 """Vectors of texts, compared by their cosine."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from keras_bert.checkpoints.names import StoredName, TensorName
@@ -59,6 +59,9 @@ class SentenceVectors(TaskKind):
         if INPUT not in own:
             problem.train_on(*training_table(config.data))
         return problem
+
+    def data_fields(self, task: str) -> Collection[str]:
+        return ("texts", "label", "format", "columns", "positive")
 
 
 KINDS = (SentenceVectors(),)

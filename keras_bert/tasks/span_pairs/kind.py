@@ -1,6 +1,6 @@
 """Two spans of a text or of a pair of texts: words that may mean the same, a pronoun and what it may stand for."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from keras_bert.checkpoints.names import StoredName, TensorName, dense
@@ -60,6 +60,9 @@ class SpanPairs(TaskKind):
         return SpanPairProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
+
+    def data_fields(self, task: str) -> Collection[str]:
+        return ()
 
 
 KINDS = (SpanPairs(),)

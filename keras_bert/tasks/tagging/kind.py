@@ -1,6 +1,6 @@
 """A label for every word, from a fine-tuned BERT or from a BiLSTM over the features of a frozen one."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 from keras_bert.checkpoints.names import CLASSIFIER, CRF_TAGGER, FEATURE_TAGGER
@@ -48,6 +48,11 @@ class Tagging(TaskKind):
         return TaggingProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
+
+    def data_fields(self, task: str) -> Collection[str]:
+        from keras_bert.tasks.tagging.tasks import TAGGING
+
+        return ("scheme", "learned_scheme", *(("word", "label") if TAGGING[task].in_columns else ()))
 
 
 class FeatureTagging(Tagging):

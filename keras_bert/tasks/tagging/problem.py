@@ -237,11 +237,6 @@ class TaggingProblem(Problem):
     def _reader_options(self, data: TaskDataConfig) -> dict[str, int | str]:
         """The columns that the recipe chooses, as arguments of `task.reader`."""
         chosen = {name: value for name, value in (("word", data.word), ("label", data.label)) if value is not None}
-        if chosen and not self.task.in_columns:
-            raise UserError(
-                f"data.{next(iter(chosen))}: needs a task with columns (ner, tokens). Received: {self.task.name}, "
-                "whose files have a fixed format. Leave it out."
-            )
         # A recipe gives numbers as text; a model's folder may have them as numbers.
         return {name: int(value) if str(value).lstrip("-").isdigit() else value for name, value in chosen.items()}
 

@@ -272,7 +272,7 @@ def test_class_weights_move_the_answers(init, glue, tmp_path):
             "dev.txt: needs labels that the model has, such as N, V. Received: X",
         ),
         ("tokens", "good N\nbad V\n", None, "tokens: needs dev examples, to choose the best epoch by"),
-        ("pos", None, None, r"data.label: needs a task with columns \(ner, tokens\). Received: pos"),
+        ("pos", None, None, r"data.label \(--label\): needs a task that reads it, of .*tokens.*\. Received: pos"),
     ],
 )
 def test_what_cannot_be_validated_is_told_before_training(init, tmp_path, monkeypatch, task, train, dev, told):
