@@ -1,7 +1,7 @@
 """How a folder's tokenizer treats case, accents and ideographs, and which file holds its pieces."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_bert import files, settings
@@ -134,15 +134,21 @@ def _read_tokenizer_file(path: str) -> dict[str, bool]:
 def infer_casing(vocabulary_path: str) -> tuple[bool, str]:
     """`(lower_case, a line that says why)`, inferred from a vocabulary without settings."""
     if vocabulary_path.endswith(".model"):
-        pieces = [token.removeprefix("▁") for token in Vocabulary.from_file(vocabulary_path).tokens]
+        tokens = Vocabulary.from_file(vocabulary_path).tokens
     else:
         with files.open_file(vocabulary_path, "r", errors="replace", newline="\n") as stream:
-            pieces = [line.rstrip("\r\n").removeprefix("##") for line in stream]
-    # Special tokens such as [CLS] and <S> do not count, nor do symbols without lower case such as ℝ.
-    capital = next((piece for piece in pieces if piece.isalpha() and piece != piece.lower()), None)
+            tokens = [line.rstrip("\r\n") for line in stream]
+    capital = first_capital(tokens)
     if capital is None:
         return True, f"{vocabulary_path} has no piece with a capital letter, so the model is taken to be uncased."
     return False, f"{vocabulary_path} has pieces with capital letters ({capital}), so the model is taken to be cased."
+
+
+def first_capital(tokens: Iterable[str]) -> str | None:
+    """The first piece with a capital letter, without its mark; None in a vocabulary for lower-cased texts."""
+    pieces = (token.removeprefix("##").removeprefix("▁") for token in tokens)
+    # Special tokens such as [CLS] and <S> do not count, nor do symbols without lower case such as ℝ.
+    return next((piece for piece in pieces if piece.isalpha() and piece != piece.lower()), None)
 
 
 def tokenizer_config(

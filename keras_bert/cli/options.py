@@ -44,6 +44,13 @@ casing_option = click.option(
     help="Whether texts are lower-cased. Default: as the model folder says, or else as its vocabulary suggests.",
 )
 
+text_casing_option = click.option(
+    "--uncased/--cased",
+    "lower_case",
+    default=None,
+    help="Whether case and accents are removed. Default: as the vocabulary given says or suggests; else they are.",
+)
+
 text_option = click.option(
     "--input",
     "inputs",

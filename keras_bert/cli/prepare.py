@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from keras_bert.checkpoints.model_folder import vocabulary_path
-from keras_bert.cli.options import corpus_config, corpus_options, folder_to_write, text_option
+from keras_bert.checkpoints.given_vocabulary import given_vocabulary
+from keras_bert.cli.options import corpus_config, corpus_options, folder_to_write, text_casing_option, text_option
 from keras_bert.cli.runner_options import beam_runner, runner_options
 from keras_bert.config.pretraining import DataConfig
 from keras_bert.errors import UserError
@@ -28,7 +28,7 @@ _DEFAULTS = DataConfig()
     callback=folder_to_write,
     help="New folder for the shards; pass it to `pretrain --data`.",
 )
-@click.option("--cased", is_flag=True, help="Keep case and accents. Must match the vocabulary.")
+@text_casing_option
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -64,7 +64,7 @@ def prepare(
     inputs: tuple[str, ...],
     vocab: str,
     output: str,
-    cased: bool,
+    lower_case: bool | None,
     workers: int,
     validation_share: float,
     shard_megabytes: float,
@@ -89,7 +89,6 @@ def prepare(
     from keras_bert.data.corpus.documents import Corpus
     from keras_bert.data.shards.prepare import prepare as prepare_documents
     from keras_bert.text.phrases import read_phrases
-    from keras_bert.text.vocabulary import Vocabulary
 
     if whole_words:
         from keras_bert.text.word_marks import require_jieba
@@ -101,7 +100,7 @@ def prepare(
             "others. Received: --filters or --bad-words. Filter the text first, or leave out the tags."
         )
     corpus = Corpus(inputs, corpus_config(**reading))
-    vocabulary = Vocabulary.from_file(vocabulary_path(vocab))
+    vocabulary, lower_case = given_vocabulary(vocab, lower_case)
     marks = (whole_words, read_phrases(phrases) if phrases else (), phrase_tags.split(",") if phrase_tags else ())
     if on_beam:
         from keras_bert.data.pipeline.prepare import prepare as prepare_on_beam
@@ -109,7 +108,7 @@ def prepare(
         summary = prepare_on_beam(
             corpus,
             vocabulary,
-            not cased,
+            lower_case,
             output,
             validation_share,
             on_beam,
@@ -121,7 +120,7 @@ def prepare(
         summary = prepare_documents(
             corpus.documents(),
             vocabulary,
-            not cased,
+            lower_case,
             output,
             validation_share,
             shard_megabytes,

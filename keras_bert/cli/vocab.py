@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keras_bert.checkpoints.model_folder import vocabulary_path
-from keras_bert.cli.options import corpus_arguments, corpus_config, corpus_options, text_option
+from keras_bert.checkpoints.given_vocabulary import given_vocabulary
+from keras_bert.cli.options import corpus_arguments, corpus_config, corpus_options, text_casing_option, text_option
 from keras_bert.cli.runner_options import beam_runner, runner_options
 from keras_bert.config.pretraining import SENTENCEPIECE, VOCABULARIES, WORDPIECE
 from keras_bert.errors import UserError
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What --size learns: BERT's WordPiece vocabulary, or a SentencePiece unigram model like ALBERT's.",
 )
-@click.option("--cased", is_flag=True, help="Keep case and accents.")
+@text_casing_option
 @click.option("--output", required=True, metavar="FILE", help="Vocabulary file to write.")
 @runner_options
 @click.pass_context
@@ -56,7 +56,7 @@ def vocab(
     extend: str | None,
     unused: int,
     kind: str,
-    cased: bool,
+    lower_case: bool | None,
     output: str,
     runner: str | None,
     beam_options: tuple[str, ...],
@@ -84,7 +84,10 @@ def vocab(
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
     corpus = Corpus(inputs, corpus_config(**reading))
-    base = None if extend is None else Vocabulary.from_file(vocabulary_path(extend))
+    base = None
+    if extend is not None:
+        base, lower_case = given_vocabulary(extend, lower_case)
+    lower_case = lower_case is not False
     import_tensorflow(context.find_root().params["debug"])
     if base is not None and extend is not None:
         from keras_bert.text.vocabulary_extension import extend_from_counts, free_rows
@@ -95,10 +98,10 @@ def vocab(
         from keras_bert.text.sentencepiece_learning import learn_sentencepiece
 
         assert size is not None
-        vocabulary = learn_sentencepiece(corpus.documents(), size, not cased)
+        vocabulary = learn_sentencepiece(corpus.documents(), size, lower_case)
         summary = f"{len(vocabulary):,} pieces of a SentencePiece model."
     elif base is not None and extend is not None:
-        counts = _word_counts(corpus, not cased, output, on_beam)
+        counts = _word_counts(corpus, lower_case, output, on_beam)
         vocabulary, added = extend_from_counts(base, counts, extend)
         first = ", ".join(f"{word} ({count:,})" for word, count in added[:5])
         summary = f"{len(added):,} new words in [unused] rows, the most frequent {first}; all other ids are unchanged."
@@ -106,7 +109,7 @@ def vocab(
         from keras_bert.text.vocabulary_learning import SMALLEST_COUNT, learn_from_counts
 
         assert size is not None
-        counts = _word_counts(corpus, not cased, output, on_beam)
+        counts = _word_counts(corpus, lower_case, output, on_beam)
         vocabulary = learn_from_counts(counts, size, unused)
         summary = f"{len(vocabulary):,} pieces"
         if unused:
@@ -119,7 +122,7 @@ def vocab(
         click.echo(str(corpus.report))
     click.echo(summary)
     given = "".join(f" --input {shlex.quote(path)}" for path in inputs) + corpus_arguments(**reading)
-    given += " --cased" if cased else ""
+    given += "" if lower_case else " --cased"
     click.echo(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {shlex.quote(output)} --output prepared")
 
 

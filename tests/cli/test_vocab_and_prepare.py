@@ -54,6 +54,28 @@ def test_extend(text):
     assert Vocabulary.from_file("v.txt").tokens[5] == "in"
 
 
+def test_the_vocabulary_says_whether_texts_are_lower_cased(text):
+    """The rows of a cased one got words in lower case, and shards ids of pieces that no text has."""
+    Vocabulary([*SPECIAL_TOKENS, "[unused0]", "[unused1]", "[unused2]", "Paris", "the", "."]).to_file("cased.txt")
+    run("vocab", "--input", text, "--extend", "cased.txt", "--output", "v.txt")
+    assert "The" in Vocabulary.from_file("v.txt").tokens[5:8]
+    run("prepare", "--input", text, "--vocab", "cased.txt", "--output", "out")
+    assert ShardSet.open("out/train").meta["lower_case"] is False
+    Vocabulary([*SPECIAL_TOKENS, "[unused0]", "the", "."]).to_file("lower.txt")
+    Vocabulary([*SPECIAL_TOKENS, "[unused0]", "été", "."]).to_file("accents.txt")
+    Path("bert").mkdir()
+    Vocabulary([*SPECIAL_TOKENS, "[unused0]", "the", "."]).to_file("bert/vocab.txt")
+    Path("bert/tokenizer_config.json").write_text('{"do_lower_case": false}')
+    for given, flag, told in (("cased", "--uncased", "cased"), ("lower", "--cased", "uncased")):
+        for command in (["vocab", "--extend"], ["prepare", "--vocab"]):
+            output = run(*command, f"{given}.txt", flag, "--input", text, "--output", "w", status=2)
+            assert f"{flag}: needs a vocabulary for such texts. Received: {given}.txt, which is {told}." in output
+    assert "which is cased" in run(
+        "vocab", "--extend", "bert/vocab.txt", "--uncased", "--input", text, "--output", "w", status=2
+    )
+    run("vocab", "--extend", "accents.txt", "--cased", "--input", text, "--output", "w.txt")
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
