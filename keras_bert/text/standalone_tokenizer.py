@@ -117,10 +117,12 @@ class StandaloneTokenizer:
         """The model's inputs for a text or a pair, as one row each: [CLS] text [SEP], or [CLS] text [SEP] second [SEP].
 
         A text that is too long loses pieces at its end; of a pair, the longer one does, the second if they are equal
-        (run_classifier.py). `max_length` counts special tokens too.
+        (run_classifier.py). `max_length` counts special tokens too; `ValueError` if it leaves no room for them.
         """
         rows = [self.tokenize(part) for part in (text, second) if part is not None]
         room = max_length - 1 - len(rows)
+        if room < 0:
+            raise ValueError(f"max_length: needs at least 2, 3 for a pair. Received: {max_length}. Give more.")
         while sum(map(len, rows)) > room:
             (rows[0] if len(rows) == 1 or len(rows[0]) > len(rows[1]) else rows[1]).pop()
         ids, types = [self.ids["[CLS]"]], [0]

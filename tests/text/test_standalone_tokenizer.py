@@ -80,3 +80,11 @@ def test_only_a_newline_ends_a_piece(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_bytes("\ufeff[PAD]\r\n\u2028\r\na\u0085b\n\x0b\n".encode())
     assert standalone_tokenizer.read_tokens(str(path)) == ["[PAD]", "\u2028", "a\u0085b", "\x0b"]
+
+
+@pytest.mark.parametrize(("second", "least"), [(None, 2), ("b", 3)])
+def test_special_tokens_need_room(second, least):
+    tokenizer = StandaloneTokenizer(VOCABULARY.tokens)
+    assert len(tokenizer.encode("a", second, max_length=least)["input_word_ids"][0]) == least
+    with pytest.raises(ValueError, match=f"max_length: needs at least 2, 3 for a pair. Received: {least - 1}."):
+        tokenizer.encode("a", second, max_length=least - 1)
