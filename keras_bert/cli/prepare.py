@@ -87,8 +87,10 @@ def prepare(
     """
     on_beam = beam_runner(runner, beam_options, workers)
     from keras_bert.data.corpus.documents import Corpus
+    from keras_bert.data.corpus.held_out import VALIDATION
     from keras_bert.data.shards.prepare import prepare as prepare_documents
     from keras_bert.text.phrases import read_phrases
+    from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
     if whole_words:
         from keras_bert.text.word_marks import require_jieba
@@ -132,7 +134,14 @@ def prepare(
             record=corpus.record,
         )
     click.echo(f"{corpus.report}\n{summary}".strip())
+    if not summary.documents[VALIDATION]:
+        click.echo(
+            f"Written: {output}, with no documents for validation, which `pretrain` needs. Separate documents by blank "
+            "lines or give more files, of which --validation-share is held out, and prepare them again."
+        )
+        return
+    recipe = "albert_mini" if isinstance(vocabulary, SentencePieceVocabulary) else "wiki_mini"
     click.echo(
-        f"Written: {output}. Next: {PROGRAM} pretrain --config wiki_mini --data {shlex.quote(output)} "
+        f"Written: {output}. Next: {PROGRAM} pretrain --config {recipe} --data {shlex.quote(output)} "
         f"--set model.vocab_size={len(vocabulary)}"
     )

@@ -52,7 +52,8 @@ def prepared(texts, tmp_path_factory):
     room = tmp_path_factory.mktemp("prepared")
     said = give("vocab", "--input", texts, "--size", 120, "--kind", "sentencepiece", "--output", room / "spiece.model")
     assert "pieces of a SentencePiece model" in said
-    give("prepare", "--input", texts, "--vocab", room / "spiece.model", "--output", room / "prepared")
+    said = give("prepare", "--input", texts, "--vocab", room / "spiece.model", "--output", room / "prepared")
+    assert "Next: python run.py pretrain --config albert_mini --data" in said
     return str(room / "prepared")
 
 

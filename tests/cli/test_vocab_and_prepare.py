@@ -113,6 +113,15 @@ def test_prepare_writes_a_folder_and_tells_what_was_in_it(text):
         assert told in output
 
 
+def test_a_single_document_leaves_nothing_to_validate_on(text):
+    """It was told as a success, and `pretrain` then refused the folder."""
+    Path("one.txt").write_text("The cat sees the dog. The dog sees the cat.\n")
+    Vocabulary([*SPECIAL_TOKENS, "the", "cat", "dog", "."]).to_file("v.txt")
+    output = run("prepare", "--input", "one.txt", "--vocab", "v.txt", "--output", "out")
+    assert "no documents for validation" in output and "blank lines" in output and "--validation-share" in output
+    assert "Next:" not in output
+
+
 def test_prepare_marks_chinese_words_on_request(text):
     pytest.importorskip("jieba")
     run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
