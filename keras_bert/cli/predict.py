@@ -77,8 +77,8 @@ def predict(
     set_restored_spaces(finetuned.problem, restore_spaces)
     splits = splits_like(finetuned.problem, split) if split else [INPUT]
     written, count = write_answers(finetuned, splits, output)
+    for line in finetuned.problem.notes:
+        click.echo(line, err=output == "-")
     if output != "-":
-        for line in finetuned.problem.notes:
-            click.echo(line)
         step = f"{PROGRAM} evaluate --model {shlex.quote(model)}"
         click.echo(f"Written: {', '.join(written)}, {count:,} examples. Next: {step}")

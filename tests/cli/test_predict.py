@@ -150,6 +150,22 @@ def test_texts_by_windows_are_answered_as_at_once(model, tmp_path, monkeypatch):
         )
 
 
+@pytest.mark.parametrize("output", ["-", "out"])
+def test_what_should_be_known_is_told_beside_the_answers(model, tmp_path, monkeypatch, output):
+    """Those who wrote to stdout did not hear of it."""
+
+    def answered(finetuned, splits, output):
+        finetuned.problem.notes.append("3 rows were skipped.")
+        return [output], 0
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("keras_bert.tasks.prediction.predict", answered)
+    path = model("single", task="text", max_length=20, texts=["review"], label="stars")
+    out = give("predict", "--model", path, "--input", "-", "--output", output, stdin="the cat\n")
+    assert out.exit_code == 0 and "3 rows were skipped." in (out.stderr if output == "-" else out.stdout)
+    assert output != "-" or not out.stdout
+
+
 def endless(kind):
     """The bytes of a file without an end."""
     yield b'{"data": [{"paragraphs": [' if kind == "answering" else b""
