@@ -102,35 +102,40 @@ def main(debug: bool) -> None:
 
     \b
     python run.py pretrain                                  the demo: no download, a few minutes
-    python run.py pretrain --config wiki_mini --data 'wiki/*'
-    python run.py finetune --task sst2 --init MODEL
+
+    \b
+    From text to a server; the first two are optional:
+    python run.py vocab --input 'wiki/*' --size 8192 --output vocab.txt
     python run.py prepare --input 'wiki/*' --vocab vocab.txt --output prepared
-    python run.py fill --model runs/demo "The file [MASK] be opened."
-    python run.py generate --model runs/left_to_right_mini "The city is"
-    python run.py embed --model runs/demo --input texts.txt --output vectors.npz
-    python run.py export --model runs/demo --output served/demo
-    python run.py inspect base
+    python run.py pretrain --config wiki_mini --data prepared
+    python run.py finetune --task sst2 --init runs/wiki_mini
+    python run.py evaluate --model runs/sst2
+    python run.py predict --model runs/sst2 --input texts.txt --output answers.jsonl
+    python run.py export --model runs/sst2 --output served/sst2
+
+    More about a command: python run.py COMMAND --help
     """
 
 
 main.help = (main.help or "").replace("python run.py", PROGRAM)
-_COMMANDS = [
-    pretrain,
-    finetune,
-    evaluate,
-    predict,
-    export,
-    vocab,
-    prepare,
-    fill,
-    generate,
-    embed,
-    inspect,
-    convert,
-    launch,
-    study,
-]
-for command in _COMMANDS:
+_COMMANDS = {  # What the list of commands says of each; click would cut off its first sentence.
+    pretrain: "Pretrain a BERT on text.",
+    finetune: "Fine-tune a BERT on a task.",
+    evaluate: "Score a fine-tuned model.",
+    predict: "Answer examples with a fine-tuned model.",
+    export: "Write a model for TensorFlow Serving.",
+    vocab: "Learn a vocabulary, or extend one.",
+    prepare: "Tokenize text once, for any number of runs.",
+    fill: "Fill in the [MASK]s of a text.",
+    generate: "Continue texts with a left-to-right model.",
+    embed: "Write the vectors of texts.",
+    inspect: "Print a model's parameter counts.",
+    convert: "Convert a model to another format.",
+    launch: "Start several workers on this machine.",
+    study: "Compare many runs on a page with pictures.",
+}
+for command, short_help in _COMMANDS.items():
+    command.short_help = short_help
     main.add_command(command)
 for command in [*_COMMANDS, *study.commands.values()]:
     command.help = (command.help or "").replace("python run.py", PROGRAM)

@@ -61,6 +61,16 @@ def test_help_and_bad_arguments_never_import_tensorflow(arguments, status):
     assert "Traceback" not in result.stderr
 
 
+def test_the_list_of_commands_says_all_of_each_and_shows_the_path():
+    """Half of its lines ended in dots, and the examples were in no order."""
+    told = invoke("--help").output
+    assert "..." not in told.partition("Commands:")[2]
+    assert all(len(command.short_help) <= 45 for command in main.commands.values())
+    path = ("vocab", "prepare", "pretrain --config", "finetune", "evaluate", "predict", "export", "COMMAND --help")
+    places = [told.index(f"python run.py {step}") for step in path]
+    assert places == sorted(places)
+
+
 def invoke(*arguments):
     return CliRunner().invoke(main, list(arguments))
 
