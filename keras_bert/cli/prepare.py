@@ -141,7 +141,4 @@ def prepare(
         )
         return
     recipe = "albert_mini" if isinstance(vocabulary, SentencePieceVocabulary) else "wiki_mini"
-    click.echo(
-        f"Written: {output}. Next: {PROGRAM} pretrain --config {recipe} --data {shlex.quote(output)} "
-        f"--set model.vocab_size={len(vocabulary)}"
-    )
+    click.echo(f"Written: {output}. Next: {PROGRAM} pretrain --config {recipe} --data {shlex.quote(output)}")
