@@ -15,6 +15,15 @@ def new_figure(width: float, height: float) -> Any:
     return figure.Figure(figsize=(width, height), layout="constrained")
 
 
+def set_logarithmic(axes: Any) -> None:
+    """Makes the x axis of numbers from 1 on logarithmic."""
+    ticker = import_extra("matplotlib.ticker", "Drawing pictures")
+    axes.set_xscale("log", subs=())
+    # By default a short axis gets labels such as 3 × 10², which overlap.
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
+
+
 def png(figure: Any) -> bytes:
     """A Figure as PNG."""
     stream = io.BytesIO()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from keras_bert.drawing import TITLE, new_figure, plain, png
+from keras_bert.drawing import TITLE, new_figure, plain, png, set_logarithmic
 
 Curves = Mapping[str, Sequence[tuple[float, float]]]  # {name: [(x, y)]}
 
@@ -39,7 +39,7 @@ def curves_picture(
             axes.plot(*zip(*points), marker="." if len(points) < 50 else None, label=plain(name), **style)
         axes.set(xlabel=across, ylabel="" if number else up, title=plain(heading), ylim=limits)
         if is_logarithmic:
-            axes.set_xscale("log")
+            set_logarithmic(axes)
         axes.grid(alpha=0.3)
     handles = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels())}
     figure.legend(handles.values(), handles, loc="outside right upper", frameon=False, fontsize="small")
