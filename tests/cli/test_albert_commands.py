@@ -98,6 +98,7 @@ def test_fill_embed_inspect_convert(run, tmp_path):
     assert ours.tokenizer.quotes and not theirs.tokenizer.quotes
 
 
+@pytest.mark.slow
 def test_a_classifier_is_trained_and_served_from_strings(run, tmp_path):
     rows = [json.dumps({"text": text, "label": label}) for text, label in reviews(48)]
     (tmp_path / "train.jsonl").write_text("\n".join(rows) + "\n", "utf-8")

@@ -4,6 +4,7 @@ import os
 from types import SimpleNamespace
 
 import pytest
+from corpus import write_corpus
 
 from keras_bert.cli.pretrain import _estimate, _show
 from keras_bert.config.pretraining import PretrainConfig
@@ -32,7 +33,8 @@ def test_an_estimate_of_a_longer_run_does_not_make_it_longer(tmp_path, monkeypat
     monkeypatch.setattr(
         "keras_bert.tasks.pretraining.estimate.estimate", lambda pretraining: SimpleNamespace(lines=list)
     )
-    short, long = (PretrainConfig.from_mapping({"training": {"steps": steps}}) for steps in (10, 20))
+    data = {"files": [write_corpus(tmp_path / "text.txt", 5)]}
+    short, long = (PretrainConfig.from_mapping({"data": data, "training": {"steps": steps}}) for steps in (10, 20))
     run = RunFolder(str(tmp_path / "run"))
     with run:
         run.settle(short)

@@ -52,6 +52,7 @@ def test_gradients_are_the_same_with_the_same_dropout(model, kept, recompute_eve
     assert products(graph) >= products(kept[1]) + 8 * blocks - blocks
 
 
+@pytest.mark.slow
 def test_accumulated_slices_recompute_too(model):
     for value, expected in zip(*(gradients(model, n, accumulation=2)[0] for n in (1, 0)), strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-6)
@@ -63,6 +64,7 @@ def test_xla_recomputes_too(model):
         np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_replicas_recompute_too(mirrored_strategy):
     """Each replica draws its own masks twice; gradients of replicas' own variables reach them."""
     with mirrored_strategy.scope():

@@ -133,6 +133,7 @@ def test_a_task_head_is_on_top_of_it(batch, tmp_path):
     np.testing.assert_array_equal(opened(batch)["logits"], made(batch)["logits"])
 
 
+@pytest.mark.slow
 def test_it_is_pretrained(tmp_path):
     """On vectors of its text and fixed positions, which it has; mimetic attention is refused, which it lacks."""
     corpus, run = write_corpus(tmp_path / "text.txt"), RunFolder(str(tmp_path / "run"))

@@ -161,7 +161,7 @@ def test_a_real_overflow_is_skipped(overflowing):
     assert column(results, "skipped_steps") == np.cumsum(skipped).tolist()
 
 
-@pytest.mark.parametrize(("mirrored", "accumulation"), [(False, 4), (True, 2)])
+@pytest.mark.parametrize(("mirrored", "accumulation"), [(False, 4), pytest.param(True, 2, marks=pytest.mark.slow)])
 def test_replicas_and_accumulation_learn_the_same_and_skip_together(half, mirrored_strategy, mirrored, accumulation):
     strategy = mirrored_strategy if mirrored else tf.distribute.get_strategy()
     step = make_step(strategy, accumulation=accumulation)

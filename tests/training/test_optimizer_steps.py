@@ -64,10 +64,8 @@ def is_invariant(path):
     return "/key/bias" in path
 
 
-@pytest.mark.parametrize(
-    ("mirrored", "jit_compile", "accumulation"),
-    [(True, False, 2), pytest.param(True, True, 4, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("mirrored", "jit_compile", "accumulation"), [(True, False, 2), (True, True, 4)])
 def test_replicas_xla_and_accumulation_change_nothing(
     one_device, mirrored_strategy, mirrored, jit_compile, accumulation
 ):

@@ -46,7 +46,7 @@ def train(strategy, steps_per_loop, widths, jit_compile, accumulation):
 @pytest.mark.parametrize(
     ("mirrored", "widths", "jit_compile", "accumulation"),
     [
-        pytest.param(False, (12,), False, 2, id="accumulation"),
+        pytest.param(False, (12,), False, 2, id="accumulation", marks=pytest.mark.slow),
         pytest.param(False, (12,), True, 1, id="XLA", marks=pytest.mark.slow),
         pytest.param(True, (12, 16), False, 1, id="two replicas, two widths", marks=pytest.mark.slow),
     ],

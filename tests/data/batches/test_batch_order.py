@@ -32,7 +32,9 @@ def test_epochs_have_other_pairs_order_and_remainders(make_source):
     assert len(set(first) & set(second)) < len(first) / 4
 
 
-@pytest.mark.parametrize("unit", ["token", "word", "ngram", "span"])
+@pytest.mark.parametrize(
+    "unit", ["token", *(pytest.param(unit, marks=pytest.mark.slow) for unit in ("word", "ngram")), "span"]
+)
 def test_a_start_anywhere_gives_the_batches_of_the_whole_epoch(make_source, unit):
     source = make_source(unit=unit)
     whole = take(source.epoch(1))

@@ -64,6 +64,7 @@ def fail(batch):
     raise ValueError(f"batch {batch}")
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_or_fails_ends_the_work():
     with pytest.raises(UserError, match=r"worker processes. Received: one that died.*out. Buy memory\.$"):
         list(map_in_processes(die, [("a", 1), ("b", 2)], 1, "Buy memory."))

@@ -76,6 +76,7 @@ def test_a_rollback_stopped_before_the_next_checkpoint_ends_as_one_that_was_not(
     assert results[0]["steps"] == results[1]["steps"] == 20
 
 
+@pytest.mark.slow
 def test_a_damaged_best_is_told_on_going_on_and_the_run_ends_with_the_next_best(init, table, tmp_path, monkeypatch):
     """The error came after all training was done."""
     config = finetune_config(init, "text", **table, **{"optimizer.learning_rate": 1e-9, "training.epochs": 3})

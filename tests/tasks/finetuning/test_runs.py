@@ -14,6 +14,7 @@ from keras_bert.tasks.finetuning import runs as finetuning_runs
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
 
+@pytest.mark.slow
 def test_seeds_differ_and_their_median_comes_first(init, glue, tmp_path):
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1, "optimizer.learning_rate": 2e-3})
     path = str(tmp_path / "runs")

@@ -58,6 +58,7 @@ def test_replaced_weights_are_those_of_a_new_model_and_all_others_are_kept(init,
     assert any("attention: replaced, mimetic" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_dropout_of_the_recipe_replaces_the_models_own(init, glue, tmp_path):
     """A model pretrained without dropout could not be fine-tuned with any."""
     losses = {}

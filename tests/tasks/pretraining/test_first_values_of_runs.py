@@ -70,6 +70,7 @@ def test_they_are_made_once_and_anew_when_damaged_or_of_other_settings(corpus, t
     assert sorted((folder / "data" / "shards" / "train").iterdir())[0].stat().st_mtime_ns == shards
 
 
+@pytest.mark.slow
 def test_text_that_is_read_as_it_is_gives_them_too(corpus, tmp_path):
     text = {"data.source": "text", "objective.pair": "none"}
     config = recipe(corpus, **text, initialization="corpus")

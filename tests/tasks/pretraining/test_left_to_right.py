@@ -70,6 +70,7 @@ def test_the_command_continues_texts(finished):
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+@pytest.mark.slow
 def test_raw_text_gives_the_same_kind_of_run(corpus, tmp_path, finished):
     settings = {**NEXT, "data.source": "text", "vocabulary.file": f"{finished[0].data}/vocab.txt", "training.steps": 2}
     results = pretrain(recipe(corpus, **settings), RunFolder(str(tmp_path / "run")), lambda line: None)

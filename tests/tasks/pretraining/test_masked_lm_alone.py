@@ -35,7 +35,7 @@ def packed(corpus, tmp_path_factory):
     return run_on
 
 
-@pytest.mark.parametrize("source", ["files", "text"])
+@pytest.mark.parametrize("source", ["files", pytest.param("text", marks=pytest.mark.slow)])
 def test_the_masked_lm_alone(packed, source):
     """Packed rows from shards and from raw text: no figure of the next sentence, and the heads stay as they began."""
     run, results, said = packed(source)

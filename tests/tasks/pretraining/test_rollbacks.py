@@ -63,6 +63,7 @@ def test_it_goes_back_to_the_checkpoint_and_says_so(rolled_back):
     assert [step for step, _ in seen] == [*range(6), *range(3, 9), *range(6, 12)]
 
 
+@pytest.mark.slow
 def test_no_batch_up_to_the_mishap_is_trained_on_again(rolled_back, config, tmp_path, monkeypatch):
     """And those before and after it are the ones of a run without mishaps, in their order."""
     with mishaps(monkeypatch, {}) as straight:

@@ -94,6 +94,7 @@ def correlation(bert, rows):
     return spearmanr((first * second).sum(axis=1) / norms, [row["score"] for row in rows]).statistic
 
 
+@pytest.mark.slow
 def test_vectors_become_useful_and_are_judged_by_their_cosines(run, tables):
     """By `embed`'s own vectors, which need nothing of the head; the score is Spearman's of their cosines."""
     folder, results, init = run
