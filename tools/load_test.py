@@ -31,6 +31,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SECONDS_TO_SWAP = 60  # That a new version may take to answer.
 
 
 def main():
@@ -90,26 +91,28 @@ def start(folder, batching=None, intra_op_threads=0):
 
 
 def add_version(folder):
-    """Copies the highest version of a model's folder as the next one, which is there whole or not at all."""
+    """Copies the highest version of a model's folder as the next one, whole or not at all; returns its number."""
     highest = max(int(entry) for entry in os.listdir(folder) if entry.isdecimal())
     copy = shutil.copytree(os.path.join(folder, str(highest)), os.path.join(folder, "copying"))
     os.rename(copy, os.path.join(folder, str(highest + 1)))
+    return highest + 1
 
 
 def load(address, name, input_name, words, clients, seconds, server=None, swapped=None):
     """Loads a server and prints a line.
 
     Args:
-        swapped: the model's folder, in which a new version is to appear after half of the seconds.
+        swapped: the model's folder, in which a new version is to appear after half of the seconds. The other half
+            begins when it answers, because a busy machine takes long to load it.
 
     Returns: `requests`, `errors`, `rate` (requests a second), `p50` and `p99` in milliseconds, `versions` (`{version:
         the requests that it answered}`) and, of a server that was started here, the `memory` in MB before and after.
     """
     memory = [resident(server)]
-    end = time.perf_counter() + seconds
+    is_over = threading.Event()
     found = [([], []) for _ in range(clients)]
     threads = [
-        threading.Thread(target=client, args=(address, name, input_name, words, number, end, *found[number]))
+        threading.Thread(target=client, args=(address, name, input_name, words, number, is_over, *found[number]))
         for number in range(clients)
     ]
     begin = time.perf_counter()
@@ -117,7 +120,13 @@ def load(address, name, input_name, words, clients, seconds, server=None, swappe
         thread.start()
     if swapped:
         time.sleep(seconds / 2)
-        add_version(swapped)
+        added, latest = add_version(swapped), time.perf_counter() + SECONDS_TO_SWAP
+        while time.perf_counter() < latest and not any(answers and answers[-1][1] >= added for answers, _ in found):
+            time.sleep(0.1)
+        time.sleep(seconds / 2)
+    else:
+        time.sleep(seconds)
+    is_over.set()
     for thread in threads:
         thread.join()
     took = time.perf_counter() - begin
@@ -139,12 +148,12 @@ def load(address, name, input_name, words, clients, seconds, server=None, swappe
     return {**result, "versions": versions, "memory": memory}
 
 
-def client(address, name, input_name, words, seed, end, answers, errors):
-    """Sends one request after the other until `end`, and appends (its seconds, the version) or its error."""
+def client(address, name, input_name, words, seed, is_over, answers, errors):
+    """Sends one request after the other until `is_over` is set, and appends (its seconds, the version) or its error."""
     rng = np.random.default_rng(seed)
     with grpc.insecure_channel(address) as channel:
         stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        while time.perf_counter() < end:
+        while not is_over.is_set():
             length = int(np.clip(rng.lognormal(np.log(13), 0.6), 1, 66))
             request = predict_pb2.PredictRequest()
             request.model_spec.name = name

@@ -39,7 +39,7 @@ def test_no_request_is_lost_while_a_version_takes_over(folder, tmp_path, capsys,
     server, address = load_test.start(folder, batching and folder / batching)
     try:
         for clients in (1, 4):
-            found = load_test.load(address, "single", "text", words, clients, 10.0, server, folder)
+            found = load_test.load(address, "single", "text", words, clients, 2.0, server, folder)
             assert found["errors"] == 0 and found["requests"] >= clients
             assert set(found["versions"]) == ({1, 2} if clients == 1 else {2, 3})
             assert 0 < found["p50"] <= found["p99"] and found["memory"][1] > 0
