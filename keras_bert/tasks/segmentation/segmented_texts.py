@@ -11,7 +11,7 @@ from keras_bert.errors import UserError
 from keras_bert.tasks.examples.labels import check_text
 from keras_bert.tasks.examples.tables import plain_ending, read_table
 from keras_bert.tasks.examples.windows import windows
-from keras_bert.tasks.tagging.tagged_words import Sentences, TaggedReader, TaggedWords
+from keras_bert.tasks.tagging.tagged_words import Sentences, TaggedReader, TaggedWords, numbered
 
 BEGIN, INSIDE, END, SINGLE = LABELS = ("B", "I", "E", "S")
 _CHARACTERS_AT_ONCE = 1 << 18
@@ -69,11 +69,6 @@ class SegmentedReader(TaggedReader):
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
         """(line, words) of each text."""
 
-    def _lines(self) -> Iterator[tuple[int, str]]:
-        """(number, line) of each line of the file, without a byte order mark."""
-        for number, line in enumerate(read_whole_lines(self.path), 1):
-            yield number, line.removeprefix("\ufeff") if number == 1 else line
-
     def whole(self) -> TaggedWords:
         return self._tagged(self._texts())
 
@@ -109,7 +104,7 @@ class SegmentedReader(TaggedReader):
 
 class _PlainReader(SegmentedReader):
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
-        for number, line in self._lines():
+        for number, line in numbered(read_whole_lines(self.path)):
             words = line.split()
             if words:
                 yield number, words
@@ -119,7 +114,7 @@ class _TreebankReader(SegmentedReader):
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
         words: list[str] = []
         first = inside = 0  # The line where the sentence starts, and the last word of the newest multiword token.
-        for number, line in self._lines():
+        for number, line in numbered(read_whole_lines(self.path)):
             cells = line.rstrip("\r\n").split("\t")
             if not line.strip():
                 if words:

@@ -34,7 +34,7 @@ class ConlluReader(TaggedReader):
         self._first_unlabelled: int | None = None
 
     def _read(self, line: str, number: int, sentences: Sentences) -> None:
-        text = (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n")
+        text = line.rstrip("\r\n")
         if not text.strip():
             sentences.end()
             self._number = 0

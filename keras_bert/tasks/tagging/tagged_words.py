@@ -111,7 +111,7 @@ class TaggedReader:
     def whole(self) -> TaggedWords:
         """All words at once. Raises `UserError` if the file cannot be read, a line is malformed, or it has no words."""
         sentences = Sentences()
-        for number, line in enumerate(read_whole_lines(self.path), 1):
+        for number, line in numbered(read_whole_lines(self.path)):
             self._read(line, number, sentences)
         tagged = sentences.tagged(self.path)
         self._check(len(tagged.words))
@@ -125,7 +125,7 @@ class TaggedReader:
         words = 0
         for first, lines in _blocks(read_whole_lines(self.path)):
             sentences = Sentences()
-            for number, line in enumerate(lines, first):
+            for number, line in numbered(lines, first):
                 self._read(line, number, sentences)
             tagged = sentences.tagged(self.path, source=lines, first_line=first, reader=self)
             words += len(tagged.words)
@@ -141,12 +141,18 @@ class TaggedReader:
         raise NotImplementedError
 
     def _read(self, line: str, number: int, sentences: Sentences) -> None:
-        """Adds the words of a line, which still has its line end, to `sentences`. Raises `UserError`."""
+        """Adds the words of a line of `numbered` to `sentences`. Raises `UserError`."""
         raise NotImplementedError
 
     def _check(self, words: int) -> None:
         """Raises `UserError` if `words`, the number of words in the whole file, is 0."""
         raise NotImplementedError
+
+
+def numbered(lines: Iterable[str], first: int = 1) -> Iterator[tuple[int, str]]:
+    """(number, line) of the lines of a file from `first` on, with line ends, but without a byte order mark."""
+    for number, line in enumerate(lines, first):
+        yield number, line.removeprefix("\ufeff") if number == 1 else line
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

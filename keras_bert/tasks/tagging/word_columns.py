@@ -57,7 +57,7 @@ class ColumnsReader(TaggedReader):
         self.names_line, self.separator = 0, " "
 
     def _read(self, line: str, number: int, sentences: Sentences) -> None:
-        text = (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n")
+        text = line.rstrip("\r\n")
         if not text.strip():
             self._in_sentence = False
             sentences.end()
