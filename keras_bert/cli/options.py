@@ -1,6 +1,5 @@
 """Options shared by several commands, and the settings they become."""
 
-import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -9,6 +8,7 @@ import click
 
 from keras_bert import settings
 from keras_bert.config.corpus import BROKEN_LINES, CorpusConfig, extended_filters
+from keras_bert.config.recipes import name_from_file
 from keras_bert.config.training import STRATEGIES
 from keras_bert.errors import UserError
 from keras_bert.files import is_file
@@ -128,7 +128,7 @@ def recipe_init(recipe_file: str) -> str | None:
 def recipe_name(recipe_file: str, overrides: Mapping[str, Any]) -> str:
     """Returns the name of a recipe: of the overrides, its own or, without one, the file's."""
     own = overrides.get("name") or settings.read_yaml(recipe_file).get("name")
-    return str(own or os.path.splitext(os.path.basename(recipe_file))[0])
+    return str(own or name_from_file(recipe_file))
 
 
 _TABLE_OPTIONS = (

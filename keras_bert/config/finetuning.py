@@ -12,6 +12,7 @@ from keras_bert.config.heads import LEARNED_SCHEMES, PROBLEM_TYPES, SINGLE_LABEL
 from keras_bert.config.initialization import ReplacedWeightsConfig
 from keras_bert.config.noise import NoiseConfig
 from keras_bert.config.reading import LONG, TRUNCATE
+from keras_bert.config.recipes import name_from_file
 from keras_bert.config.training import OptimizerConfig, RunConfig
 
 
@@ -187,7 +188,7 @@ class FinetuneConfig:
     def from_file(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "FinetuneConfig":
         """Reads a recipe; `overrides` (`{"section.key": value}`) take precedence. Raises `UserError`."""
         values = settings.read_yaml(path)
-        values.setdefault("name", os.path.splitext(os.path.basename(os.fspath(path)))[0])
+        values.setdefault("name", name_from_file(path))
         values.setdefault("task", values["name"])
         return cls.from_mapping(values, overrides)
 

@@ -12,7 +12,7 @@ from keras_bert.config.checks import require, require_positive
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.initialization import InitializationConfig, named_initialization
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
-from keras_bert.config.recipes import extended_model
+from keras_bert.config.recipes import extended_model, name_from_file
 from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends
 from keras_bert.errors import UserError
 from keras_bert.files import parent
@@ -213,7 +213,7 @@ class PretrainConfig:
         older files becomes `masking.unit`.
         """
         values = settings.read_yaml(path)
-        values.setdefault("name", os.path.splitext(os.path.basename(os.fspath(path)))[0])
+        values.setdefault("name", name_from_file(path))
         return cls.from_mapping(values, overrides, parent(path))
 
     @classmethod

@@ -20,6 +20,11 @@ def extended_model(values: str | dict[str, Any], folder: str) -> dict[str, Any]:
     return {**base, **values}
 
 
+def name_from_file(path: str | os.PathLike[str]) -> str:
+    """The name of a recipe that states none: its file's."""
+    return os.path.splitext(os.path.basename(os.fspath(path)))[0]
+
+
 def configs_folder() -> str:
     """The folder of the recipes: beside the package in a checkout, inside it in an installed copy."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
