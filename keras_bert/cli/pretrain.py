@@ -88,8 +88,8 @@ def pretrain(
         model_settings = _unless_in_recipe(model_settings, recipe_file, lower_case)
     init_setting = given({"init": model_settings.pop("init", None)})
     changes = {**model_settings, **set_by_key, **flags, **init_setting}
-    if not init_setting:
-        changes = {**changes, **_size_of_vocabulary(data, set_by_key.get("vocabulary.file")), **set_by_key}
+    if not init_setting and "model.vocab_size" not in set_by_key:
+        changes.update(_size_of_vocabulary(data, set_by_key.get("vocabulary.file")))
     recipe = PretrainConfig.from_file(recipe_file, changes)
     recipe.require_text()
 
