@@ -10,7 +10,7 @@ from keras_bert.data.shards.prepare import prepare
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.shards.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
-from keras_bert.tasks.pretraining.given_shards import check_settings, given_folder, given_vocabulary
+from keras_bert.tasks.pretraining.given_shards import check_settings, given_folder, vocabulary_of_shards
 from keras_bert.tasks.pretraining.marks import word_marks_for
 from keras_bert.tasks.pretraining.run_text import corpus_of, remove_other_data
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
@@ -53,7 +53,7 @@ def prepare_run_data(
     def training_texts() -> Iterator[str]:
         return training_documents(corpus().documents(), config.data.validation_share)
 
-    given = given_vocabulary(config, prepared) if prepared else None
+    given = vocabulary_of_shards(config, prepared) if prepared else None
     vocabulary = run_vocabulary(config, folder, training_texts, report, given)
     lower_case = config.vocabulary.lower_case
     shards = prepared or files.join(folder, "shards")

@@ -36,7 +36,7 @@ def given_folder(config: PretrainConfig) -> str | None:
     return prepared
 
 
-def given_vocabulary(config: PretrainConfig, prepared: str) -> str:
+def vocabulary_of_shards(config: PretrainConfig, prepared: str) -> str:
     """The vocabulary file in a prepared folder. Raises `UserError` if the recipe names a different vocabulary."""
     path, given = vocabulary_in(prepared), config.vocabulary.file
     assert path is not None
