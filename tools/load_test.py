@@ -118,14 +118,12 @@ def load(address, name, input_name, words, clients, seconds, server=None, swappe
     begin = time.perf_counter()
     for thread in threads:
         thread.start()
+    time.sleep(seconds / 2)
     if swapped:
-        time.sleep(seconds / 2)
         added, latest = add_version(swapped), time.perf_counter() + SECONDS_TO_SWAP
         while time.perf_counter() < latest and not any(answers and answers[-1][1] >= added for answers, _ in found):
             time.sleep(0.1)
-        time.sleep(seconds / 2)
-    else:
-        time.sleep(seconds)
+    time.sleep(seconds / 2)
     is_over.set()
     for thread in threads:
         thread.join()
