@@ -17,6 +17,7 @@ from keras_bert.checkpoints.model_folder import CONFIG, open_model_folder
 from keras_bert.checkpoints.model_writing import describe_folder
 from keras_bert.config.features import feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.errors import UserError
 from keras_bert.inference.loading import model_tokenizer
 from keras_bert.stores import as_os_errors
 from keras_bert.tasks.finetuning.frozen_features import require_one_process
@@ -123,11 +124,20 @@ class FinetuningRuns:
         """Runs once per seed, in `path`/seed-N; the best one's model becomes `path`/model. Returns the `summary`."""
         found = {}
         with RunFolder(path) as run:
-            by_chief(self.strategy, lambda: run.hold(self._report))
+            by_chief(self.strategy, lambda: self._hold(run))
             for seed in seeds:
                 self._report(f"Seed {seed}:")
                 found[seed] = self.one(files.join(path, f"seed-{seed}"), seed=seed)
             return by_chief(self.strategy, lambda: self._write_seeds(run, found))
+
+    def _hold(self, run: RunFolder) -> None:
+        """Locks the folder of several seeds, unless it is that of a single run."""
+        run.hold(self._report)
+        if files.exists(run.config_file):
+            raise UserError(
+                f"{run.path}: needs a folder for several seeds. Received: one that holds a single run. "
+                "Give another --output, or --fresh."
+            )
 
     def _write_seeds(self, run: RunFolder, found: Mapping[int, Any]) -> Results:
         results = summary(found)
@@ -185,12 +195,7 @@ def summary(results: Mapping[int, Results]) -> Results:
     first = next(iter(results.values()))
     metric, main_split = first["main_metric"], next(iter(first["splits"]))
     over_seeds = {
-        split: {
-            name: _spread([result["splits"][split][name] for result in results.values()], lower=name == "loss")
-            for name, value in figures.items()
-            if isinstance(value, (int, float))
-        }
-        for split, figures in first["splits"].items()
+        split: _over_seeds([result["splits"][split] for result in results.values()]) for split in first["splits"]
     }
     return {
         **{key: first[key] for key in ("task", "main_metric", "per_cent", "steps", "lasts", "baseline")},
@@ -205,6 +210,16 @@ def summary(results: Mapping[int, Results]) -> Results:
         "seconds": round(sum(result["seconds"] for result in results.values()), 1),
         "warnings": [f"Seed {seed}: {line}" for seed, result in results.items() for line in result["warnings"]],
     }
+
+
+def _over_seeds(figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """`{metric: spread}` of one split. A label's scores are 0 in a seed that lacks them: 0/0 counts as 0."""
+    names = [
+        name
+        for name, value in dict(itertools.chain(*map(dict.items, figures))).items()
+        if isinstance(value, (int, float))
+    ]
+    return {name: _spread([found.get(name, 0.0) for found in figures], lower=name == "loss") for name in names}
 
 
 def _spread(values: list[float], lower: bool) -> dict[str, Any]:

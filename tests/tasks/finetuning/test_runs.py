@@ -10,8 +10,9 @@ from finetuning import finetune_config, quiet
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 import keras_bert
+from keras_bert.errors import UserError
 from keras_bert.tasks.finetuning import runs as finetuning_runs
-from keras_bert.tasks.finetuning.runs import FinetuningRuns
+from keras_bert.tasks.finetuning.runs import FinetuningRuns, summary
 
 
 @pytest.mark.slow
@@ -52,3 +53,22 @@ def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypa
                     }
     assert len(sessions) == 4
     assert {item["learning_rate"] for item in sessions.values()} == {5e-3, 1e-9}
+
+
+@pytest.mark.parametrize("seeds", [(1, 2), (2, 1)])
+def test_a_label_that_one_seed_alone_predicts_has_0_in_the_others(seeds):
+    """Scores by label are of the labels that occur: of those of all seeds none may be lost, or missing."""
+    figures = {1: {"f1": 0.5, "f1_X": 0.25}, 2: {"f1": 0.7, "f1_Y": 1.0}}
+    fixed = {"task": "pos", "main_metric": "f1", "per_cent": False, "steps": 1, "lasts": {}, "baseline": {}}
+    results = {seed: {**fixed, "splits": {"dev": figures[seed]}, "seconds": 1.0, "warnings": []} for seed in seeds}
+    found = summary(results)
+    assert found["splits"]["dev"] == {"f1": pytest.approx(0.6), "f1_X": 0.125, "f1_Y": 0.5}
+    assert found["best_seed"] == 2
+
+
+def test_seeds_leave_the_folder_of_a_single_run_alone(init, glue, tmp_path):
+    """Its model and its results would be replaced by those of the seeds."""
+    (tmp_path / "config.yaml").write_text("task: sst2\n")
+    with pytest.raises(UserError, match="needs a folder for several seeds. Received: one that holds a single run"):
+        FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).seeds(str(tmp_path), [1, 2])
+    assert os.listdir(tmp_path) == ["config.yaml"]
