@@ -48,7 +48,10 @@ class Evaluator:
         self._pad_id = pad_id
         self._strategy = strategy
         self._batch_size = batch_size
-        self._step = Step(strategy, model, problem.objective)
+
+    @functools.cached_property
+    def _step(self) -> Step:
+        return Step(self._strategy, self._model, self._problem.objective)
 
     def __call__(self, split: str) -> dict[str, float]:
         """The objective's figures and the scores on a split with labels."""
@@ -126,6 +129,10 @@ def splits_like(problem: Problem, name: str) -> list[str]:
     """The split of this name, or else all that start with it: `dev` is both of MNLI's. Raises `UserError` for none."""
     found = [split for split in problem.splits if split == name]
     found = found or [split for split in problem.splits if split.startswith(name)]
+    if not problem.splits:
+        raise UserError(
+            "split: needs a file of examples. Received: a model that names none. Give --train, --dev or --test."
+        )
     if not found:
         raise UserError(f"split: needs one of {', '.join(problem.splits)}. Received: {name!r}.")
     return found

@@ -118,3 +118,18 @@ def test_weights_of_classes_are_for_tasks_with_such_a_loss(task, setting):
     config = FinetuneConfig.from_mapping({"task": task, "name": task, "training": setting})
     with pytest.raises(UserError, match=f"training.{next(iter(setting))}: needs .* Received: {task}"):
         open_problem(config, TOKENIZER)
+
+
+def test_a_trained_model_answers_without_the_training_file_that_balanced_its_classes(tmp_path):
+    """The weights are of the loss in training; `predict --input` has only the file to answer."""
+    path = written(tmp_path / "own.csv", "text\nw1\n")
+    config = FinetuneConfig.from_mapping(
+        {
+            "task": "text",
+            "name": "text",
+            "data": {"train": "absent", "label": "label"},
+            "training": {"balance_classes": True},
+        }
+    )
+    problem = open_problem(config, TOKENIZER, ClassificationConfig(("no", "yes")), asked=path)
+    assert problem.objective.class_weights is None and [w.texts for w in problem.windows("input")] == [[["w1"]]]

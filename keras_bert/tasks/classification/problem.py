@@ -188,6 +188,8 @@ class SequenceProblem(Problem):
         if training.class_weights and training.balance_classes:
             raise UserError("training.class_weights: needs balance_classes to be false. Received: both.")
         if training.balance_classes:
+            if "train" not in self.splits:  # A trained model on other files: nothing here is trained.
+                return None
             labels = self._labels("train")
             counts = np.bincount(labels, minlength=self.head.num_labels)
             return len(labels) / (self.head.num_labels * np.maximum(counts, 1))
