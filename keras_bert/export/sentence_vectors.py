@@ -5,6 +5,7 @@ import tensorflow as tf
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature
 from keras_bert.export.text_inputs import TextInputs, token_signature
+from keras_bert.models.sentence_vectors import mean_vectors
 
 VECTORS = "vectors"
 
@@ -20,14 +21,13 @@ def sentence_vector_signatures(text_inputs: TextInputs, network: Network) -> dic
     """
 
     def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        states = network.encode(inputs)["sequence_output"]
-        mask = tf.expand_dims(tf.cast(inputs["input_mask"], tf.float32), -1)
-        mean = tf.reduce_sum(states * mask, axis=1) / tf.maximum(tf.reduce_sum(mask, axis=1), 1.0)
-        return {VECTORS: mean / tf.maximum(tf.sqrt(tf.reduce_sum(mean * mean, axis=-1, keepdims=True)), 1e-9)}
+        return {VECTORS: mean_vectors(network.encode(inputs)["sequence_output"], inputs["input_mask"])}
+
+    def answer_texts(texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        inputs, _ = text_inputs.from_columns(texts)  # A row for each text: windows are refused in training.
+        return answer(inputs)
 
     return {
-        "serving_default": Signature(
-            lambda texts: answer(text_inputs.from_texts(texts)), (tf.TensorSpec([None], tf.string, name="text"),)
-        ),
+        "serving_default": Signature(answer_texts, (tf.TensorSpec([None], tf.string, name="text"),)),
         "tokens": token_signature(text_inputs, answer),
     }

@@ -11,6 +11,7 @@ from keras_bert.tasks.examples.sources import Source, data_source
 from keras_bert.tasks.task import INPUT, Split, Task, with_own_files
 
 NAME = "pairs-contrastive"
+_STSB = dataclasses.replace(STSB, name=NAME, score_range=None)  # Its answers are cosines.
 
 
 def training_table(data: TaskDataConfig) -> tuple[Task, Source]:
@@ -27,7 +28,7 @@ def training_table(data: TaskDataConfig) -> tuple[Task, Source]:
 def judging_table(data: TaskDataConfig, own: Mapping[str, str]) -> tuple[Task, Source]:
     """The pairs with scores to judge by: a file to answer that `own` names, the user's `dev`, or STS-B's dev set."""
     if INPUT in own:
-        task = _own(data, "dev", "", labelled=None) if len(data.texts) == 2 else dataclasses.replace(STSB, name=NAME)
+        task = _own(data, "dev", "", labelled=None) if len(data.texts) == 2 else _STSB
         return with_own_files(dataclasses.replace(task, format=None), own, tuple(data.columns) or None), ""
     if data.dev:
         return _own(data, "dev", data.dev, labelled=True), ""
@@ -50,4 +51,4 @@ def _own(data: TaskDataConfig, split: str, path: str, labelled: bool | None) -> 
 
 def _stsb(data: TaskDataConfig, splits: tuple[str, ...]) -> tuple[Task, Source]:
     source = data_source(STSB.tfds.name if STSB.tfds else None, data.folder)
-    return dataclasses.replace(STSB, name=NAME, splits={name: STSB.splits[name] for name in splits}), source
+    return dataclasses.replace(_STSB, splits={name: STSB.splits[name] for name in splits}), source

@@ -8,16 +8,22 @@ from click.testing import CliRunner
 from finetuning import write_tiny_bert
 from scipy.special import log_softmax
 from scipy.stats import spearmanr
+from served import write_served
 
 import keras_bert
 from keras_bert.cli import main
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
+from keras_bert.config.heads import SentenceVectorsConfig
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.contrastive_objective import ContrastiveObjective
-from keras_bert.models.sentence_vectors import BertForSentenceVectors
+from keras_bert.models.sentence_vectors import BertForSentenceVectors, mean_vectors
+from keras_bert.tasks.classification.answering import plain_answers
 from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.examples.sequence_rows import sequence_rows
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
+from keras_bert.tasks.sentence_vectors.tables import judging_table
+from keras_bert.tasks.task import INPUT
 
 
 def test_the_loss_is_the_cross_entropy_of_the_partner_in_both_directions():
@@ -147,3 +153,29 @@ def test_bad_data_is_refused(run, tables):
         config = FinetuneConfig.from_mapping({**base, "data": data})
         with pytest.raises(UserError, match=message):
             FinetuningRuns(config, lambda line: None).one(str(tables / "refused"))
+
+
+def test_cosines_are_not_clipped_to_the_scores_of_the_pairs_that_judge(tables):
+    """STS-B's scores are from 0 to 5: every negative cosine would be 0."""
+    asked, _ = judging_table(TaskDataConfig(), {INPUT: str(tables / "dev.jsonl")})
+    head = SentenceVectorsConfig(("score",))
+    assert [row["score"] for row in plain_answers(head, asked, [{"score": np.float32(-0.5)}])] == [-0.5]
+
+
+def test_the_export_reads_long_texts_as_in_training(tmp_path):
+    """Training lays out the head and the tail; the export would only read the head."""
+    path = write_served(
+        tmp_path / "model", "single", SentenceVectorsConfig(("score",)), max_length=12, long="head_tail"
+    )
+    bert, texts = keras_bert.load(path), ["the cat", "cat " * 20 + "the sat " * 20]
+    rows, _ = sequence_rows([texts], bert.tokenizer, InputConfig(max_length=12, long="head_tail"))
+    ids = np.split(rows.ids, rows.starts[1:-1])
+    expected = [mean_vectors(*states_of(bert.model, row)) for row in ids]
+    np.testing.assert_allclose(serving_function(bert)(texts)["vectors"], np.concatenate(expected), atol=1e-5)
+
+
+def states_of(model, ids):
+    """The last states of one row, and its mask."""
+    mask = np.ones((1, len(ids)), "int32")
+    inputs = {"input_word_ids": np.array([ids], "int32"), "input_mask": mask, "input_type_ids": 0 * mask}
+    return model.encoder(inputs)["sequence_output"], mask
