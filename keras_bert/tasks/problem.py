@@ -210,6 +210,10 @@ class Problem(NamedSplits, abc.ABC):
         """Sets whatever is tuned on the dev examples, such as a threshold; by default nothing."""
         return
 
+    def forget_tuning(self) -> None:
+        """Undoes `tune`, when another run of the task begins."""
+        return
+
     def confusion(self, split: str, answers: Answers) -> np.ndarray | None:
         """Confusion matrix [labels, labels] of int, rows the true labels; None if the answers are not classes."""
         return None

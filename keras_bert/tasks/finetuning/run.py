@@ -129,6 +129,7 @@ class Finetuning:
         """Makes every part of the run."""
         config, training, problem = self.config, self.config.training, self.problem
         self.report(describe(self.strategy))
+        problem.forget_tuning()  # Another seed may have used the same problem.
         if not problem.dev_splits:
             raise UserError(
                 f"{config.task}: needs dev examples, to choose the best epoch by. Received: none. Give --dev."

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from keras_bert.data.corpus.held_out import HashSet, is_validation, text_hash
-from keras_bert.errors import UserError
+from keras_bert.errors import MissingData, UserError
 from keras_bert.tasks.examples.sources import Source, TfdsSource, require_tfds
 from keras_bert.tasks.examples.split_files import split_file
 from keras_bert.tasks.question_answering.squad import CHARACTERS, SpanTask
@@ -134,6 +134,8 @@ def with_unanswerable(task: SpanTask, source: Source = "") -> SpanTask:
         return task
     if task.scoring == CHARACTERS:
         return replace(task, unanswerable=False)
+    if not task.splits:
+        raise MissingData(f"{task.name}: needs files. Received: none. Give --train and --dev.")
     read = _read(task, "train" if "train" in task.splits else next(iter(task.splits)), source)
     return replace(task, unanswerable=any(question.answers == () for question in read.questions))
 

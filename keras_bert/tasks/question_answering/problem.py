@@ -84,9 +84,8 @@ class QuestionAnsweringProblem(Problem):
             extras.require("nltk", f"The scores of {task.name}")
         task = with_unanswerable(task, source)
         super().__init__(task, source, tokenizer, config, head or SpanExtractionConfig(), described)
-        threshold = (described or {}).get("null_threshold")
-        self.null_threshold = threshold or 0.0
-        self._is_tuned = threshold is not None
+        self._trained_threshold = (described or {}).get("null_threshold")
+        self.forget_tuning()
         self._objective = SpanObjective()
         self._lengths = {
             "max_length": input_config.max_length,
@@ -209,6 +208,10 @@ class QuestionAnsweringProblem(Problem):
             # It is best to answer nothing, for which the official script gives no threshold.
             self.null_threshold = min(answer.null_odds for answer in answers.values()) - 1.0
         self._is_tuned = True
+
+    def forget_tuning(self) -> None:
+        self.null_threshold = self._trained_threshold or 0.0
+        self._is_tuned = self._trained_threshold is not None
 
     def baseline(self, split: str) -> dict[str, float]:
         """The scores of answering nothing."""

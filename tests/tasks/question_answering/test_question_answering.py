@@ -9,7 +9,7 @@ from squad_file import CAFE, GAME, paragraph, squad_tokenizer, write_squad
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.static_shapes import choose_widths
-from keras_bert.errors import UserError
+from keras_bert.errors import MissingData, UserError
 from keras_bert.tasks.question_answering.decoding import Decoded, Span
 from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
 from keras_bert.tasks.question_answering.squad import qa_task
@@ -199,3 +199,18 @@ def test_warnings_name_the_file(tmp_path):
 def test_lengths_without_room_are_refused(files):
     with pytest.raises(UserError, match="max_length: needs at least 68"):
         problem_of(qa_task(train=files["plain"]), max_length=67)
+
+
+def test_what_one_run_tuned_is_not_used_by_the_next(files):
+    """Seeds share their problem: the second seed's figures would be at the first one's threshold."""
+    task = problem(files["mixed"])
+    names = task.metric_names
+    task.tune("dev", task.answers("dev", gold_outputs(task)))
+    task.null_threshold = 3.0
+    task.forget_tuning()
+    assert task.null_threshold == 0.0 and task.metric_names == names
+
+
+def test_a_task_without_files_asks_for_them():
+    with pytest.raises(MissingData, match="qa: needs files. Received: none. Give --train and --dev."):
+        problem_of(qa_task())
