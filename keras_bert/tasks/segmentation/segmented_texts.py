@@ -3,6 +3,7 @@
 import abc
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -67,20 +68,20 @@ class SegmentedReader(TaggedReader):
 
     @abc.abstractmethod
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
-        """(line, words) of each text."""
+        """(line, words) of each text; an empty one has no words."""
 
     def whole(self) -> TaggedWords:
         return self._tagged(self._texts())
 
     def windows(self) -> Iterator[TaggedWords]:
-        found = False
+        found = 0
         for window in windows(self._texts(), _CHARACTERS_AT_ONCE, lambda text: sum(map(len, text[1])) + 1):
-            found = True
-            yield self._tagged(window, reader=self)
-        if not found:
-            self._check(0)
+            tagged = self._tagged(window, reader=self, source=[" ".join(words) for _, words in window])
+            found += len(tagged.words)
+            yield tagged
+        self._check(found)
 
-    def _tagged(self, texts: Iterable[tuple[int, list[str]]], **fields: "TaggedReader") -> TaggedWords:
+    def _tagged(self, texts: Iterable[tuple[int, list[str]]], **fields: Any) -> TaggedWords:
         sentences = Sentences()
         for line, words in texts:
             for character, label in word_labels(words):
@@ -96,18 +97,18 @@ class SegmentedReader(TaggedReader):
             raise UserError(f"{self.path}: needs texts. Received: none.")
 
     def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
-        """A line for each text, with a blank between the words; blanks that the text had stay."""
+        """A line for each text, also an empty one, with a blank between the words; blanks that the text had stay."""
         starts = begins(labels) | begins(tagged.labels)
-        for first, end in zip(tagged.starts.tolist(), tagged.starts[1:].tolist()):
+        sentences = zip(tagged.starts.tolist(), tagged.starts[1:].tolist())
+        for text in tagged.source or ():
+            first, end = next(sentences) if text else (0, 0)
             yield " ".join(words_of(tagged.words[first:end], starts[first:end])) + "\n"
 
 
 class _PlainReader(SegmentedReader):
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
         for number, line in numbered(read_whole_lines(self.path)):
-            words = line.split()
-            if words:
-                yield number, words
+            yield number, line.split()
 
 
 class _TreebankReader(SegmentedReader):

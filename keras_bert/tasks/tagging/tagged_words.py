@@ -21,7 +21,7 @@ class TaggedWords:
         labels: one label per word, None for a word without one; None if no word has a label.
         starts: int64 [sentences + 1], where each sentence starts in `words`.
         lines: int64 [words], the line of each word, counted from 1.
-        source: the lines read, with their line ends; None if they need not be written again.
+        source: the lines or texts read, as their reader writes them again; None if they need not be.
         first_line: the number of the first of these lines.
         reader: the reader that they come from; None if `source` is.
     """

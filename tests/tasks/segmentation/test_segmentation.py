@@ -10,6 +10,7 @@ from tiny import VOCABULARY
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.errors import UserError
 from keras_bert.tasks.noise.noise import Noise
+from keras_bert.tasks.segmentation import segmented_texts
 from keras_bert.tasks.segmentation.problem import SegmentationProblem
 from keras_bert.tasks.segmentation.segmented_texts import begins, segmented_reader, words_of
 from keras_bert.tasks.segmentation.tasks import SEGMENT
@@ -114,3 +115,19 @@ def test_every_character_is_a_place_in_a_row(tmp_path):
     assert (rows.token_extra["labels"] >= 0).sum() == 26 and len(rows) > 2
     assert rows.extra["sentence_starts"].tolist() == [1] + [0] * (len(rows) - 1)
     assert np.isin(rows.token_extra["labels"], [-1, 0, 1, 2, 3]).all()
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 18])
+def test_an_empty_text_has_an_empty_line(tmp_path, monkeypatch, at_once):
+    """Or the lines written would not be those read, also where a window holds nothing but empty texts."""
+    monkeypatch.setattr(segmented_texts, "_CHARACTERS_AT_ONCE", at_once)
+    path = write(tmp_path / "texts.txt", "\nthe cat\n\n \nsat\n\n")
+    lines = [
+        line
+        for tagged in segmented_reader(str(path)).windows()
+        for line in tagged.reader.labelled(tagged, tagged.labels or [])
+    ]
+    assert lines == ["\n", "the cat\n", "\n", "\n", "sat\n", "\n"]
+    table = write(tmp_path / "texts.csv", 'text\n""\nthe cat\n')
+    lines = [tagged.reader.labelled(tagged, tagged.labels or []) for tagged in segmented_reader(str(table)).windows()]
+    assert list(itertools.chain(*lines)) == ["\n", "the cat\n"]
