@@ -53,7 +53,7 @@ class BertFeatureTagger(EncoderWithHeads):
             config.hidden_size,
             features in WEIGHTED,
             lstm_size,
-            config.hidden_dropout_prob,
+            config.head_dropout_prob,
             config.initializer_range,
             dtype=self.dtype_policy,
             name="tagger",

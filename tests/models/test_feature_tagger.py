@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 from tiny import tiny_config
 
+from keras_bert.config.albert import AlbertConfig
 from keras_bert.config.features import FEATURES
 from keras_bert.layers.scalar_mix import ScalarMix
 from keras_bert.models.feature_tagger import BertFeatureTagger
@@ -96,3 +97,9 @@ def test_a_copy_made_from_its_config_is_alike():
     tagger = make_tagger("concat_last4")
     copy = BertFeatureTagger.from_config(tagger.get_config())
     assert [tuple(v.shape) for v in copy.weights] == [tuple(v.shape) for v in tagger.weights]
+
+
+def test_an_albert_has_the_dropout_of_its_other_heads():
+    """ALBERT's encoder has none, and its heads 0.1."""
+    config = AlbertConfig(60, hidden_size=16, num_attention_heads=2, intermediate_size=32, num_hidden_layers=4)
+    assert BertFeatureTagger(config, 3, "concat_last4").tagger.dropout_prob == config.head_dropout_prob == 0.1
