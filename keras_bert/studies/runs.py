@@ -6,11 +6,13 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from types import FrameType
-from typing import Any
+from typing import Any, BinaryIO
 
 from keras_bert import files, settings, whole_files
 from keras_bert.errors import RunStopped, UserError
@@ -109,7 +111,7 @@ def run_command(
     for key, value in changes.items():
         line += ["--set", f"{key}={json.dumps(value)}"]
     log_file = f"{folder}.log"
-    with open(log_file, "ab") as log:
+    with _process_log(log_file) as log:
         # A session of its own: a signal from the terminal reaches only this process, which passes it on once.
         process = subprocess.Popen(line, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         with _signals_passed_to(process) as asked:
@@ -136,8 +138,24 @@ def _given(option: str, value: str | None) -> list[str]:
     return [option] if value is None else [option, value]
 
 
+@contextlib.contextmanager
+def _process_log(path: str) -> Iterator[BinaryIO]:
+    """A log that a process may append to: one in a store, where it cannot, is added to when the process has ended."""
+    if not files.is_remote(path):
+        with open(path, "ab") as log:
+            yield log
+        return
+    with tempfile.TemporaryFile() as log:
+        try:
+            yield log
+        finally:
+            log.seek(0)
+            with files.open_file(path, "ab") as kept:
+                shutil.copyfileobj(log, kept)
+
+
 def _last_line(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as stream:
+    with files.open_file(path, "r", errors="replace") as stream:
         lines = [line.strip() for line in stream if line.strip()]
     return lines[-1] if lines else "it said nothing."
 

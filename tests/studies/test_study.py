@@ -12,8 +12,10 @@ import pytest
 from click.testing import CliRunner
 from finetuning import write_sst2, write_tiny_bert
 
+from keras_bert import files
 from keras_bert.cli import main
 from keras_bert.errors import RunStopped, UserError
+from keras_bert.studies import runs
 from keras_bert.studies.runs import StudyRun, run_command
 from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.tasks.finetuning.pictures import scores_picture
@@ -197,3 +199,14 @@ def test_a_request_to_stop_is_passed_on_and_waited_for(tmp_path, monkeypatch):
     asker.join()
     assert stopped.value.status == 75
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_the_lines_of_a_run_in_a_store_are_kept_beside_it():
+    """A process cannot write there itself; the runs before it stay."""
+    for line in (b"once\n", b"twice\n"):
+        with pytest.raises(KeyError), runs._process_log("ram://study/run.log") as log:
+            log.write(line)
+            raise KeyError
+    assert runs._last_line("ram://study/run.log") == "twice"
+    with files.open_file("ram://study/run.log") as stream:
+        assert stream.read() == b"once\ntwice\n"
