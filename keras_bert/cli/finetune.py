@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from collections.abc import Set
 from typing import Any
 
 import click
@@ -23,7 +24,7 @@ from keras_bert.cli.options import (
 from keras_bert.config.features import FEATURES, feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import PROBLEM_TYPES
-from keras_bert.config.recipes import find_config
+from keras_bert.config.recipes import config_names, find_config
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM, command_line
 from keras_bert.quiet import import_tensorflow
@@ -116,6 +117,8 @@ def finetune(
     data = table_settings(data_dir, train, dev, test, texts, label)
     set_by_key = dict(settings.parse_override(text) for text in overrides)
     benchmark = BENCHMARKS.get(task or "") if not config else None
+    if task and not config and not benchmark:
+        _require_known(task)
     if sweep and benchmark:
         raise UserError(
             f"--sweep: needs a single task. Received: {benchmark.name}. Give one of {', '.join(benchmark.tasks)}."
@@ -139,6 +142,8 @@ def finetune(
         **{f"data.{key}": value for key, value in data.items()},
         **run_settings(**run),
     }
+    if sweep:
+        _require_free(flags.keys() | set_by_key.keys())
     features_recipe = {"name": f"{task}-{features}", **_features_recipe()} if features and not config else {}
     chosen = {**features_recipe, **set_by_key, **flags}
     seed_list = _seeds(seeds)
@@ -213,6 +218,25 @@ def _recipe(name: str, chosen: dict[str, Any]) -> FinetuneConfig:
 
 def _features_recipe() -> dict[str, Any]:
     return settings.flattened(settings.read_yaml(find_config("features", "lstm")))
+
+
+def _require_known(task: str) -> None:
+    known = config_names("finetune")
+    if task not in known:
+        raise UserError(
+            f"--task: needs one of {', '.join([*BENCHMARKS, *known])}. Received: {task}. For your own data, give text, "
+            "tokens, qa or choice."
+        )
+
+
+def _require_free(given: Set[str]) -> None:
+    """Refuses what a sweep sets itself, or would not follow."""
+    swept = ("optimizer.learning_rate", "training.batch_size", "training.epochs", "training.steps", "training.minutes")
+    for key in swept:
+        if key in given:
+            raise UserError(
+                f"--sweep: needs its own batch sizes, rates and epochs. Received: {key}. Leave out one of the two."
+            )
 
 
 def _newest() -> str:

@@ -42,5 +42,9 @@ def find_config(kind: str, name: str, folder: str = "") -> str:
     for path in (name, os.path.join(folder, name), os.path.join(known, f"{name}.yaml")):
         if exists(path) and not is_folder(path):
             return path
-    names = ", ".join(os.path.splitext(entry)[0] for entry in list_folder(known))
-    raise UserError(f"{name}: no such config. Give a file, or one of configs/{kind}: {names}.")
+    raise UserError(f"{name}: no such config. Give a file, or one of configs/{kind}: {', '.join(config_names(kind))}.")
+
+
+def config_names(kind: str) -> list[str]:
+    """The names of the configs in configs/`kind`."""
+    return sorted(os.path.splitext(entry)[0] for entry in list_folder(os.path.join(configs_folder(), kind)))

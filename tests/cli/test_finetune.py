@@ -237,7 +237,12 @@ def test_all_of_glue_in_one_table(place, tmp_path):
     "arguments, message",
     [
         (["finetune"], "--task: needs the name of a task"),
-        (["finetune", "--task", "sst3", "--init", "BERT"], "sst3: no such config"),
+        (["finetune", "--task", "sst3", "--init", "BERT"], "--task: needs one of glue, superglue, boolq"),
+        (["finetune", "--task", "sst2", "--init", "BERT", "--sweep", "--steps", "3"], "Received: training.steps."),
+        (
+            ["finetune", "--task", "sst2", "--init", "BERT", "--sweep", "--set", "optimizer.learning_rate=1e-5"],
+            "Received: optimizer.learning_rate.",
+        ),
         (["finetune", "--task", "sst2", "--init", "absent"], "absent: needs a model folder"),
         (["finetune", "--task", "sst2", "--init", "BERT", "--seeds", "1,1"], "--seeds: needs distinct whole numbers"),
         (["finetune", "--task", "glue", "--init", "BERT", "--sweep"], "--sweep: needs a single task. Received: glue."),
