@@ -214,11 +214,8 @@ def summary(results: Mapping[int, Results]) -> Results:
 
 def _over_seeds(figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """`{metric: spread}` of one split. A label's scores are 0 in a seed that lacks them: 0/0 counts as 0."""
-    names = [
-        name
-        for name, value in dict(itertools.chain(*map(dict.items, figures))).items()
-        if isinstance(value, (int, float))
-    ]
+    everything = {name: value for found in figures for name, value in found.items()}
+    names = [name for name, value in everything.items() if isinstance(value, (int, float))]
     return {name: _spread([found.get(name, 0.0) for found in figures], lower=name == "loss") for name in names}
 
 
