@@ -40,7 +40,7 @@ class TaskDataConfig:
     test: str | None = None
     texts: list[str] = field(default_factory=lambda: ["text"])
     label: str | None = None
-    word: str | None = None
+    word: str | int | None = None
     scheme: str | None = None
     language: str = "en"
     learned_scheme: str = LEARNED_SCHEMES[0]

@@ -1,0 +1,64 @@
+"""Every command that a page or a recipe's header shows is one that the command line takes."""
+
+import glob
+import os
+import re
+import shlex
+
+import click
+import pytest
+from pages import ROOT, text_of
+
+from keras_bert import settings
+from keras_bert.cli import main
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import find_config
+
+PAGES = sorted(
+    os.path.relpath(path, ROOT)
+    for pattern in ("*.md", "docs/*.md", "configs/*/*.yaml")
+    for path in glob.glob(os.path.join(ROOT, pattern))
+)
+RECIPES = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
+
+
+def commands_of(page):
+    """The words of each `python run.py` command, but for those that leave something out (…).
+
+    N becomes 1, and nothing is remote.
+    """
+    text = text_of(page)
+    if page.endswith(".yaml"):
+        text = re.sub(r"^# (Command:)?", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\\\n\s*", " ", text).replace("gs://", "")
+    program = r"(?:python run\.py|keras-bert)\s+(?!-)"
+    lines = re.findall(rf"^\s*(?:srun )?{program}(.+)$", text, re.MULTILINE)
+    lines += re.findall(rf"`{program}([^`]+)`", text)
+    return [shlex.split(re.sub(r"\bN\b", "1", line), comments=True) for line in lines if "…" not in line]
+
+
+def parsed(words):
+    """(the name of a command, its parameters); nothing of it runs."""
+    command, context = main, click.Context(main)
+    while isinstance(command, click.Group):
+        name, *words = words
+        command = command.get_command(context, name)
+        assert command is not None, f"no command {name}"
+    return name, command.make_context(name, words, parent=context).params
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands_of(page)])
+def test_every_command_shown_is_taken(page, tmp_path, monkeypatch):
+    """With its options, a recipe of that name, and settings that the recipe has."""
+    monkeypatch.chdir(tmp_path)
+    for words in commands_of(page):
+        try:
+            name, params = parsed(words)
+            if name in RECIPES:
+                recipe = params.get("config") or params.get("task") or "bert_base"
+                overrides = dict(settings.parse_override(text) for text in params["overrides"])
+                if recipe not in ("glue", "superglue"):
+                    RECIPES[name].from_file(find_config(name, recipe), overrides)
+        except Exception as error:
+            pytest.fail(f"{page}: run.py {shlex.join(words)}: {error!r}")
