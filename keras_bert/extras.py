@@ -39,7 +39,8 @@ def require(package: str, needed_by: str) -> None:
     if not is_installed(package):
         raise UserError(
             f"{needed_by}: needs the package {package}, which is not installed. "
-            f"Install it with: pip install 'bert-in-keras[{EXTRA_OF[package]}]'"
+            f"Install it with: pip install 'bert-in-keras[{EXTRA_OF[package]}]', or in a checkout: "
+            f"pip install '.[{EXTRA_OF[package]}]'"
         )
 
 

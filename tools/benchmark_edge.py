@@ -26,7 +26,7 @@ def main():
     parser.add_argument("--models", default="minilm", help=", ".join(SIZES))
     parser.add_argument("--contestants", default=CONTESTANTS)
     parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a turn, for each shape")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long a turn lasts, for each shape")
     parser.add_argument("--threads", default="1,2", help="each number in a comparison of its own")
     arguments = parser.parse_args()
     contestants = [name for name in arguments.contestants.split(",") if is_installed(name)]

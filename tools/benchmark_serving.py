@@ -41,7 +41,7 @@ def main():
     parser.add_argument("--models", default="minilm,base", help=", ".join(SIZES))
     parser.add_argument("--contestants", default="ours,pipeline,onnxruntime", help=", ".join(CONTESTANTS))
     parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of a turn, for each shape")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long a turn lasts, for each shape")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     if not arguments.vocab:

@@ -38,12 +38,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", help="a model's folder, which holds its versions")
     parser.add_argument("--vocab", required=True, help="a vocab.txt, whose whole words make up the texts")
-    parser.add_argument("--clients", default="1,8,32", help="each number in a test of its own")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of each test")
+    parser.add_argument("--clients", default="1,8,32", help="numbers of clients, each in a test of its own")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long each test lasts")
     parser.add_argument("--at", metavar="HOST:PORT", help="gRPC of a running server; by default one is started")
     parser.add_argument("--input", default="text", help="the name of the model's input of strings")
-    parser.add_argument("--batching", metavar="FILE", help="of the server that is started: merge waiting requests")
-    parser.add_argument("--intra-op-threads", type=int, default=0, help="of that server: that one op may use")
+    parser.add_argument("--batching", metavar="FILE", help="how the server started here merges waiting requests")
+    parser.add_argument(
+        "--intra-op-threads", type=int, default=0, help="threads of one op in the server started here; 0: all cores"
+    )
     parser.add_argument("--swap", action="store_true", help="add a version in the middle of each test")
     arguments = parser.parse_args()
     if arguments.swap and arguments.at:

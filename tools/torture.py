@@ -196,7 +196,7 @@ def next_is_full(tried, planned, generator):
 
 @click.command()
 @click.option("--kills", default=20, show_default=True, type=click.IntRange(min=1))
-@click.option("--seed", default=0, show_default=True, help="Of the instants.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the moments of the kills.")
 @click.option("--steps", default=120, show_default=True, type=click.IntRange(min=2 * EVALUATE_EVERY))
 @click.option("--data", metavar="GLOB", help="Text, as for pretrain. Default: generated.")
 @click.option("--keep", metavar="FOLDER", help="Work here and keep everything.")
@@ -209,7 +209,7 @@ def next_is_full(tried, planned, generator):
     "tried",
     multiple=True,
     type=click.Choice(ACCIDENTS),
-    help="What else happens; repeatable.",
+    help="Further damage at every stop. Repeatable.",
 )
 def main(kills, seed, steps, data, keep, jit_compile, name, workers, slow_save, tried):
     with tempfile.TemporaryDirectory() as scratch:

@@ -28,8 +28,11 @@ def given_vocabulary(path: StrPath, lower_case: bool | None) -> tuple[Vocabulary
         return vocabulary, found
     if stated is None and found and not _is_uncased(vocabulary):
         return vocabulary, lower_case
-    given, other = ("--uncased", "cased") if lower_case else ("--cased", "uncased")
-    raise UserError(f"{given}: needs a vocabulary for such texts. Received: {path}, which is {other}. Leave it out.")
+    given, needed, other = ("--uncased", "an uncased", "cased") if lower_case else ("--cased", "a cased", "uncased")
+    raise UserError(
+        f"{given}: needs {needed} vocabulary. Received: {path}, which is {other}. Leave {given} out, or give another "
+        "vocabulary."
+    )
 
 
 def _stated(path: StrPath) -> bool | None:

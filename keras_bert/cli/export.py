@@ -43,12 +43,12 @@ _ONLY_OF = {"quantize": LITERT, "dtype": SAVED_MODEL, "jit": SAVED_MODEL, "n_bes
     type=click.Choice(("float32", "bfloat16", "float16")),
     default="float32",
     show_default=True,
-    help="Storage type of the weights. Computation is in float32.",
+    help="For a SavedModel: storage type of the weights. Computation is in float32.",
 )
 @click.option(
     "--jit",
     is_flag=True,
-    help="Compile requests of a single row with XLA. TensorFlow Serving's CPU build lacks XLA.",
+    help="For a SavedModel: compile requests of a single row with XLA. TensorFlow Serving's CPU build lacks XLA.",
 )
 @click.option("--encoder", "encoder_only", is_flag=True, help="Export the text encoder without the head.")
 @click.option(

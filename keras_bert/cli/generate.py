@@ -17,10 +17,14 @@ from keras_bert.quiet import import_tensorflow
     type=click.FloatRange(min=0.0),
     default=0.0,
     show_default=True,
-    help="Above 0, draw each piece from probabilities that it sharpens (below 1) or flattens (above 1).",
+    help="0 adds the most probable piece. Else pieces are drawn: below 1 favours probable ones, above 1 rare ones.",
 )
-@click.option("--top-k", type=click.IntRange(min=1), help="Draw from this many of the most probable pieces.")
-@click.option("--top-p", type=float, help="Draw from the fewest pieces with this share of the probability.")
+@click.option(
+    "--top-k", type=click.IntRange(min=1), help="Draw from this many of the most probable pieces. Needs --temperature."
+)
+@click.option(
+    "--top-p", type=float, help="Draw from the fewest pieces with this share of the probability. Needs --temperature."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the draws.")
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")

@@ -98,8 +98,8 @@ def prepare(
         require_jieba()
     if phrase_tags and (reading["filters"] or reading["bad_words"]):
         raise UserError(
-            "--phrase-tags: needs text that is not filtered, because lines that are dropped would lose the tags of the "
-            "others. Received: --filters or --bad-words. Filter the text first, or leave out the tags."
+            "--phrase-tags: needs text that is not filtered, because filters drop lines that have tags. Received: "
+            "--filters or --bad-words. Filter the text first, or leave out the tags."
         )
     corpus = Corpus(inputs, corpus_config(**reading))
     vocabulary, lower_case = given_vocabulary(vocab, lower_case)

@@ -156,8 +156,10 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
         click.echo(line)
     if not folder.tokenizer.is_berts_own():
         raise UserError(
-            f"{init}: needs a tokenizer that lower_case alone describes, to pretrain. Received: strip_accents "
-            f"{folder.tokenizer.strip_accents}, tokenize_chinese_chars {folder.tokenizer.split_chinese}."
+            f"{init}: pretraining needs BERT's own tokenizer, which removes accents if it lower-cases, and splits "
+            f"Chinese characters. Received: do_lower_case {folder.lower_case}, strip_accents "
+            f"{folder.tokenizer.strip_accents}, tokenize_chinese_chars {folder.tokenizer.split_chinese}. "
+            "Give another --init."
         )
     return {
         "init": folder.name,

@@ -269,7 +269,11 @@ def attention(context: click.Context, texts: tuple[str, ...], model: str, output
 @click.option("--word", "words", multiple=True, required=True, metavar="WORD", help="Word to look up. Repeatable.")
 @click.option("--text", "texts", multiple=True, required=True, metavar="GLOB", help="Text to read. Repeatable.")
 @click.option(
-    "--tokens", default=500_000, show_default=True, type=click.IntRange(min=1), help="Most tokens of text to read."
+    "--tokens",
+    default=500_000,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Read at most this many tokens of the text.",
 )
 @click.option(
     "--neighbours", default=8, show_default=True, type=click.IntRange(min=1), help="Neighbours to list for each word."

@@ -46,8 +46,8 @@ class ObjectiveConfig:
         require(
             not self.span_boundary or self.pair == "none",
             "span_boundary",
-            f"single segments, so pair: none instead of {self.pair}",
-            self.span_boundary,
+            "objective.pair none",
+            f"true with objective.pair {self.pair}",
         )
 
     @property

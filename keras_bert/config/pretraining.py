@@ -76,7 +76,7 @@ class DataConfig(CorpusConfig):
         require(
             not self.phrase_tags or self.filters == FilterConfig(),
             "phrase_tags",
-            "no data.filters: lines that are dropped would lose the tags of the others",
+            "no data.filters, which drop lines that have tags",
             self.phrase_tags,
         )
         for key in ("phrases", "phrase_tags"):
@@ -151,7 +151,7 @@ class PretrainConfig:
         require(
             self.model.is_causal or self.objective.tokens != NEXT,
             "model.attention",
-            "causal for objective.tokens next, which bidirectional attention would see",
+            "causal for objective.tokens next, because other attention sees the token to predict",
             self.model.attention,
         )
         require(

@@ -17,9 +17,9 @@ from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
 class SentencePieceTokenizer(Tokenizer):
     """Splits texts into the pieces of a SentencePiece model, as ALBERT does.
 
-    A piece that ends in a digit and a comma is split again without the comma, so that numbers are not pieces with one.
-    Where Google's code differs is text such as "[CLS]": if none of its characters is known, it would be that special
-    token there; here no text is one.
+    A piece that ends in a digit and a comma is split again without the comma, so that no piece joins a number and a
+    comma. The one difference from Google's code: there, text such as "[CLS]" is the special token if none of its
+    characters is known; here, text never is.
 
     Attributes:
         vocabulary: the vocabulary.

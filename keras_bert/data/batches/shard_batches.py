@@ -128,7 +128,7 @@ class ShardBatches:
         if batches == 0:
             raise UserError(
                 f"{self._shards.folder}: needs at least batch_size ({self._phase.batch_size}) examples. "
-                f"Received: {self.examples_per_epoch}. Lower phases.batch_size or give more text."
+                f"Received: {self.examples_per_epoch}. Lower the batch_size of the recipe's phases, or give more text."
             )
         return batches
 

@@ -167,8 +167,8 @@ def no_documents(count: int, report: CorpusReport, config: CorpusConfig) -> User
     reasons = [f"{path}: {reason}" for path, reason in islice(report.skipped.items(), 3)]
     return UserError(
         f"The corpus: needs text. Received: {count} files without a usable document "
-        f"({'; '.join(reasons)}). Give plain text with blank lines between documents, "
-        f"WikiExtractor's files or JSON lines with the field {config.text_field!r}."
+        f"({'; '.join(reasons)}). Give plain text with blank lines between documents, JSON lines with the field "
+        f"{config.text_field!r}, or another format of docs/input.md."
     )
 
 

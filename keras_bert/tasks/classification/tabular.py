@@ -83,19 +83,25 @@ def _check(
     dev_share: float,
 ) -> None:
     if kind not in PROBLEM_TYPES:
-        raise UserError(f"kind: needs one of {', '.join(PROBLEM_TYPES)}. Received: {kind!r}.")
+        raise UserError(f"data.kind: needs one of {', '.join(PROBLEM_TYPES)}. Received: {kind!r}.")
     if len(texts) not in (1, 2) or len(set(texts)) != len(texts):
-        raise UserError(f"text: needs the names of one or two columns. Received: {', '.join(texts) or 'none'}.")
+        raise UserError(
+            f"data.texts (--text): needs the names of one or two columns. Received: {', '.join(texts) or 'none'}."
+        )
     if label in texts:
-        raise UserError(f"label: needs another column than the text. Received: {label!r} for both.")
+        raise UserError(f"data.label (--label): needs another column than the text. Received: {label!r} for both.")
     if (train or dev) and not label:
-        raise UserError("label: needs the name of the column with the labels. Received: none.")
+        raise UserError(
+            "data.label: needs the name of the column with the labels. Received: none. Give --label COLUMN."
+        )
     if not (train or labels or kind == REGRESSION):
-        raise UserError("train: needs a training file, in which the labels are found. Received: none.")
+        raise UserError(
+            "data.train: needs a training file, in which the labels are found. Received: none. Give --train."
+        )
     if kind == MULTI_LABEL and not separator:
-        raise UserError("separator: needs at least one character. Received: none.")
+        raise UserError("data.separator: needs at least one character. Received: none.")
     if not 0.0 < dev_share < 1.0:
-        raise UserError(f"dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
+        raise UserError(f"data.dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
 
 
 def own_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Task:

@@ -80,7 +80,8 @@ def find_split_files(task: FilePatterns, folder: str | None) -> dict[str, str]:
         chosen = list(dict.fromkeys(next(filter(None, matches), [])))
         if len(chosen) > 1:
             raise UserError(
-                f"{folder}: needs one file for {split}. Received: {', '.join(chosen)}. Name the one to use."
+                f"{folder}: needs one file for {split}. Received: {', '.join(chosen)}. Name the one to "
+                "use with --train, --dev or --test."
             )
         if chosen:
             found[split] = files.join(folder, chosen[0])

@@ -185,7 +185,9 @@ class MultipleChoiceProblem(Problem):
         """int32 [examples]."""
         layout = self._layout(split)
         if not layout.has_labels:
-            raise UserError(f"{layout.origin}: needs labels. Received: none. Write predictions instead.")
+            raise UserError(
+                f"{layout.origin}: needs labels to score. Received: none. Choose another split, or use `predict`."
+            )
         return layout.rows.extra["labels"]
 
     def _scores(self, split: str, predicted: np.ndarray) -> dict[str, float]:

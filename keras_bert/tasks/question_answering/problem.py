@@ -75,7 +75,7 @@ class QuestionAnsweringProblem(Problem):
         input_config = config.input
         if input_config.max_length - 3 - input_config.max_question_length < 1:
             raise UserError(
-                f"max_length: needs at least {input_config.max_question_length + 4}, so that a question of "
+                f"input.max_length: needs at least {input_config.max_question_length + 4}, so that a question of "
                 f"{input_config.max_question_length} pieces leaves room for the passage. Received: "
                 f"{input_config.max_length}."
             )
@@ -256,7 +256,7 @@ class QuestionAnsweringProblem(Problem):
         if answered.spans is None:
             raise UserError(
                 f"{answered.origin}: needs answers to evaluate on. Received: the split {split!r}, without. Give a file "
-                "with answers, or write predictions."
+                "with answers, or use `predict`."
             )
         return {question.id: [answer.text for answer in question.answers or ()] for question in answered.questions}
 

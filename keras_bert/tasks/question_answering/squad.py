@@ -123,14 +123,14 @@ def qa_task(
         UserError: an argument is invalid.
     """
     if scoring not in SCORINGS:
-        raise UserError(f"scoring: needs one of {', '.join(SCORINGS)}. Received: {scoring!r}.")
+        raise UserError(f"data.scoring: needs one of {', '.join(SCORINGS)}. Received: {scoring!r}.")
     if not 0.0 < dev_share < 1.0:
-        raise UserError(f"dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
+        raise UserError(f"data.dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
     max_answer_length = _LONGEST[scoring] if max_answer_length is None else max_answer_length
     if max_answer_length < 1:
         raise UserError(f"max_answer_length: needs at least one piece. Received: {max_answer_length!r}.")
     if scoring == CHARACTERS and unanswerable:
-        raise UserError("scoring: needs words if questions may be unanswerable. Received: characters.")
+        raise UserError("data.scoring: needs words if questions may be unanswerable. Received: characters.")
     splits = {}
     if train:
         splits["train"] = Split((train,), side=None if dev else "train")

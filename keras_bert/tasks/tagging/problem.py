@@ -193,7 +193,9 @@ class TaggingProblem(Problem):
     def require_labels(self, split: str) -> None:
         tagged, head = self._words(split), self.head.labels
         if tagged.labels is None:
-            raise UserError(f"{tagged.origin}: needs labels to evaluate on. Received: none. Write predictions instead.")
+            raise UserError(
+                f"{tagged.origin}: needs labels to evaluate on. Received: none. Choose another split, or use `predict`."
+            )
         if not self._marks_entities and not set(tagged.labels) & set(head):
             raise UserError(
                 f"{tagged.origin}: needs labels that the model has, such as {', '.join(head[:_SHOWN])}. Received: "

@@ -43,7 +43,7 @@ class TaggedFiles:
 
     def __init__(self, task: TaggingTask, paths: Mapping[str, str], scheme: str | None, options: Mapping[str, Any]):
         if scheme not in (None, *SCHEMES):
-            raise UserError(f"scheme: needs one of {', '.join(SCHEMES)}. Received: {scheme!r}.")
+            raise UserError(f"data.scheme: needs one of {', '.join(SCHEMES)}. Received: {scheme!r}.")
         self._task, self._paths, self._scheme, self._options = task, dict(paths), scheme, options
         self.splits = tuple(self._paths)
         self.words = functools.cache(self._read_words)

@@ -112,6 +112,8 @@ def test_what_is_wrong_is_named(train, tmp_path):
         ({"train": None}, "train: needs a training file"),
     ):
         assert told in refusal(["text"], "label", **{"train": train, **options})
-    assert "text: needs the names of one or two columns" in refusal(["a", "b", "c"], "label", train=train)
-    assert "label: needs another column" in refusal(["text"], "text", train=train)
+    assert "data.texts (--text): needs the names of one or two columns" in refusal(
+        ["a", "b", "c"], "label", train=train
+    )
+    assert "data.label (--label): needs another column" in refusal(["text"], "text", train=train)
     assert "label: needs the name" in refusal(["text"], train=train)

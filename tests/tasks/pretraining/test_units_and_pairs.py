@@ -87,7 +87,10 @@ def test_phrases_that_nothing_marks_are_refused(corpus, tmp_path, settings, mess
         ({"masking.random_from": "text"}, "masking.random_from: needs vocabulary or unigram"),
         ({"masking.whole_word": True}, "masking.whole_word: is now masking.unit: word"),
         ({"objective.pair": "next"}, "objective.pair: needs one of nsp, sop, none"),
-        ({"objective.span_boundary": True}, "objective.span_boundary: needs single segments, so pair: none"),
+        (
+            {"objective.span_boundary": True},
+            "objective.span_boundary: needs objective.pair none. Received: 'true with objective.pair nsp'",
+        ),
         ({"objective.span_boundary": True, "objective.pair": "none"}, "masking.unit: needs span for objective.span_b"),
         ({"objective.pair": "sop", "data.source": "text"}, "objective.pair: needs none if data.source is text"),
         (
