@@ -68,6 +68,13 @@ def test_layers_and_models_know_of_keras_alone():
             assert module.split(".")[0] not in ("tensorflow", "tensorflow_text", "click", "yaml"), name
 
 
+def test_batches_are_distributed_in_one_place():
+    """TensorFlow's default would give each worker other files of a text, so that batches depended on their number."""
+    files = glob.glob(os.path.join(ROOT, "**", "*.py"), recursive=True)
+    found = [path for path in files if "experimental_distribute_dataset" in open(path, encoding="utf-8").read()]
+    assert [os.path.relpath(path, ROOT) for path in found] == [os.path.join("training", "distribution.py")]
+
+
 def test_modules_that_not_every_system_has_are_imported_where_they_are_missed():
     """Windows has none of them, and a package must not fail there on import for a lock or a measurement."""
     missing = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}

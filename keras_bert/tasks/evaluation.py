@@ -23,6 +23,7 @@ from keras_bert.tasks.problems import open_problem, require_read
 from keras_bert.tasks.question_answering.problem import N_BEST
 from keras_bert.terminal_bar import terminal_bar
 from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.training.distribution import distribute
 from keras_bert.training.outputs import all_outputs
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import make_strategy
@@ -66,7 +67,7 @@ class Evaluator:
     def outputs(self, rows: TokenRows) -> tuple[dict[str, Any], dict[str, float]]:
         """(the model's outputs for some rows, as `Problem.answers` takes them; the objective's figures)."""
         batches = every_row_once(rows, self._batch_size, self._pad_id)
-        distributed = self._strategy.experimental_distribute_dataset(batches)
+        distributed = distribute(self._strategy, batches)
         bar = terminal_bar("Evaluating", "batches", int(batches.cardinality()), distributed, leave=False)
         outputs, figures = all_outputs(self._step, bar, self._problem.by_token)
         return {**outputs, **self._problem.shared_outputs(self._model)}, figures

@@ -77,6 +77,26 @@ def test_two_workers_equal_one_process_on_the_same_global_batch(optimizer, tmp_p
 
 
 @pytest.mark.slow
+def test_two_workers_stream_the_text_that_one_process_does(tmp_path, monkeypatch):
+    """Stopped once, with one file for both. A worker with epochs or files of its own trains on other rows, starts again
+    at others, or finds no file to validate on."""
+    corpus = write_corpus(tmp_path / "text.txt", count=120)
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    arguments = ["pretrain", "--config", "recipe.yaml", "--data", corpus]
+    arguments += ["--set", "data.source=text", "--set", "objective.pair=none"]
+    monkeypatch.chdir(tmp_path)
+    alone = CliRunner().invoke(main, [*arguments, "--output", "one", "--strategy", "one"])
+    assert alone.exit_code == 0, alone.output
+    together = ("launch", "--workers", "2", "--", *arguments, "--output", "two")
+    # The limit of time is over at once, so that the first start does one step.
+    ends = [run(*together, *limit, cwd=tmp_path) for limit in (["--max-minutes", "0.0001"], [])]
+    assert [end.returncode for end in ends] == [0, 0] and "Resuming from step 1." in ends[1].stdout, ends[1].stderr
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert [step for step, _ in two] == [step for step, _ in one]
+    np.testing.assert_allclose([loss for _, loss in two], [loss for _, loss in one], rtol=1e-5)
+
+
+@pytest.mark.slow
 def test_two_workers_go_back_together(tmp_path):
     """After a gradient that is not finite, once in each; with other batches in one of them the losses would differ."""
     program, corpus = tmp_path / "program.py", write_corpus(tmp_path / "text.txt", count=120)

@@ -17,6 +17,7 @@ from keras_bert.errors import UserError
 from keras_bert.models.feature_tagger import BertFeatureTagger
 from keras_bert.terminal_bar import terminal_bar
 from keras_bert.training.cluster import worker_addresses
+from keras_bert.training.distribution import distribute
 from keras_bert.training.step import Batch
 
 
@@ -105,7 +106,7 @@ class FrozenFeatures:
             self._room.writing(split, self._made_of(rows), self._shape(rows)) as write,
             terminal_bar(f"Features of {split}", "rows", len(rows)) as bar,
         ):
-            for batch in strategy.experimental_distribute_dataset(batches):
+            for batch in distribute(strategy, batches):
                 states = strategy.gather(self._features(batch), axis=0).numpy()
                 numbers = strategy.gather(batch["row_numbers"], axis=0).numpy()
                 for number, row_states in zip(numbers, states):

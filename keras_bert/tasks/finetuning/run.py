@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -33,6 +34,7 @@ from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.run_data import require_same_data
 from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.training.distribution import distribute
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.loop import Loop
 from keras_bert.training.processes import (
@@ -169,9 +171,8 @@ class Finetuning:
         )
         evaluator = Evaluator(problem, self.engine.model, pad_id, self.strategy, training.batch_size)
         self.validation = Validation(problem, evaluator, baseline)
-        self.batches = PhasedBatches(
-            [self.source], self.engine.budget, self.strategy.experimental_distribute_dataset, training.steps_per_loop
-        )
+        spread = functools.partial(distribute, self.strategy)
+        self.batches = PhasedBatches([self.source], self.engine.budget, spread, training.steps_per_loop)
 
     def _architecture(self) -> Any:
         """The architecture of `init`, with the recipe's dropout."""

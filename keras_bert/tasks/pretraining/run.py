@@ -29,6 +29,7 @@ from keras_bert.tasks.pretraining.run_text import require_run_text
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK
+from keras_bert.training.distribution import distribute
 from keras_bert.training.engine import Engine
 from keras_bert.training.figures_table import Column
 from keras_bert.training.left_out import LeftOut
@@ -193,7 +194,7 @@ class Pretraining:
 
     def distribute(self, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
         """The data set, spread over the replicas."""
-        return self.strategy.experimental_distribute_dataset(dataset)
+        return distribute(self.strategy, dataset)
 
     def restore(self) -> int:
         """Restores the newest checkpoint or, without one, calls `begin`; returns the steps done."""

@@ -1,7 +1,10 @@
 """Batches from raw text: content, order, restart, masks and sides."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import tensorflow as tf
 from corpus import documents
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
@@ -10,6 +13,7 @@ from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.errors import UserError
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary_learning import learn_vocabulary
+from keras_bert.training.distribution import distribute
 
 LENGTH, PREDICTIONS = 32, 6
 
@@ -124,6 +128,25 @@ def test_an_epoch_has_every_row_once_in_another_order_with_other_masks(make_sour
 def test_a_mask_does_not_depend_on_the_batch_size(make_source):
     expected = sorted(_rows(_take(make_source(batch_size=16, refresh="never").all_batches()), masked=True))
     assert sorted(_rows(_take(make_source(batch_size=7, refresh="never").all_batches()), masked=True)) == expected
+
+
+def test_workers_divide_each_batch_and_not_the_epochs(make_source):
+    """By TensorFlow's default, one of two workers would read epochs 0, 2, 4, … and skip twice the batches to resume."""
+    two = SimpleNamespace(num_replicas_in_sync=2, experimental_distribute_dataset=lambda dataset: dataset)
+    for batches in (make_source().epoch(0), make_source(validation=True).all_batches()):
+        options = distribute(two, batches).options()
+        assert options.experimental_distribute.auto_shard_policy == tf.data.experimental.AutoShardPolicy.DATA
+        assert options.deterministic
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_replicas_get_the_whole_batch_between_them(make_source, mirrored_strategy, replicas):
+    """Divided as for several, the batch of a single one would be the 512 rows that are masked at once."""
+    strategy = mirrored_strategy if replicas == 2 else tf.distribute.OneDeviceStrategy("CPU:0")
+    batches = make_source().epoch(0)
+    parts = next(iter(distribute(strategy, batches)))["input_word_ids"]
+    assert len(strategy.experimental_local_results(parts)) == replicas
+    np.testing.assert_array_equal(strategy.gather(parts, axis=0), next(iter(batches))["input_word_ids"])
 
 
 def test_seeds_give_other_orders(make_source):
