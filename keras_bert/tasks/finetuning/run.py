@@ -169,10 +169,15 @@ class Finetuning:
             problem.objective,
             config.optimizer.clip_norm,
         )
-        evaluator = Evaluator(problem, self.engine.model, pad_id, self.strategy, training.batch_size)
+        evaluator = Evaluator(problem, self.engine.model, pad_id, self.strategy, self._examples_at_once)
         self.validation = Validation(problem, evaluator, baseline)
         spread = functools.partial(distribute, self.strategy)
         self.batches = PhasedBatches([self.source], self.engine.budget, spread, training.steps_per_loop)
+
+    @property
+    def _examples_at_once(self) -> int:
+        """How many examples the replicas compute at once: in slices, because a whole batch may not fit in memory."""
+        return self.config.training.batch_size // self.config.training.accumulation
 
     def _architecture(self) -> Any:
         """The architecture of `init`, with the recipe's dropout."""
@@ -192,8 +197,8 @@ class Finetuning:
     def take_features(self) -> None:
         """Adds the frozen encoder's features to the rows; call it once the weights are restored."""
         folder = self.config.features.folder or files.join(files.parent(self.run.path), "features")
-        pad_id, batch_size = self.tokenizer.vocabulary.pad_id, self.config.training.batch_size
-        features = FrozenFeatures(self.engine.model, self.strategy, batch_size, pad_id, folder, self.report)
+        pad_id, at_once = self.tokenizer.vocabulary.pad_id, self._examples_at_once
+        features = FrozenFeatures(self.engine.model, self.strategy, at_once, pad_id, folder, self.report)
         features.give({"train": self.rows, **{split: self.problem.rows(split) for split in self.problem.dev_splits}})
 
     def train(self, first_step: int) -> int:

@@ -227,8 +227,12 @@ class Pretraining:
     def _validation_batches(self, phase: int) -> tf.distribute.DistributedDataset:
         """The same data set for every validation, so that its graph is built once."""
         if phase not in self._validation:
-            wanted = -(-self.config.training.evaluation_examples // self.config.phases[phase].batch_size)
-            self._validation[phase] = self.distribute(self.sources.validation[phase].all_batches().take(wanted))
+            training, batch_size = self.config.training, self.config.phases[phase].batch_size
+            wanted = -(-training.evaluation_examples // batch_size)
+            batches = self.sources.validation[phase].all_batches().take(wanted)
+            # The same rows in the slices of training: a whole batch may not fit in memory.
+            slices = batches.rebatch(batch_size // training.accumulation, drop_remainder=True)
+            self._validation[phase] = self.distribute(slices)
         return self._validation[phase]
 
     def choose_compilation(self, done: int) -> None:

@@ -13,6 +13,7 @@ import keras_bert
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.names import CLASSIFIER
 from keras_bert.errors import RunStopped, UserError
+from keras_bert.tasks import evaluation
 from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
@@ -131,6 +132,21 @@ def test_the_dev_examples_are_answered_once_where_the_last_validation_is_the_bes
     assert asked == ["dev"]
     [validated] = [line for line in figures(path) if "eval_loss" in line]
     assert results["splits"]["dev"]["accuracy"] == validated["eval_accuracy"]
+
+
+def test_dev_examples_are_computed_in_the_slices_of_training(init, glue, tmp_path, monkeypatch):
+    """A batch that fits in memory only in slices would run out of it at the first validation. The figures stay."""
+    sizes, batches = [], evaluation.every_row_once
+
+    def every_row_once(rows, batch_size, pad_id):
+        sizes.append(batch_size)
+        return batches(rows, batch_size, pad_id)
+
+    monkeypatch.setattr(evaluation, "every_row_once", every_row_once)
+    config = finetune_config(init, **{"data.folder": glue, "training.steps": 1, "training.accumulation": 4})
+    dev = FinetuningRuns(config, quiet).one(str(tmp_path / "run"))["splits"]["dev"]
+    assert sizes == [8 // 4]
+    assert FinetunedModel(str(tmp_path / "run"), {"folder": glue}).evaluate("dev")["loss"] == pytest.approx(dev["loss"])
 
 
 @pytest.mark.parametrize(("labels", "is_kept"), [(("negative", "positive"), True), (("bad", "good"), False)])

@@ -16,7 +16,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.training import compilation
 from keras_bert.training.compilation import StepSeconds
 from keras_bert.training.loss_scale import LossScale
@@ -197,6 +197,21 @@ def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
     assert load(run.path).predict([sentence])[0].filled == results["examples"][0]["filled"]
     assert results["eval_mask_token_unigram_loss"] == straight[1]["eval_mask_token_unigram_loss"]
     assert results["eval_mlm_loss"] != straight[1]["eval_mlm_loss"]
+
+
+def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp_path):
+    """A batch that fits in memory only in slices ran out of it at the first validation. 20 examples are three batches
+    of 8, but ten slices of 2, in which fewer rows would be measured."""
+    figures = []
+    for accumulation in (1, 4):
+        changes = {"training.accumulation": accumulation, "training.evaluation_examples": 20}
+        built = Pretraining(recipe(corpus, **changes), RunFolder(str(tmp_path / str(accumulation))), lambda line: None)
+        built.build()
+        built.begin()
+        sizes = [len(batch["input_word_ids"]) for batch in built._validation_batches(0)]
+        assert sizes == [8 // accumulation] * (3 * accumulation)
+        figures.append(built.evaluate(0))
+    assert figures[0] == pytest.approx(figures[1], rel=1e-5)
 
 
 def test_no_document_is_on_both_sides(straight):
