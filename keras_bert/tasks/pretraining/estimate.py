@@ -1,5 +1,6 @@
 """Estimates a pretraining run's time and memory from a few timed steps of every phase."""
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -11,13 +12,14 @@ from typing import Any
 import tensorflow as tf
 
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.tasks.pretraining.memory_fit import MemoryFit, memory_fit
+from keras_bert.tasks.pretraining.memory_fit import MemoryFit, largest_phase, memory_fit
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.budget import StepBudget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.engine import Engine
 from keras_bert.training.memory import peak_memory
 from keras_bert.training.metrics import each_step
+from keras_bert.training.out_of_memory import explained_out_of_memory
 from keras_bert.training.step_loop import taking
 from keras_bert.training.strategy import checkpoint_device
 
@@ -105,16 +107,26 @@ class Estimate:
 
 
 def estimate(pretraining: Pretraining) -> Estimate:
-    """Estimates a built run. The timed steps change its weights, which are not saved."""
+    """Estimates a built run. The timed steps change its weights, which are not saved.
+
+    Raises:
+        UserError: a batch does not fit in memory.
+    """
     config, training = pretraining.config, pretraining.config.training
     began = time.perf_counter()
     pretraining.begin()
     seconds_before = time.perf_counter() - began
-    pretraining.choose_compilation(0)
-    fit = memory_fit(pretraining)
+    # Before whole batches are tried. With `jit_compile: auto` that is the uncompiled step, which has to fit anyway.
+    with _explained(pretraining, largest_phase(config)):
+        fit = memory_fit(pretraining)
     if fit is not None and fit.largest < fit.batch_size:
         pretraining.report(fit.line())  # In case that the steps below end the process.
-    timings = [time_phase(pretraining, phase) for phase in range(len(config.phases))]
+    with _explained(pretraining, 0):
+        pretraining.choose_compilation(0)
+    timings = []
+    for phase in range(len(config.phases)):
+        with _explained(pretraining, phase):
+            timings.append(time_phase(pretraining, phase))
     save_seconds = time_checkpoint(pretraining)
     steps = _steps(config, timings, save_seconds)
     phases = [
@@ -139,6 +151,13 @@ def estimate(pretraining: Pretraining) -> Estimate:
         seconds_before=seconds_before,
         fit=fit,
     )
+
+
+def _explained(pretraining: Pretraining, phase: int) -> contextlib.AbstractContextManager[None]:
+    """A block with steps of a phase; see `explained_out_of_memory`."""
+    config = pretraining.config
+    batch = f"phases.{phase}.batch_size", config.phases[phase].batch_size
+    return explained_out_of_memory(lambda: batch, pretraining.strategy, config.training.accumulation)
 
 
 @dataclasses.dataclass

@@ -77,7 +77,7 @@ def memory_fit(pretraining: Pretraining) -> MemoryFit | None:
     larger batch would hide these.
     """
     config = pretraining.config
-    index = max(range(len(config.phases)), key=lambda phase: _work(config, phase))
+    index = largest_phase(config)
     phase = config.phases[index]
     unit = pretraining.strategy.num_replicas_in_sync * config.training.accumulation
     sizes = _sizes(phase.batch_size, unit)
@@ -91,9 +91,11 @@ def memory_fit(pretraining: Pretraining) -> MemoryFit | None:
     return MemoryFit(key, phase.batch_size, phase.sequence_length, unit, sizes, (small, large), limit)
 
 
-def _work(config: PretrainConfig, phase: int) -> float:
-    """The FLOPs of one step of a phase."""
-    return config.phases[phase].batch_size * phase_flops(config, phase)
+def largest_phase(config: PretrainConfig) -> int:
+    """The index of the phase whose step takes the most FLOPs."""
+    return max(
+        range(len(config.phases)), key=lambda phase: config.phases[phase].batch_size * phase_flops(config, phase)
+    )
 
 
 def _sizes(batch_size: int, unit: int) -> tuple[int, int]:

@@ -1,11 +1,14 @@
 """What a run will take."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 from corpus import write_corpus
 
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.errors import UserError
 from keras_bert.tasks.pretraining.estimate import Timing, duration, estimate, time_checkpoint, time_phase
 from keras_bert.tasks.pretraining.memory_fit import MemoryFit, _sizes, memory_fit
 from keras_bert.tasks.pretraining.run import Pretraining
@@ -74,6 +77,35 @@ def test_a_run_too_short_to_compile_has_no_steps_and_says_so(config, tmp_path, t
     result = estimate(built(dataclasses.replace(config, training=training), tmp_path / "run"))
     assert [(phase.steps, phase.tokens) for phase in result.phases] == [(0, 0), (0, 0)]
     assert any("of 3 seconds, compiling and the last validation alone take 5" in line for line in result.lines())
+
+
+@pytest.mark.parametrize(
+    ("too_large", "key"),
+    [
+        ("memory_fit", "phases.1.batch_size 4"),
+        ("choose", "phases.0.batch_size 8"),
+        ("time_phase", "phases.0.batch_size 8"),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_explained(config, monkeypatch, too_large, key):
+    """It was an internal error. Whole batches come last: a batch that is too large would hide the one that fits."""
+    asked = []
+
+    def step(name):
+        def run(*arguments):
+            asked.append(name)
+            if name == too_large:
+                raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
+
+        return run
+
+    for name in ("memory_fit", "time_phase"):
+        monkeypatch.setattr(f"keras_bert.tasks.pretraining.estimate.{name}", step(name))
+    one = tf.distribute.OneDeviceStrategy("CPU:0")
+    pretraining = SimpleNamespace(config=config, strategy=one, begin=lambda: None, choose_compilation=step("choose"))
+    with pytest.raises(UserError, match=f"Out of memory with {key} on 1 replica.*accumulation=2"):
+        estimate(pretraining)
+    assert asked == ["memory_fit", "choose", "time_phase"][: len(asked)]
 
 
 @pytest.mark.slow
