@@ -120,9 +120,17 @@ class TimeBudget(tf.Module):
         self.start()
 
     def start(self) -> None:
-        """Starts the clock at the time in the variables, restored or new."""
+        """Starts the clock at the time in the variables, restored or new.
+
+        In a run that was given more time, a phase whose share has not come by then is as if it had never begun.
+        """
         self._last = monotonic()
         self._seconds = float(self._kept_seconds)
+        share = self.share_done(0)
+        self.share.assign(share)
+        for kept, begins in zip(self._kept_starts[1:], self._ends):
+            if share < begins:
+                kept.assign(-1)
         self._starts = [int(start) for start in self._kept_starts]
 
     def phase(self, step: int) -> int | None:

@@ -3,8 +3,10 @@
 import itertools
 import types
 
+import numpy as np
+
 from keras_bert.tasks.phased_batches import PhasedBatches
-from keras_bert.training.budget import StepBudget, TimeBudget
+from keras_bert.training.budget import StepBudget, Stretch, TimeBudget
 from keras_bert.training.left_out import LeftOut
 
 
@@ -70,16 +72,16 @@ def test_plans_of_epochs_that_are_over_are_removed():
     assert [source.removed for source in batches._sources] == [list(range(12)), [0, 1]]
 
 
-def clocked_batches(monkeypatch, seconds_a_step):
+def clocked_batches(monkeypatch, seconds_a_step, minutes=1.0):
     now = [0.0]
     monkeypatch.setattr("keras_bert.training.budget.monotonic", lambda: now[0])
-    budget = TimeBudget(1.0, [0.5, 0.5])
+    budget = TimeBudget(minutes, [0.5, 0.5])
     batches = PhasedBatches([FakeReader("short", 4), FakeReader("long", 3)], budget, lambda dataset: dataset)
     budget.start()
 
-    def run(first_step, steps):
+    def run(first_step, steps, left_out=()):
         seen = []
-        for done, batch in enumerate(batches(first_step), start=first_step + 1):
+        for done, batch in enumerate(batches(first_step, left_out), start=first_step + 1):
             seen.append(batch)
             now[0] += seconds_a_step
             if budget.advance(done) or len(seen) == steps:
@@ -107,6 +109,22 @@ def test_a_run_by_the_clock_goes_on_where_its_checkpoint_left_it(monkeypatch):
         variable.assign(kept)
     again.start()
     assert first + go_on(7, 100) == clocked_batches(monkeypatch, 6.0)[2](0, 100)
+
+
+def test_a_finished_run_with_more_time_goes_on_in_the_phase_of_its_share(monkeypatch):
+    """It stayed in its last phase, which got all of the new time. What is left out still counts from a phase's start,
+    which for the last one is a new one."""
+    budget, _, run = clocked_batches(monkeypatch, 6.0)
+    assert run(0, 100)[-1] == ("long", 1, 1)
+    longer, _, go_on = clocked_batches(monkeypatch, 6.0, minutes=3.0)
+    for variable, kept in zip(longer.variables, budget.variables):
+        variable.assign(kept)
+    longer.start()
+    assert float(longer.share) == np.float32(1 / 3)  # For the learning rate of the first step.
+    seen = go_on(10, 100, [LeftOut(0, 12, 2), LeftOut(1, 2, 1)])
+    assert seen[:5] == [("short", *divmod(number, 4)) for number in (10, 11, 14, 15, 16)]
+    assert seen[5:] == [("long", *divmod(number, 3)) for number in (0, 1, *range(3, 16))]
+    assert longer.stretches(8, 17) == [Stretch(0, 8, 7), Stretch(1, 0, 2)]
 
 
 def test_what_is_left_out_is_a_function_of_the_step():
