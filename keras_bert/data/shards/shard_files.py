@@ -156,7 +156,7 @@ class ShardSet:
         Args:
             folder: the shard folder.
             vocabulary: the vocabulary to use with it, which must be that of the shards.
-            verify: whether to check all checksums now; `read` checks them in any case.
+            verify: whether to check all checksums now; `read` and `token_counts` check those of what they read anyway.
 
         Raises:
             UserError: `meta.json` or a shard is missing, truncated or altered, or the vocabulary differs.
@@ -198,10 +198,11 @@ class ShardSet:
         return tuple(np.frombuffer(self._verified(name, kind), dtype) for kind, dtype in zip(KINDS, dtypes))
 
     def token_counts(self) -> np.ndarray:
-        """How often each id occurs in all shards: int64 [vocab_size]."""
+        """How often each id occurs in all shards: int64 [vocab_size]. Reads and checks every file, as `verify` does."""
         counts = np.zeros(self.meta["vocab_size"], np.int64)
         for name in self.names:
-            counts += np.bincount(self.read(name)[0], minlength=counts.size)
+            content = {kind: self._verified(name, kind) for kind in kinds(self.meta)}
+            counts += np.bincount(np.frombuffer(content["tokens"], token_dtype(counts.size)), minlength=counts.size)
         return counts
 
     def _verified(self, name: str, kind: str) -> bytes:

@@ -73,7 +73,10 @@ def _shard_sources(
 ) -> BatchSources:
     tokenizer = prepare_run_data(config, folder, report, is_settled)
     vocabulary = tokenizer.vocabulary
-    shards = {side: ShardSet.open(shards_folder(config, folder, side), vocabulary) for side in SIDES}
+    # Counting the training tokens checks their files too, so that no start reads them twice.
+    shards = {
+        side: ShardSet.open(shards_folder(config, folder, side), vocabulary, verify=side != TRAIN) for side in SIDES
+    }
     counts = shards[TRAIN].token_counts()
     require_word_marks(shards[TRAIN], counts, config.masking, vocabulary)
     plans, group = files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group

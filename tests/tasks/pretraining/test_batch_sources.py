@@ -5,6 +5,7 @@ import pytest
 from corpus import write_corpus
 from pretraining import recipe
 
+from keras_bert.data.shards import shard_files
 from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 
 
@@ -25,6 +26,20 @@ def test_phases_mask_what_they_say_and_validation_its_own_share(tmp_path):
     assert masked(sources.training[0]) == pytest.approx(0.45, abs=0.05)
     assert masked(sources.training[1]) == pytest.approx(0.22, abs=0.03)
     assert [masked(source) for source in sources.validation] == [pytest.approx(0.11, abs=0.02)] * 2
+
+
+def test_a_start_reads_each_shard_once(tmp_path, monkeypatch):
+    """To check it and to count its tokens at once: twice would take twice the minutes over hundreds of gigabytes."""
+    config = recipe(write_corpus(tmp_path / "text.txt"))
+    open_batch_sources(config, str(tmp_path / "data"), lambda line: None)  # Which plans the batches too.
+    read, read_verified = [], shard_files.read_verified
+    monkeypatch.setattr(
+        shard_files, "read_verified", lambda path, sha256: read.append(path) or read_verified(path, sha256)
+    )
+    open_batch_sources(config, str(tmp_path / "data"), lambda line: None)
+    kinds = ("documents", "sentences", "tokens")
+    shards = tmp_path / "data" / "shards"
+    assert sorted(read) == [str(shards / side / f"00000.{kind}") for side in ("train", "validation") for kind in kinds]
 
 
 @pytest.mark.parametrize("source", ["files", pytest.param("text", marks=pytest.mark.slow)])
