@@ -22,6 +22,8 @@ MAY_DIFFER = (
     "training.tpu",
     "training.max_minutes",
     "training.profile_at",
+    "training.accumulation",  # With recompute_every, what a run that ran out of memory is advised to change.
+    "training.recompute_every",
     "training.steps_per_loop",
     "training.checkpoint_every",
     "training.checkpoint_minutes",

@@ -37,6 +37,8 @@ OTHERWISE = {
     "training.tpu": "mine",
     "training.max_minutes": 5.0,
     "training.profile_at": 4,
+    "training.accumulation": 2,
+    "training.recompute_every": 1,
     "training.steps_per_loop": 2,
     "training.checkpoint_every": 7,
     "training.checkpoint_minutes": 1.0,
@@ -48,9 +50,12 @@ OTHERWISE = {
 }
 
 
-@pytest.mark.parametrize("key", MAY_DIFFER)
+@pytest.mark.parametrize("key", dict.fromkeys([*MAY_DIFFER, *OTHERWISE]))
 def test_how_a_run_is_executed_may_differ(tmp_path, key):
-    """The entries of a list too: other devices were refused as training.devices.0."""
+    """The entries of a list too: other devices were refused as training.devices.0.
+
+    So was training.accumulation, which a run that runs out of memory is advised to change.
+    """
     of_features = key.startswith("features.")
     values = {"task": "ner"} if of_features else {"training": {"steps": 10}}
     read = FinetuneConfig.from_mapping if of_features else PretrainConfig.from_mapping
