@@ -78,6 +78,7 @@ def test_another_model_by_name_and_changes_to_it():
         ({"phases": [{"max_predictions_per_seq": 200}]}, "phases.0.max_predictions_per_seq"),
         ({"masking": {"mask_token_share": 0.95}}, "random_token_share: needs at most 1 together with mask_token_share"),
         ({"data": {"validation_share": 1.0}}, "data.validation_share"),
+        ({"examples": ["A [MASK].", "A cat."]}, r"examples.1: needs at least one \[MASK\], .*. Received: 'A cat.'"),
         ({"optimizer": {"learning_rate": -1}}, "optimizer.learning_rate: needs a value above 0"),
         ({"optimizer": {"name": "adam"}}, "optimizer.name: needs one of adamw, lamb, adafactor. Received: 'adam'"),
         ({"optimizer": {"layer_decay": 0}}, "optimizer.layer_decay: needs a factor above 0 and at most 1"),

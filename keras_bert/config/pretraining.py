@@ -23,6 +23,7 @@ TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
 
 SOURCES = ("files", "python_documentation", "text")
 WORDPIECE, SENTENCEPIECE = VOCABULARIES = ("wordpiece", "sentencepiece")
+_MASK = "[MASK]"  # `text.vocabulary.MASK`, which settings cannot import.
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
 )
@@ -119,6 +120,9 @@ class PretrainConfig:
             )
 
         self._require_attention_of_objective()
+        for index, text in enumerate(self.examples):
+            fits = self.model.predicts != MASKED or _MASK in text
+            require(fits, f"examples.{index}", f"at least one {_MASK}, for a model of masked tokens to fill in", text)
         require(
             self.data.source != "text" or self.objective.pair == "none",
             "objective.pair",

@@ -64,11 +64,14 @@ def fill_masks(model: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[
             f"{_OTHERS[model.config.predicts]}"
         )
     vocabulary = tokenizer.vocabulary
-    return [_fill(model, vocabulary, text, _pieces(tokenizer, text, model.config), top_k) for text in texts]
+    return [_fill(model, vocabulary, text, masked_ids(tokenizer, text, model.config), top_k) for text in texts]
 
 
-def _pieces(tokenizer: Tokenizer, text: str, config: BertConfig) -> list[int]:
-    """Tokenizes a text with [MASK]s. The tokenizer, like BERT's, would split a literal [MASK] into three words."""
+def masked_ids(tokenizer: Tokenizer, text: str, config: BertConfig) -> list[int]:
+    """Tokenizes a text with [MASK]s. The tokenizer, like BERT's, would split a literal [MASK] into three words.
+
+    Raises `UserError` if the text has no [MASK] or is longer than the model's maximum length.
+    """
     parts = text.split(MASK)
     if len(parts) == 1:
         raise UserError(f"The text needs at least one {MASK}. Received: {text!r}.")

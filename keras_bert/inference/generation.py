@@ -60,12 +60,7 @@ class TextGenerator:
             UserError: the text fills the model's positions, or the model's outputs are not finite.
         """
         sampling, vocabulary = sampling or SamplingConfig(), self._tokenizer.vocabulary
-        ids = [vocabulary.cls_id, *self._tokenizer.tokenize([text]).to_list()[0]]
-        if len(ids) >= self._positions:
-            raise UserError(
-                f"The text needs at most {self._positions - 2} pieces, to leave room for [CLS] and another piece. "
-                f"Received: {len(ids) - 1}. Shorten it."
-            )
+        ids = first_ids(self._tokenizer, text, self._positions)
         rng = np.random.default_rng(np.random.SeedSequence((sampling.seed, *ids)))
         most = min(sampling.max_tokens, self._positions - len(ids))
         added: list[int] = []
@@ -84,6 +79,20 @@ class TextGenerator:
             logits = self._reader.extend(token)
         pieces = [vocabulary.tokens[index] for index in added]
         return Continuation(text, pieces, vocabulary.continued(text, pieces), has_ended)
+
+
+def first_ids(tokenizer: Tokenizer, text: str, positions: int) -> list[int]:
+    """The tokens that the row of a text to continue begins with, [CLS] first.
+
+    Raises `UserError` if they leave no room in the model's positions.
+    """
+    ids = [tokenizer.vocabulary.cls_id, *tokenizer.tokenize([text]).to_list()[0]]
+    if len(ids) >= positions:
+        raise UserError(
+            f"The text needs at most {positions - 2} pieces, to leave room for [CLS] and another piece. "
+            f"Received: {len(ids) - 1}. Shorten it."
+        )
+    return ids
 
 
 class CachedReader:

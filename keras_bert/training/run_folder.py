@@ -32,6 +32,7 @@ MAY_DIFFER = (
     "training.rollbacks",  # They matter after a mishap only; a run that gave up may be given more.
     "training.loss_band",
     "features.folder",
+    "examples",  # Tried once the run is trained.
 )
 # Settings that may grow when a run is resumed.
 MAY_GROW = ("training.steps", "training.minutes", "training.epochs")
@@ -133,8 +134,19 @@ class RunFolder:
         return any(name.startswith("step-") for name in names) or files.exists(self.results_file)
 
     def begun_settings(self) -> dict[str, Any] | None:
-        """The content of config.yaml; None unless the run `has_begun`."""
-        return settings.read_yaml(self.config_file) if self.has_begun() and files.exists(self.config_file) else None
+        """The settings in config.yaml that bind the run; None unless it `has_begun`."""
+        return self._binding_settings() if self.has_begun() and files.exists(self.config_file) else None
+
+    def _binding_settings(self) -> dict[str, Any]:
+        """The content of config.yaml without `MAY_DIFFER`, among which may be one that is refused and is now mended."""
+        values = settings.read_yaml(self.config_file)
+        for *sections, key in (name.split(".") for name in MAY_DIFFER):
+            section: Any = values
+            for name in sections:
+                section = section.get(name) if isinstance(section, dict) else None
+            if isinstance(section, dict):
+                section.pop(key, None)
+        return values
 
     def _settle(self, config: PretrainConfig | FinetuneConfig, binds: bool) -> None:
         if not files.exists(self.config_file):
@@ -146,7 +158,7 @@ class RunFolder:
                 )
         else:
             # Settings that an older version did not write get their defaults.
-            old = settings.to_mapping(type(config).from_mapping(settings.read_yaml(self.config_file)))
+            old = settings.to_mapping(type(config).from_mapping(self._binding_settings()))
             different = settings.differences(old, settings.to_mapping(config))
             refused = [
                 (key, before, after)

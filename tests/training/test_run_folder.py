@@ -47,6 +47,7 @@ OTHERWISE = {
     "training.rollbacks": 1,
     "training.loss_band": 3.0,
     "features.folder": "elsewhere",
+    "examples": ["The [MASK] sat."],
 }
 
 
@@ -64,6 +65,18 @@ def test_how_a_run_is_executed_may_differ(tmp_path, key):
     os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
     run.settle(read(values, {key: OTHERWISE[key]}))
     run.settle(read(values, {}))
+
+
+def test_a_setting_that_may_differ_is_mended_though_what_the_run_has_is_refused(tmp_path):
+    """An example without [MASK] was accepted by older versions; such a run could never finish, mended or not."""
+    run = started(tmp_path / "run")
+    with open(run.config_file, encoding="utf-8") as stream:
+        written = stream.read().replace("examples: []", "examples: [The cat sat.]")
+    assert "The cat sat." in written
+    with open(run.config_file, "w", encoding="utf-8") as stream:
+        stream.write(written)
+    run.settle(recipe(examples=["The [MASK] sat."]))
+    assert run.begun_settings()["training"]["steps"] == 10
 
 
 def test_steps_may_grow_and_not_shrink(tmp_path):

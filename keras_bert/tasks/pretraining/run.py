@@ -13,22 +13,18 @@ import tensorflow as tf
 from keras_bert.checkpoints.hub_name import is_hub_name, names_commit
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.config.bert import BOTH, MASKED
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.config.sampling import SamplingConfig
-from keras_bert.inference.fill_mask import Filling, fill_masks
-from keras_bert.inference.generation import Continuation, TextGenerator
 from keras_bert.models.pretraining_objective import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
 from keras_bert.tasks.pretraining.engine import pretraining_engine
+from keras_bert.tasks.pretraining.examples import require_examples, tried_examples
 from keras_bert.tasks.pretraining.first_values import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.run_text import require_run_text
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.text.tokenizers import Tokenizer
-from keras_bert.text.vocabulary import MASK
 from keras_bert.training.distribution import distribute
 from keras_bert.training.engine import Engine
 from keras_bert.training.figures_table import Column
@@ -52,7 +48,6 @@ from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import LoopBatches
 from keras_bert.training.strategy import check_divisible, describe, make_strategy
 
-_EXAMPLE_TOKENS = 20  # That a left-to-right model adds to each of the recipe's examples.
 # By the term of the loss that they are accuracies of.
 _HEADINGS = {
     "mlm": "masked LM",
@@ -179,6 +174,7 @@ class Pretraining:
         with failing_together(agreement(self.strategy)):
             self.sources = made or sources()
         self.tokenizer = self.sources.tokenizer
+        require_examples(config.examples, config.model, self.tokenizer)
         vocabulary = self.tokenizer.vocabulary
         self.engine = pretraining_engine(config, self.run, self.strategy, vocabulary)
         self.report(f"The model has {self.engine.model.count_params():,} parameters.")
@@ -319,20 +315,13 @@ class Pretraining:
             "minutes": self.config.training.minutes,
             **evaluation,
             "seconds": round(time.perf_counter() - began, 1),
-            "examples": [dataclasses.asdict(example) for example in self._examples()],
+            "examples": [
+                dataclasses.asdict(example)
+                for example in tried_examples(self.config.examples, self.engine.model, self.tokenizer)
+            ],
         }
         self.run.write_results(results)
         return self.run.results()
-
-    def _examples(self) -> Sequence[Filling | Continuation]:
-        """What the model makes of the recipe's examples."""
-        model, texts = self.engine.model, self.config.examples
-        if model.config.predicts == BOTH:
-            return []
-        if model.config.predicts == MASKED:
-            return fill_masks(model, self.tokenizer, texts)
-        generate = TextGenerator(model, self.tokenizer)
-        return [generate(text.partition(MASK)[0].rstrip(), SamplingConfig(_EXAMPLE_TOKENS)) for text in texts]
 
 
 def _columns(terms: Iterable[str]) -> list[Column]:

@@ -298,6 +298,18 @@ def test_the_masked_lm_learns(tmp_path):
     assert lines[-2]["mlm_loss"] < lines[0]["mlm_loss"] - 0.5
 
 
+@pytest.mark.parametrize(
+    "changes", [{}, {"model.attention": "causal", "objective.tokens": "next", "objective.pair": "none"}]
+)
+def test_an_example_that_does_not_fit_is_refused_before_training(corpus, tmp_path, changes):
+    """It was found after the last step, at every start, and the run had no results for ever."""
+    examples = ["The [MASK] sees the dog.", f"The cat {'sees ' * 48}the [MASK]."]
+    config = recipe(corpus, **changes, examples=examples)
+    pretraining = Pretraining(config, RunFolder(str(tmp_path / "run")), lambda line: None)
+    with pretraining.run, pytest.raises(UserError, match="examples.1: The text needs at most 4. .*Shorten it"):
+        pretraining.build()
+
+
 def test_a_vocabulary_of_another_size_is_refused(corpus, tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n", encoding="utf-8")
