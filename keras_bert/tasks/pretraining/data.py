@@ -12,7 +12,7 @@ from keras_bert.data.shards.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
 from keras_bert.tasks.pretraining.given_shards import check_settings, given_folder, vocabulary_of_shards
 from keras_bert.tasks.pretraining.marks import word_marks_for
-from keras_bert.tasks.pretraining.run_text import corpus_of, remove_other_data
+from keras_bert.tasks.pretraining.run_text import PreparedText, corpus_of, remove_other_data
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.phrases import read_phrases
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
@@ -47,8 +47,8 @@ def prepare_run_data(
     """
     prepared = given_folder(config)
     corpus = functools.cache(lambda: corpus_of(config))  # Settled shards need no text.
-    if not prepared and not is_settled:
-        remove_other_data(config, corpus(), folder, report)
+    if not is_settled:
+        remove_other_data(config, PreparedText(prepared) if prepared else corpus(), folder, report)
 
     def training_texts() -> Iterator[str]:
         return training_documents(corpus().documents(), config.data.validation_share)

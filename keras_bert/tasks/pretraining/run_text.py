@@ -7,6 +7,7 @@ from typing import Any
 from keras_bert import files, settings, whole_files
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data.corpus.documents import Corpus
+from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.corpus.python_documentation import python_documentation
 from keras_bert.data.shards.document_tokenizer import phrase_record
 from keras_bert.data.shards.unfinished import difference
@@ -35,6 +36,24 @@ class PythonDocumentation:
     record = settings
 
 
+class PreparedText:
+    """A folder that `prepare` wrote, with the members of `Corpus` that tell its text from another.
+
+    Args:
+        folder: the folder, whose meta.json on either side has the checksums of the shards.
+    """
+
+    def __init__(self, folder: str):
+        self.folder = folder
+
+    def fingerprint(self) -> list[list[str]]:
+        names = [f"{side}/meta.json" for side in SIDES]
+        return [[name, files.sha256(files.join(self.folder, name))] for name in names]
+
+    def settings(self) -> dict[str, Any]:
+        return {}  # meta.json has them.
+
+
 def corpus_of(config: PretrainConfig) -> Corpus | PythonDocumentation:
     """The recipe's text. Raises `UserError` if there is none."""
     config.require_text()
@@ -46,8 +65,6 @@ def corpus_of(config: PretrainConfig) -> Corpus | PythonDocumentation:
 def require_run_text(run: RunFolder, config: PretrainConfig) -> None:
     """Refuses a run that would go on with other text than it has learned from.
 
-    A folder that `prepare` wrote is not compared: its shards are checked themselves.
-
     Args:
         run: the run's folder, settled.
         config: the recipe.
@@ -57,19 +74,23 @@ def require_run_text(run: RunFolder, config: PretrainConfig) -> None:
     """
     if config.data.source == "text":
         require_same_text(run, config.data.files)
-    elif run.has_begun() and not given_folder(config):
-        now = _made_from(config, corpus_of(config))
+    elif run.has_begun():
+        prepared = given_folder(config)
+        now = _made_from(config, PreparedText(prepared) if prepared else corpus_of(config))
         before = _recorded(run.data)
         require_unchanged(run, _change(before, now))
         _write(run.data, before, now)  # Older versions did not.
 
 
 def remove_other_data(
-    config: PretrainConfig, corpus: Corpus | PythonDocumentation, folder: str, report: Callable[[str], object]
+    config: PretrainConfig,
+    corpus: Corpus | PythonDocumentation | PreparedText,
+    folder: str,
+    report: Callable[[str], object],
 ) -> None:
     """Empties a run's data folder, unless what is there was made from the same text, and records the text.
 
-    Files are compared by name and size, phrases and bad words by content.
+    Files are compared by name and size, phrases and bad words by content, prepared folders by checksums.
 
     Args:
         config: the recipe.
@@ -87,8 +108,8 @@ def remove_other_data(
     _write(folder, before, now)
 
 
-def _made_from(config: PretrainConfig, corpus: Corpus | PythonDocumentation) -> dict[str, Any]:
-    """What the content of the vocabulary and shards depends on besides the recipe: JSON values."""
+def _made_from(config: PretrainConfig, corpus: Corpus | PythonDocumentation | PreparedText) -> dict[str, Any]:
+    """What the vocabulary, the shards and all that is counted in them depend on besides the recipe: JSON values."""
     phrases = read_phrases(config.data.phrases) if config.data.phrases else ()
     return {
         "text": corpus.fingerprint(),

@@ -1,18 +1,24 @@
 """Text that changes while a run is being set up, and after it has begun."""
 
 import os
+import shutil
 
 import pytest
 from corpus import documents, write_corpus
 from pretraining import recipe
 
 from keras_bert import files
+from keras_bert.data.shards.prepare import prepare
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.errors import UserError
 from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 from keras_bert.tasks.pretraining.data import prepare_run_data
+from keras_bert.tasks.pretraining.first_values import text_statistics
 from keras_bert.tasks.pretraining.run import Pretraining
+from keras_bert.text.vocabulary_learning import learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
+
+VOCABULARY = learn_vocabulary(documents(100), 90)
 
 
 def quiet(line):
@@ -119,6 +125,47 @@ def test_a_run_binds_its_text_once_it_has_begun(tmp_path, changes):
         Pretraining(config, run, quiet)
     write_corpus(text, 60)
     with run, pytest.raises(UserError, match=r"holds a run on other data .*text.txt', \d+\], now .*--fresh"):
+        Pretraining(config, run, quiet)
+
+
+def prepare_anew(folder, count):
+    """Text of so many documents, prepared under the same name as before."""
+    shutil.rmtree(folder, ignore_errors=True)
+    prepare(documents(count), VOCABULARY, True, folder, 0.1)
+
+
+def test_a_prepared_folder_with_other_text_is_counted_anew_and_then_bound(tmp_path):
+    """The run went on with other batches, from weights that were counted in the old text."""
+    folder, run, said = str(tmp_path / "prepared"), RunFolder(str(tmp_path / "run")), []
+    config = recipe(folder, initialization="corpus", **{"model.vocab_size": len(VOCABULARY)})
+    counts = []
+    for count in (60, 60, 80):
+        prepare_anew(folder, count)
+        with run:
+            pretraining = Pretraining(config, run, said.append)
+            pretraining.build()
+            counts.append(text_statistics(config, pretraining.sources, run.data, quiet).counts.sum())
+    assert counts[0] == counts[1] < counts[2], "the same text is the same, however often it is prepared"
+    assert sum(line.startswith("The text has changed since") for line in said) == 1
+    with run:
+        run.write_results({"steps": 1})
+        Pretraining(config, run, quiet)
+    prepare_anew(folder, 90)
+    with run, pytest.raises(UserError, match=r"holds a run on other data \(text: \['train/meta.json', .*--fresh"):
+        Pretraining(config, run, quiet)
+
+
+def test_a_run_of_an_older_version_on_a_prepared_folder_is_bound_from_now_on(tmp_path):
+    """It did not record the folder's checksums, and must still resume."""
+    folder, run = str(tmp_path / "prepared"), RunFolder(str(tmp_path / "run"))
+    prepare_anew(folder, 60)
+    config = recipe(folder, **{"model.vocab_size": len(VOCABULARY)})
+    run.settle(config)
+    run.write_results({"steps": 1})
+    with run:
+        Pretraining(config, run, quiet)
+    prepare_anew(folder, 80)
+    with run, pytest.raises(UserError, match="holds a run on other data"):
         Pretraining(config, run, quiet)
 
 
