@@ -16,12 +16,12 @@ from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.errors import UserError, writing_remedy
 from keras_bert.stores import as_os_errors
 from keras_bert.training.processes import failing_together
+from keras_bert.training.unfinished_saves import STATE, is_unfinished
 
 if TYPE_CHECKING:
     import keras
 
 _NAME = re.compile(r"step-(\d{9,})$")
-_STATE = "state.json"
 _ASIDE = ".partial-"
 
 
@@ -66,7 +66,8 @@ class Checkpoints:
         self.is_writer = is_writer
         self.unlogged = self.watch = None
         self._agree = agree
-        self._damaged: set[int] = set()  # Steps whose checkpoint is damaged; their scores no longer count.
+        # Steps whose checkpoint is damaged or was not saved to the end; their scores no longer count.
+        self._damaged: set[int] = set()
         # {step: score}. Cached, so that a brief outage of a store does not make the best checkpoint look scoreless.
         self._known_scores: dict[int, float | None] = {}
         self._checkpoint = tf.train.Checkpoint(**objects)
@@ -106,9 +107,9 @@ class Checkpoints:
             with as_os_errors(self.folder):
                 self._checkpoint.write(files.join(aside, "checkpoint"), self._options)
             sums = {entry: files.sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
-            with whole_files.atomic_write(files.join(aside, _STATE)) as stream:
+            with whole_files.atomic_write(files.join(aside, STATE)) as stream:
                 json.dump({**state, "sha256": sums}, stream, indent=2)
-            whole_files.move_folder(aside, files.join(self.folder, name), last=_STATE)  # Syncs it to the disk first.
+            whole_files.move_folder(aside, files.join(self.folder, name), last=STATE)  # Syncs it to the disk first.
         except OSError as error:
             files.remove_folder(aside)
             older = [step for step in self.steps() if step not in self._damaged]
@@ -172,7 +173,7 @@ class Checkpoints:
             is_for_good = self.keep_every and step % self.keep_every == 0 and step in kept
             if step not in stay and not is_for_good:
                 with contextlib.suppress(OSError):
-                    whole_files.remove_whole(self._path(step), last=_STATE)
+                    whole_files.remove_whole(self._path(step), last=STATE)
 
     def _path(self, step: int) -> str:
         return files.join(self.folder, f"step-{step:09d}")
@@ -185,21 +186,27 @@ class Checkpoints:
     def restore_newest(self, report: Callable[[str], object]) -> int:
         """Restores the newest intact checkpoint and returns its step, or 0 if there is no checkpoint.
 
-        A damaged checkpoint is named through `report(line)` and the one before it is used. A damaged best one is
-        reported too, and the next best takes its place. Raises `UserError` if there are checkpoints but all are
-        damaged.
+        A damaged checkpoint is named through `report(line)` and the one before it is used; so is one in a store whose
+        save was interrupted, which does not count as a checkpoint. A damaged best one is reported too, and the next
+        best takes its place. Raises `UserError` if there are checkpoints but all are damaged.
         """
-        steps = self.steps()
-        for step in reversed(steps):
-            damage = damage_of(self._path(step))
+        damaged = 0
+        for step in reversed(self.steps()):
+            path = self._path(step)
+            if is_unfinished(path):
+                self._damaged.add(step)  # `_drop_old` then removes it.
+                report(f"{path}: has no {STATE}, because it was not saved to the end. It is passed over.")
+                continue
+            damage = damage_of(path)
             if not damage:
                 self._best_intact(report, {step})
                 return self._restore(step)
             self._damaged.add(step)
+            damaged += 1
             report(f"{damage} Falling back to the checkpoint before it.")
-        if steps:
+        if damaged:
             raise UserError(
-                f"{self.folder}: all {len(steps)} checkpoints are damaged. Start over with --fresh, or copy one back."
+                f"{self.folder}: all {damaged} checkpoints are damaged. Start over with --fresh, or copy one back."
             )
         return 0
 
@@ -243,10 +250,10 @@ class Checkpoints:
             assert state is not None
             try:
                 for later in [later for later in reversed(steps) if later > step]:
-                    whole_files.remove_whole(self._path(later), last=_STATE)
+                    whole_files.remove_whole(self._path(later), last=STATE)
                 # After that: a run killed in between finds the mishap again, and must not count it twice.
                 state = {**state, "watch": note(step, state.get("watch") or {})}
-                whole_files.write_json(files.join(self._path(step), _STATE), state)
+                whole_files.write_json(files.join(self._path(step), STATE), state)
             except OSError as error:
                 raise UserError(
                     f"{self.folder}: cannot be changed ({error.strerror or error}). {writing_remedy(error)}, then run "
@@ -280,7 +287,7 @@ class Checkpoints:
 def _state(folder: str) -> dict[str, Any] | None:
     """The content of state.json, or None if it is missing or not valid."""
     try:
-        with files.open_file(files.join(folder, _STATE)) as stream:
+        with files.open_file(files.join(folder, STATE)) as stream:
             state = json.loads(stream.read())
     except (FileNotFoundError, ValueError):
         return None
@@ -295,7 +302,7 @@ def damage_of(folder: str) -> str | None:
     """What is wrong with a checkpoint folder, in one sentence; None if it is intact."""
     state = _state(folder)
     if state is None or not isinstance(state.get("sha256"), dict) or not state["sha256"]:
-        return f"{folder}: has no readable {_STATE}."
+        return f"{folder}: has no readable {STATE}."
     for name, digest in state["sha256"].items():
         path = files.join(folder, name)
         if not files.exists(path):

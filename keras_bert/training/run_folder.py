@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert import files, locks, settings, whole_files
 from keras_bert.errors import UserError
+from keras_bert.training.unfinished_saves import is_unfinished
 
 if TYPE_CHECKING:
     from keras_bert.config.finetuning import FinetuneConfig
@@ -130,8 +131,10 @@ class RunFolder:
 
     def has_begun(self) -> bool:
         """Whether anything was trained here: there is a checkpoint, or the results of a finished run."""
-        names = files.list_folder(self.checkpoints)
-        return any(name.startswith("step-") for name in names) or files.exists(self.results_file)
+        names = [name for name in files.list_folder(self.checkpoints) if name.startswith("step-")]
+        # The first one is enough, except in a store after a kill.
+        saved = any(not is_unfinished(files.join(self.checkpoints, name)) for name in names)
+        return saved or files.exists(self.results_file)
 
     def begun_settings(self) -> dict[str, Any] | None:
         """The settings in config.yaml that bind the run; None unless it `has_begun`."""

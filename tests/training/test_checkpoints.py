@@ -1,5 +1,6 @@
 """Checkpoints: whole or passed over, newest kept, nothing lost of model and optimiser."""
 
+import contextlib
 import os
 
 import keras
@@ -7,10 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert import files
+from keras_bert import files, stores
 from keras_bert.errors import UserError
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.optimizers.adamw import AdamW
+from keras_bert.training.run_folder import RunFolder
 
 
 def make():
@@ -199,6 +201,45 @@ def test_killed_at_any_instant_of_a_save_a_whole_one_is_there(tmp_path, killed_a
         if is_over:
             break
     assert is_over and restored == 2 and instant > 10
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL."""
+
+
+@pytest.mark.parametrize("older", [0, 1])
+def test_killed_at_any_instant_of_a_save_in_a_store_the_run_goes_on(monkeypatch, older):
+    """Files move one by one there. What a first save left was "all 1 checkpoints are damaged", at every start."""
+    call, (model, optimizer) = stores.call, make()
+    for instant in range(1000):
+        run, changes, said = RunFolder(f"ram://killed-save-{older}-{instant}"), [], []
+        checkpoints = Checkpoints(run.checkpoints, 1, model=model, optimizer=optimizer)
+        if older:
+            checkpoints.save(older)
+
+        def killed(name, *args, changes=changes, instant=instant, **options):
+            if name in ("rename", "remove", "rmtree"):
+                if len(changes) == instant:
+                    raise Killed
+                changes.append((name, *args))
+            return call(name, *args, **options)
+
+        is_over = False
+        with monkeypatch.context() as patch, contextlib.suppress(Killed):
+            patch.setattr(stores, "call", killed)
+            checkpoints.save(2)
+            is_over = True
+        again = Checkpoints(run.checkpoints, 1, model=model, optimizer=optimizer)
+        restored = again.restore_newest(said.append)
+        is_whole = any(name == "rename" and path[-1].endswith("/step-000000002/state.json") for name, *path in changes)
+        assert restored == (2 if is_whole else older), said
+        assert run.has_begun() == (restored > 0), "what was not saved binds nobody to its settings"
+        assert [line for line in said if "not saved to the end" in line] == said
+        again.save(3)
+        assert again.steps() == [3]
+        if is_over:
+            break
+    assert is_over and instant > 4
 
 
 def test_a_checkpoint_is_on_the_disk_before_it_counts_and_before_the_older_one_goes(tmp_path, disk_calls):
