@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from keras_bert import extras, settings
+from keras_bert import extras, files, settings
 from keras_bert.checkpoints.model_finding import newest_pretrained
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
@@ -16,6 +16,7 @@ from keras_bert.cli.options import (
     folder_to_write,
     given,
     recipe_init,
+    recipe_name,
     run_options,
     run_settings,
     table_options,
@@ -29,6 +30,7 @@ from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM, command_line
 from keras_bert.quiet import import_tensorflow
 from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
+from keras_bert.training.run_folder import RunFolder
 
 _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 
@@ -124,8 +126,14 @@ def finetune(
             f"--sweep: needs a single task. Received: {benchmark.name}. Give one of {', '.join(benchmark.tasks)}."
         )
     names = list(benchmark.tasks) if benchmark else [config or task or ""]
-    init = init or set_by_key.get("init") or recipe_init(find_config("finetune", names[0])) or _newest()
-    folder = open_model_folder(init, lower_case)
+    seed_list = _seeds(seeds)
+    features_recipe = {"name": f"{task}-{features}", **_features_recipe()} if features and not config else {}
+    first_recipe = find_config("finetune", names[0])
+    name = benchmark.name if benchmark else recipe_name(first_recipe, {**features_recipe, **set_by_key})
+    output = output or os.path.join("runs", name)
+    output = RunFolder.fresh(output).path if fresh else output
+    init = init or set_by_key.get("init") or recipe_init(first_recipe) or _newest()
+    folder = open_model_folder(_begun_init(init, _run_paths(output, benchmark, seed_list, sweep)), lower_case)
     flags = {
         **given(
             {
@@ -144,9 +152,7 @@ def finetune(
     }
     if sweep:
         _require_free(flags.keys() | set_by_key.keys())
-    features_recipe = {"name": f"{task}-{features}", **_features_recipe()} if features and not config else {}
     chosen = {**features_recipe, **set_by_key, **flags}
-    seed_list = _seeds(seeds)
     recipes = {name: _recipe(name, chosen) for name in names}
     for recipe in recipes.values():
         folder.require_positions(recipe.input.max_length)
@@ -154,16 +160,25 @@ def finetune(
             feature_layers(recipe.features.kind, folder.config.num_blocks)
 
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.training.run_folder import RunFolder
-
-    name = benchmark.name if benchmark else next(iter(recipes.values())).name
-    output = output or os.path.join("runs", name)
-    output = RunFolder.fresh(output).path if fresh else output
     context.meta["keras_bert.run_folder"] = output
     if benchmark:
         _all_of(benchmark, recipes, output, seed_list, picture)
     else:
         _one(next(iter(recipes.values())), output, seed_list, sweep, picture)
+
+
+def _run_paths(output: str, benchmark: Benchmark | None, seeds: list[int], sweep: bool) -> list[str]:
+    """The folders of the command's runs, as far as they are there."""
+    if sweep:
+        return [files.join(output, name) for name in files.list_folder(output)]
+    paths = [files.join(output, task) for task in benchmark.tasks] if benchmark else [output]
+    return [files.join(path, f"seed-{seed}") for path in paths for seed in seeds] if seeds else paths
+
+
+def _begun_init(init: str, paths: list[str]) -> str:
+    """The model to open for `init`, for all runs the same: what the first that has begun from it goes on from."""
+    begun = (RunFolder(path).begun_init(init) for path in paths)
+    return next((name for name in begun if name != init), init)
 
 
 def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, picture: str | None) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from keras_bert import settings
-from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
 from keras_bert.cli.options import (
     casing_option,
@@ -135,15 +134,17 @@ def _estimate(recipe: PretrainConfig, run: RunFolder) -> None:
 def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | None) -> dict[str, Any]:
     """Returns the settings taken from the model that training starts from.
 
-    If that cannot be opened, a `run` that has begun from it has them too, and its weights are in the checkpoints.
+    A `run` that has begun stays with the revision it began from. If that cannot be opened, the run has the settings
+    too, and the weights are in its checkpoints.
     """
     if not init:
         return {} if lower_case is None else {"vocabulary.lower_case": lower_case}
+    init = run.begun_init(init) if run else init
     try:
         folder = open_model_folder(init, lower_case)
     except UserError as error:
         recorded = run.begun_settings() if run else None
-        if recorded is None or not _is_recorded(init, recorded.get("init")):
+        if recorded is None or recorded.get("init") != init:
             raise
         begun = PretrainConfig.from_mapping(recorded)
         click.echo(f"{error} The run has begun and does without it.")
@@ -173,11 +174,6 @@ def _size_of_vocabulary(data: Sequence[str], file: str | None) -> dict[str, int]
     if len(data) == 1 and is_prepared(data[0]):
         file = vocabulary_in(data[0])
     return {"model.vocab_size": len(Vocabulary.from_file(vocabulary_path(file)))} if file else {}
-
-
-def _is_recorded(init: str, recorded: str | None) -> bool:
-    """Whether a run that recorded its model as `recorded` may have been started from `init`."""
-    return recorded == init or is_hub_name(init) and (recorded or "").startswith(f"{init}@")
 
 
 def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_case: bool | None) -> dict[str, Any]:

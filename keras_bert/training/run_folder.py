@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from keras_bert import files, locks, settings, whole_files
+from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.errors import UserError
 from keras_bert.training.unfinished_saves import is_unfinished
 
@@ -139,6 +140,14 @@ class RunFolder:
     def begun_settings(self) -> dict[str, Any] | None:
         """The settings in config.yaml that bind the run; None unless it `has_begun`."""
         return self._binding_settings() if self.has_begun() and files.exists(self.config_file) else None
+
+    def begun_init(self, init: str) -> str:
+        """The model to open for `init`: the revision that the run began from, if `init` names it without a revision.
+
+        What a name of the hub stands for may change between two starts, and a run that goes on must not change with it.
+        """
+        recorded = (self.begun_settings() or {}).get("init") if is_hub_name(init) else None
+        return recorded if recorded and recorded.startswith(f"{init}@") else init
 
     def _binding_settings(self) -> dict[str, Any]:
         """The content of config.yaml without `MAY_DIFFER`, among which may be one that is refused and is now mended."""

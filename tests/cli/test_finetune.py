@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -14,10 +15,13 @@ from glue_folder import write_glue
 from scipy.special import softmax
 
 from keras_bert.cli import main
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.errors import UserError
 from keras_bert.tasks.classification.answering import plain_answers
 from keras_bert.tasks.classification.examples import load_examples
 from keras_bert.tasks.classification.problem import SequenceProblem
 from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
+from keras_bert.training.run_folder import RunFolder
 
 SMALL = ["--set", "input.max_length=24", "--set", "optimizer.learning_rate=1e-2", "--set", "training.batch_size=8"]
 UNCOMPILED = [*SMALL, "--set", "training.jit_compile=false"]  # To compile takes longer than the steps here.
@@ -47,6 +51,36 @@ def trained(place):
 
 def give(*arguments, stdin=None):
     return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+
+
+@pytest.mark.parametrize(
+    ("begun", "options"),
+    [
+        ("", ["--task", "sst2"]),
+        ("seed-2", ["--task", "sst2", "--seeds", "1,2"]),
+        ("batch_size-16", ["--task", "sst2", "--sweep"]),
+        ("mrpc", ["--task", "glue"]),
+        ("mrpc/seed-1", ["--task", "glue", "--seeds", "1,2"]),
+    ],
+)
+def test_runs_that_have_begun_stay_with_the_commit_of_their_model(tmp_path, monkeypatch, begun, options):
+    """A new commit under the same name ended the run: its own command was refused for another `init`."""
+    recorded, opened = f"hf:me/bert@{'0123456789' * 4}", []
+
+    def open_folder(path, lower_case):
+        opened.append(path)
+        raise UserError("not here")
+
+    # By its name the module is hidden behind its command.
+    monkeypatch.setattr(sys.modules["keras_bert.cli.finetune"], "open_model_folder", open_folder)
+    run = RunFolder(str(tmp_path / "run" / begun))
+    with run:
+        run.settle(FinetuneConfig.from_mapping({"task": "sst2", "init": recorded}))
+    os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
+    for init in ("hf:me/bert", "hf:me/other", "hf:me/bert@main"):
+        give("finetune", *options, "--init", init, "--output", tmp_path / "run")
+    give("finetune", *options, "--init", "hf:me/bert", "--output", tmp_path / "run", "--fresh")
+    assert opened == [recorded, "hf:me/other", "hf:me/bert@main", "hf:me/bert"]
 
 
 def test_evaluate_scores_the_run_also_with_errors_in_the_texts(trained, place, tmp_path):

@@ -121,6 +121,8 @@ class Pretraining:
         report: Callable[[str], object] = print,
         binds: bool = True,
     ):
+        if config.init:
+            config = dataclasses.replace(config, init=run.begun_init(config.init))
         self.config = config
         if config.init and is_hub_name(config.init) and not names_commit(config.init):  # Recorded with its commit.
             self.config = config = dataclasses.replace(config, init=self._init.name)
@@ -136,7 +138,7 @@ class Pretraining:
 
     @functools.cached_property
     def _init(self) -> ModelFolder:
-        """The model in `init`. A resumed run opens it only to learn which commit a name of the hub stands for."""
+        """The model in `init`, which a resumed run does not open."""
         assert self.config.init is not None
         return open_model_folder(self.config.init)
 

@@ -96,8 +96,8 @@ def test_a_tokenizer_that_shards_cannot_be_made_with_is_refused(parts, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_run_from_the_hub_writes_down_the_commit_and_refuses_another(parts, tmp_path, monkeypatch):
-    """What NAME stands for may change between two starts; a run that goes on must not change with it.
+def test_a_run_from_the_hub_writes_down_the_commit_and_stays_with_it(parts, tmp_path, monkeypatch):
+    """What NAME stands for may change between two starts; a run that goes on must not change with it, nor be refused.
 
     The recipe's own `init` is as good as --init: it gives the architecture and the vocabulary too.
     """
@@ -118,10 +118,12 @@ def test_a_run_from_the_hub_writes_down_the_commit_and_refuses_another(parts, tm
         card = pathlib.Path(run, "model", "README.md").read_text()
         assert "base_model: me/bert\n" in card and "| perplexity |" in card
         second = repository.publish({**files, "README.md": b"Another."})
+        other = pretrain(corpus, f"hf:me/bert@{second}", run, "--steps", "2", config=str(recipe))
+        assert other.exit_code == 2 and first in other.output and second in other.output
         again = pretrain(corpus, "hf:me/bert", run, "--steps", "2", config=str(recipe))
-        assert again.exit_code == 2 and first in again.output and second in again.output
+        assert again.exit_code == 0 and "Resuming from step 1." in again.output, again.output
         gone_on = pretrain(corpus, f"hf:me/bert@{first}", run, "--steps", "2", config=str(recipe))
-        assert gone_on.exit_code == 0 and "Resuming from step 1." in gone_on.output, gone_on.output
+        assert gone_on.exit_code == 0 and "is finished: 2 steps" in gone_on.output, gone_on.output
 
 
 def begun(path, **overrides):
@@ -165,6 +167,38 @@ def test_a_run_that_has_begun_does_without_a_model_that_is_gone(tmp_path, monkey
     for new in (None, RunFolder(str(tmp_path / "new"))):
         with pytest.raises(UserError, match="is gone"):
             _model_settings(given, None, new)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "given", "opened"),
+    [
+        (f"hf:me/bert@{COMMIT}", "hf:me/bert", f"hf:me/bert@{COMMIT}"),
+        (f"hf:me/bert@{COMMIT}", "hf:me/bert@main", "hf:me/bert@main"),
+        (f"hf:me/bert@{COMMIT}", "hf:me/ber", "hf:me/ber"),
+        ("models/bert@2", "models/bert", "models/bert"),
+        (None, "hf:me/bert", "hf:me/bert"),
+    ],
+)
+def test_a_run_that_has_begun_stays_with_its_commit(tmp_path, monkeypatch, recorded, given, opened):
+    """A new commit under the same name ended the run: its own command was refused for another `init`."""
+
+    def not_here(path, lower_case=None):
+        raise UserError(f"{path}: is opened.")
+
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.setitem(_model_settings.__globals__, "open_model_folder", not_here)
+    values = {"training.steps": 10, "data.source": "python_documentation"}
+    run = begun(tmp_path / "run", init=recorded, **values)
+    try:
+        said = _model_settings(given, None, run)["init"]
+    except UserError as error:
+        said = str(error).partition(": ")[0]
+    assert said == opened
+    if opened.endswith(COMMIT):
+        monkeypatch.setattr("keras_bert.tasks.pretraining.run.open_model_folder", lambda path: pytest.fail(path))
+        config = PretrainConfig.from_mapping({"init": given}, values)
+        with run:
+            assert Pretraining(config, run, binds=False).config.init == recorded
 
 
 def test_the_commit_of_a_model_is_not_asked_for_again(tmp_path, monkeypatch):
