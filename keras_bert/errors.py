@@ -19,7 +19,7 @@ class MissingData(UserError):
 
 
 class RunStopped(Exception):
-    """A run ended before its last step, on request or without a worker. The same command resumes it.
+    """A run ended before its last step, on request or without a worker. The message says what resumes it.
 
     Attributes:
         status: the exit status of the command line.

@@ -16,6 +16,22 @@ def command_line() -> str | None:
     return f"{_CALLED} {shlex.join(sys.argv[1:])}" if _CALLED else None
 
 
+_fresh_folder: str | None = None
+
+
+def note_fresh_folder(folder: str | None) -> None:
+    """Notes the folder that --fresh has chosen for a run; None for a command without it."""
+    global _fresh_folder
+    _fresh_folder = folder
+
+
+def same_command() -> str:
+    """What resumes a run, for messages: the same command; after --fresh, which would start over, a changed one."""
+    if _fresh_folder is None:
+        return "the same command"
+    return f"the same command with --output {shlex.quote(_fresh_folder)} and without --fresh"
+
+
 def own_program() -> list[str]:
     """The beginning of a command line that starts this program in a process of its own."""
     if _CALLED:

@@ -27,7 +27,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import PROBLEM_TYPES
 from keras_bert.config.recipes import config_names, find_config
 from keras_bert.errors import UserError
-from keras_bert.program import PROGRAM, command_line
+from keras_bert.program import PROGRAM, command_line, note_fresh_folder
 from keras_bert.quiet import import_tensorflow
 from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
 from keras_bert.training.run_folder import RunFolder
@@ -161,6 +161,7 @@ def finetune(
 
     import_tensorflow(context.find_root().params["debug"])
     context.meta["keras_bert.run_folder"] = output
+    note_fresh_folder(output if fresh else None)
     if benchmark:
         _all_of(benchmark, recipes, output, seed_list, picture)
     else:

@@ -12,6 +12,7 @@ from types import FrameType
 
 import click
 
+from keras_bert.errors import UserError
 from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
 
 GRACE_SECONDS = 20.0  # How long the other workers may take to stop after one has failed.
@@ -43,6 +44,11 @@ def launch(context: click.Context, workers: int, restart: int, command: tuple[st
     Example:
       python run.py launch --workers 2 -- pretrain --config wiki_mini --data 'wiki/*'
     """
+    if restart and "--fresh" in command:
+        raise UserError(
+            "--restart: needs a command that resumes. Received: --fresh, which would start over at every restart. Give "
+            "a new --output instead of --fresh."
+        )
     requests: list[int] = []
     groups: list[Workers] = []
 

@@ -203,7 +203,7 @@ _RUN_OPTIONS = (
         metavar="KEY=VALUE",
         help="Override any setting of the recipe, as in training.log_every=10. Repeatable.",
     ),
-    click.option("--fresh", is_flag=True, help="Start a new run in a new folder instead of resuming."),
+    click.option("--fresh", is_flag=True, help="Start a new run in a new folder, such as RUN-2, instead of resuming."),
 )
 
 

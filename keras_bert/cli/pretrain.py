@@ -23,7 +23,7 @@ from keras_bert.config.recipes import find_config
 from keras_bert.data.shards.prepared_folder import is_prepared, vocabulary_in
 from keras_bert.errors import UserError
 from keras_bert.files import shown
-from keras_bert.program import PROGRAM, command_line
+from keras_bert.program import PROGRAM, command_line, note_fresh_folder, same_command
 from keras_bert.quiet import import_tensorflow
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.run_folder import RunFolder
@@ -97,6 +97,7 @@ def pretrain(
 
     folder = to_resume or RunFolder.fresh(output)
     context.meta["keras_bert.run_folder"] = folder.path
+    note_fresh_folder(folder.path if fresh else None)
     if estimate:
         _estimate(recipe, folder)
         return
@@ -128,7 +129,7 @@ def _estimate(recipe: PretrainConfig, run: RunFolder) -> None:
         pretraining.build()
         for line in estimate(pretraining).lines():
             click.echo(line)
-    click.echo(f"Written: the run's data, {run.data}. Next: the same command without --estimate.")
+    click.echo(f"Written: the run's data, {run.data}. Next: {same_command()}, without --estimate.")
 
 
 def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | None) -> dict[str, Any]:

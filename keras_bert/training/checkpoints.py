@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras_bert import files, whole_files
 from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.errors import UserError, writing_remedy
+from keras_bert.program import same_command
 from keras_bert.stores import as_os_errors
 from keras_bert.training.processes import failing_together
 from keras_bert.training.unfinished_saves import STATE, is_unfinished
@@ -116,7 +117,7 @@ class Checkpoints:
             kept = f"Checkpoints up to step {older[-1]} are intact." if older else "There are no earlier checkpoints."
             raise UserError(
                 f"{self.folder}: the checkpoint of step {step} cannot be written ({error.strerror or error}). {kept} "
-                f"{writing_remedy(error)}, then run the same command again."
+                f"{writing_remedy(error)}, then run {same_command()}."
             ) from error
         self._damaged.discard(step)
         self._known_scores[step] = state["score"]
@@ -257,7 +258,7 @@ class Checkpoints:
             except OSError as error:
                 raise UserError(
                     f"{self.folder}: cannot be changed ({error.strerror or error}). {writing_remedy(error)}, then run "
-                    "the same command again."
+                    f"{same_command()}."
                 ) from error
             return True
         return False

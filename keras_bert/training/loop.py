@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras_bert.config.finetuning import FinetuneTrainingConfig
 from keras_bert.config.training import TrainingConfig
 from keras_bert.errors import RunStopped, UserError
+from keras_bert.program import same_command
 from keras_bert.training.engine import Engine
 from keras_bert.training.left_out import LeftOut
 from keras_bert.training.metrics import MetricSums, Throughput, each_step
@@ -143,7 +144,7 @@ class Loop:
                 share = self.budget.share_done(done)
                 raise RunStopped(
                     f"Stopped by {stop_reason} after step {done:,}, {share:.1%} of the run, with a checkpoint. "
-                    "The same command resumes from there.",
+                    f"Run {same_command()} to resume from there.",
                     self.context.stop.status,
                 )
         return evaluation or self._evaluation(done)

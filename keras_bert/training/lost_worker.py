@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from keras_bert.errors import WorkerLost
+from keras_bert.program import same_command
 from keras_bert.training.cluster import worker_addresses
 from keras_bert.training.stop_request import STOPPED_BY_SIGNAL
 
@@ -27,7 +28,7 @@ def explained_lost_worker() -> Iterator[None]:
             raise
         reason = error.message.split(_SIGN, 1)[1].strip().splitlines()[0]
         raise WorkerLost(
-            f"Another worker of this run is gone ({reason}). Start all workers again with the same command; they "
+            f"Another worker of this run is gone ({reason}). Start all workers again with {same_command()}; they "
             "resume from the newest checkpoint.",
             STOPPED_BY_SIGNAL,
         ) from None

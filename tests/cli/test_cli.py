@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -13,7 +14,8 @@ from corpus import write_corpus
 from goldens import COMMITTED
 
 from keras_bert.cli import main
-from keras_bert.errors import UserError
+from keras_bert.errors import RunStopped, UserError
+from keras_bert.program import same_command
 
 TINY_RUN = [
     "--set",
@@ -194,6 +196,28 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", full)
     result = invoke("pretrain", "--output", str(tmp_path / "run"))
     assert result.exit_code == 2 and "/runs/x/metrics.jsonl: No space left on device." in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runs"),
+    [(["pretrain"], "keras_bert.tasks.pretraining.run.pretrain"), (["finetune", "--task", "sst2"], "one")],
+)
+def test_what_resumes_a_run_is_never_fresh(tmp_path, monkeypatch, arguments, runs):
+    """After --fresh the same command starts yet another run in yet another folder."""
+
+    def stop(*arguments, **options):
+        raise RunStopped(f"Run {same_command()} to resume from there.", 75)
+
+    if runs == "one":
+        opened = SimpleNamespace(name="bert", require_positions=lambda length: None)
+        monkeypatch.setattr(sys.modules["keras_bert.cli.finetune"], "open_model_folder", lambda *names: opened)
+        runs = "keras_bert.tasks.finetuning.runs.FinetuningRuns"
+        arguments = [*arguments, "--init", "bert"]
+    monkeypatch.setattr(runs, stop)
+    (tmp_path / "run").mkdir()
+    for fresh, said in ((["--fresh"], f" with --output {tmp_path}/run-2 and without --fresh"), ([], "")):
+        result = invoke(*arguments, "--output", f"{tmp_path}/run", *fresh)
+        assert f"Run the same command{said} to resume from there." in result.output and result.exit_code == 75
 
 
 def test_a_user_error_from_deep_inside_is_one_line(tmp_path, monkeypatch):

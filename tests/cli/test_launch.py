@@ -7,8 +7,10 @@ import sys
 import textwrap
 
 import pytest
+from click.testing import CliRunner
 from command_line import ROOT, run
 
+from keras_bert.cli import main
 from keras_bert.cli.launch import Workers
 
 
@@ -17,6 +19,13 @@ def test_one_that_fails_stops_all(tmp_path):
     result = run("launch", "--workers", "2", "--", "pretrain", "--set", "training.stepz=1", cwd=tmp_path)
     assert result.returncode == 2
     assert "training.stepz: no such setting" in result.stderr and "all workers are stopped" in result.stderr
+
+
+def test_what_starts_over_is_not_restarted(monkeypatch):
+    """--fresh makes a new folder at every start, so that each restart would train from nothing."""
+    monkeypatch.setattr(subprocess, "Popen", lambda *arguments, **options: pytest.fail("started"))
+    result = CliRunner().invoke(main, ["launch", "--workers", "2", "--restart", "5", "--", "pretrain", "--fresh"])
+    assert result.exit_code == 2 and "Received: --fresh, which would start over" in result.output, result.output
 
 
 @pytest.mark.parametrize("failing", [0, 1])

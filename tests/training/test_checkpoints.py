@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert import files, stores
+from keras_bert import files, program, stores
 from keras_bert.errors import UserError
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.optimizers.adamw import AdamW
@@ -270,9 +270,11 @@ def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
     monkeypatch.setattr(checkpoints._checkpoint, "write", full)
+    monkeypatch.setattr(program, "_fresh_folder", "runs/wiki-2")  # With --fresh again it would start over.
     with pytest.raises(
         UserError,
-        match="step 2 cannot be written .No space left on device.. Checkpoints up to step 1 are intact. Free some sp",
+        match="step 2 cannot be written .No space left on device.. Checkpoints up to step 1 are intact. Free some .*, "
+        "then run the same command with --output runs/wiki-2 and without --fresh.",
     ):
         checkpoints.save(2)
     assert os.listdir(tmp_path) == ["step-000000001"]

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
+from keras_bert import program
 from keras_bert.config.training import TrainingConfig
 from keras_bert.errors import RunStopped, UserError
 from keras_bert.training.budget import StepBudget
@@ -119,6 +120,14 @@ def test_a_signal_saves_after_the_step_and_states_its_status():
             loop.run(0)
     assert stopped.value.status == 75
     assert checkpoints.saved == [4, 6]
+
+
+def test_a_fresh_run_that_is_stopped_says_what_resumes_it(monkeypatch):
+    """The same command would start over in another folder, and leave the checkpoint to nobody."""
+    monkeypatch.setattr(program, "_fresh_folder", "runs/wiki-2")
+    loop, _ = make_loop([1.0] * 10, StopRequest(max_minutes=1e-9))
+    with pytest.raises(RunStopped, match="Run the same command with --output runs/wiki-2 and without --fresh to res"):
+        loop.run(0)
 
 
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGINT"])

@@ -10,18 +10,13 @@ from keras_bert.data.shards.prepare import prepare
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.shards.unfinished import UnfinishedWork
 from keras_bert.errors import UserError
+from keras_bert.program import same_command
 from keras_bert.tasks.pretraining.given_shards import check_settings, given_folder, vocabulary_of_shards
 from keras_bert.tasks.pretraining.marks import word_marks_for
 from keras_bert.tasks.pretraining.run_text import PreparedText, corpus_of, remove_other_data
 from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.phrases import read_phrases
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
-
-# A run has no --workers; it takes all cores.
-_LOST_WORKER = (
-    "The same command resumes where it stopped. To use fewer processes, prepare the text first with "
-    "`prepare --workers N` and give its folder as --data."
-)
 
 
 def prepare_run_data(
@@ -76,7 +71,9 @@ def prepare_run_data(
             report=report,
             reading=corpus().settings(),
             record=corpus().record,
-            remedy=_LOST_WORKER,
+            # A run has no --workers; it takes all cores.
+            remedy=f"Run {same_command()} to resume where it stopped. To use fewer processes, prepare the text first "
+            "with `prepare --workers N` and give its folder as --data.",
         )
         report(f"{corpus().report}\n{summary}".strip())
     meta = ShardSet.open(files.join(shards, TRAIN), vocabulary, verify=False).meta
