@@ -68,10 +68,17 @@ class Engine:
         """Restores the newest checkpoint, or calls `begin` if there is none; returns the steps done.
 
         Raises:
-            UserError: a checkpoint cannot be read, or the processes of the run start from different states.
+            UserError: a checkpoint cannot be read, a finished run has none, or the processes of the run start from
+                different states.
         """
         with failing_together(agreement(self.strategy)):
             done = self.checkpoints.restore_newest(report)
+            if not done and run.results():  # Training from nothing would replace its model and its log.
+                raise UserError(
+                    f"{run.path}: needs a checkpoint to train further. Received: a finished run without any. Copy "
+                    f"{run.checkpoints} back, give --fresh to start over in a new folder, or give another --output and "
+                    f"--init {run.path}."
+                )
         self.budget.start()  # From the restored time, which the progress starts from; the loop starts the clock anew.
         # Before `begin`: a process that found a checkpoint would not take part in its collectives.
         require_same(self.strategy, run.path, step=done)

@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import os
+import pathlib
 import shutil
 
 import numpy as np
@@ -183,6 +184,21 @@ def test_a_finished_run_says_so_and_more_steps_go_on(corpus, finished):
     assert len(said) == 2 and "is finished: 12 steps" in said[1]
     assert pretrain(recipe(corpus, **{"training.steps": 14}), finished, said.append)["steps"] == 14
     assert "Resuming from step 12." in said
+
+
+def test_more_steps_without_checkpoints_leave_a_finished_run_alone(corpus, finished):
+    """Whoever had removed them to make room got a model of a few steps in place of the good one."""
+    shutil.rmtree(finished.checkpoints)
+
+    def content():
+        return [
+            pathlib.Path(path).read_bytes() for path in (finished.metrics_file, f"{finished.model}/model.safetensors")
+        ]
+
+    before = content()
+    with pytest.raises(UserError, match="Received: a finished run without any. Copy .*checkpoints back, .*--init"):
+        pretrain(recipe(corpus, **{"training.steps": 14}), finished, lambda line: None)
+    assert content() == before and not os.path.exists(finished.checkpoints)
 
 
 def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
