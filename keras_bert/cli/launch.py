@@ -1,5 +1,6 @@
 """`run.py launch`."""
 
+import itertools
 import json
 import os
 import signal
@@ -37,8 +38,8 @@ def launch(context: click.Context, workers: int, restart: int, command: tuple[st
     SIGTERM, SIGHUP and Ctrl-C are forwarded to the workers, which save a checkpoint and stop; this command then exits
     with status 75. A second signal, at least one second later, stops them at once.
 
-    Each worker gets its own TF_CONFIG and a share of the GPUs in CUDA_VISIBLE_DEVICES. On several machines, set
-    TF_CONFIG and start the command itself on each.
+    Each worker gets its own TF_CONFIG and a share of the GPUs: those in CUDA_VISIBLE_DEVICES, or else all. On several
+    machines, set TF_CONFIG and start the command itself on each.
 
     \b
     Example:
@@ -48,6 +49,12 @@ def launch(context: click.Context, workers: int, restart: int, command: tuple[st
         raise UserError(
             "--restart: needs a command that resumes. Received: --fresh, which would start over at every restart. Give "
             "a new --output instead of --fresh."
+        )
+    gpus = _visible_gpus()
+    if gpus and len(gpus) < workers:
+        raise UserError(
+            f"--workers: needs a GPU in CUDA_VISIBLE_DEVICES for each worker. Received: {workers} workers and "
+            f"{len(gpus)}. Start at most that many, or set CUDA_VISIBLE_DEVICES=-1 to train on CPUs."
         )
     requests: list[int] = []
     groups: list[Workers] = []
@@ -165,7 +172,13 @@ def worker_environment(addresses: list[str], index: int) -> dict[str, str]:
     """Returns a worker's environment, with TF_CONFIG and its share of the GPUs visible to this process."""
     task = {"type": "worker", "index": index}
     environment = {**os.environ, "TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": task})}
-    gpus = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
+    gpus = _visible_gpus()
     if gpus:
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[index :: len(addresses)])
     return environment
+
+
+def _visible_gpus() -> list[str]:
+    """The GPUs in CUDA_VISIBLE_DEVICES; none if it is not set, and each worker then takes its share by itself."""
+    names = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    return list(itertools.takewhile(lambda name: name not in ("", "-1"), names))  # CUDA ignores what follows a -1.

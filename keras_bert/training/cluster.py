@@ -41,7 +41,7 @@ def join_slurm_step() -> None:
     Does nothing if TF_CONFIG is set or there is no such step.
 
     Raises:
-        UserError: SLURM's variables contradict each other.
+        UserError: SLURM's variables contradict each other, or a node has fewer GPUs than tasks.
     """
     if os.environ.get("TF_CONFIG") or int(os.environ.get("SLURM_STEP_NUM_TASKS") or 1) < 2:
         return
@@ -63,11 +63,29 @@ def join_slurm_step() -> None:
     _share_gpus(addresses, index)
 
 
+def share_gpus() -> None:
+    """Gives this process its share of the machine's GPUs if TF_CONFIG has several workers on it, as `launch` does.
+
+    Otherwise each of them would take all. Does nothing if CUDA_VISIBLE_DEVICES has chosen this process's GPUs.
+
+    Raises:
+        UserError: the machine has fewer GPUs than workers.
+    """
+    if "CUDA_VISIBLE_DEVICES" not in os.environ:
+        _share_gpus(worker_addresses(), worker_index())
+
+
 def _share_gpus(addresses: list[str], index: int) -> None:
     """Gives each task on a node its share of the node's GPUs, unless SLURM has bound them to tasks already."""
     hosts = [address.rsplit(":", 1)[0] for address in addresses]
     on_node = [number for number, host in enumerate(hosts) if host == hosts[index]]
     gpus = tf.config.list_physical_devices("GPU")
     is_bound = any(os.environ.get(f"SLURM_{name}_PER_TASK") for name in ("GPUS", "TRES"))
-    if len(on_node) > 1 and not is_bound:
-        tf.config.set_visible_devices(gpus[on_node.index(index) :: len(on_node)], "GPU")
+    if len(on_node) == 1 or not gpus or is_bound:
+        return
+    if len(gpus) < len(on_node):
+        raise UserError(
+            f"{hosts[index]}: needs a GPU for each of its {len(on_node)} workers. Received: {len(gpus)}. Start at most "
+            "that many workers there, or set CUDA_VISIBLE_DEVICES=-1 to train on CPUs."
+        )
+    tf.config.set_visible_devices(gpus[on_node.index(index) :: len(on_node)], "GPU")

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
-from keras_bert.training.cluster import join_slurm_step, worker_addresses, worker_index
+from keras_bert.training.cluster import join_slurm_step, share_gpus, worker_addresses, worker_index
 from keras_bert.training.rendezvous import wait_for_workers
 
 TPU_SECONDS = 120  # How long to wait for a TPU.
@@ -127,6 +127,7 @@ def _multiworker() -> tf.distribute.Strategy:
             "training.strategy multiworker: needs TF_CONFIG in the environment, or several tasks of `srun`. Received: "
             f"neither. On one machine: {PROGRAM} launch --workers 2 -- pretrain …"
         )
+    share_gpus()
     gpus = tf.config.list_physical_devices("GPU")
     kinds = tf.distribute.experimental.CommunicationImplementation
     options = tf.distribute.experimental.CommunicationOptions(implementation=kinds.AUTO if gpus else kinds.RING)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from command_line import ROOT, run
 
 from keras_bert.cli import main
-from keras_bert.cli.launch import Workers
+from keras_bert.cli.launch import Workers, _started
 
 
 def test_one_that_fails_stops_all(tmp_path):
@@ -26,6 +26,21 @@ def test_what_starts_over_is_not_restarted(monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", lambda *arguments, **options: pytest.fail("started"))
     result = CliRunner().invoke(main, ["launch", "--workers", "2", "--restart", "5", "--", "pretrain", "--fresh"])
     assert result.exit_code == 2 and "Received: --fresh, which would start over" in result.output, result.output
+
+
+def test_the_gpus_that_are_visible_are_divided(monkeypatch):
+    """A worker without any would train on the CPU, and the others would wait for it at every step."""
+    started = []
+    monkeypatch.setattr(subprocess, "Popen", lambda *arguments, env, **options: started.append(env))
+    for visible, shares in (("3,4,5", ["3,5", "4"]), ("-1", ["-1", "-1"]), ("", ["", ""])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        started.clear()
+        _started(2, ["pretrain"])
+        assert [env["CUDA_VISIBLE_DEVICES"] for env in started] == shares
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    started.clear()
+    result = CliRunner().invoke(main, ["launch", "--workers", "2", "--", "pretrain"])
+    assert result.exit_code == 2 and "Received: 2 workers and 1." in result.output and not started, result.output
 
 
 @pytest.mark.parametrize("failing", [0, 1])

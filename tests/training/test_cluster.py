@@ -1,9 +1,12 @@
 """The workers that a run finds in the environment of TF_CONFIG or of a SLURM step."""
 
+import json
+
 import pytest
 import tensorflow as tf
 
 from keras_bert.errors import UserError
+from keras_bert.training import strategy
 from keras_bert.training.cluster import join_slurm_step, worker_addresses, worker_index
 
 STEP = {
@@ -52,6 +55,32 @@ def test_gpus_that_slurm_has_bound_stay(step, visible):
     step(SLURM_GPUS_PER_TASK="2")
     join_slurm_step()
     assert not visible and worker_addresses()
+
+
+def test_workers_of_tf_config_share_the_gpus_of_their_machine(visible, monkeypatch):
+    """Those of `launch` each took all GPUs of the machine, and the second ran out of memory."""
+    hosts = ["127.0.0.1:1", "a:1", "127.0.0.1:2", "[::1]:1"]
+    monkeypatch.setattr(strategy, "wait_for_workers", lambda *arguments: None)
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", lambda **options: None)
+
+    def share_of(index, gpus=None):
+        visible.clear()
+        task = {"type": "worker", "index": index}
+        monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": {"worker": hosts}, "task": task}))
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        if gpus is not None:
+            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus)
+        strategy.make_strategy("multiworker")
+        return list(visible)
+
+    assert (share_of(0), share_of(2)) == (["GPU:0", "GPU:2"], ["GPU:1", "GPU:3"])
+    assert share_of(1) == share_of(3) == [], "alone on their machines, they keep all GPUs"
+    assert share_of(0, gpus="0,1") == [], "somebody has shared them out"
+    hosts += [f"127.0.0.1:{port}" for port in (3, 4, 5)]
+    with pytest.raises(UserError, match=r"127.0.0.1: needs a GPU for each of its 5 workers. Received: 4\."):
+        share_of(0)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
+    assert share_of(0) == [], "without GPUs, any number trains on CPUs"
 
 
 def test_jobs_on_the_same_node_have_ports_of_their_own(step, visible, monkeypatch):
