@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import time
 from collections.abc import Set
 from typing import Any
 
@@ -110,6 +111,7 @@ def finetune(
       python run.py finetune --task text --init MODEL --train reviews.csv --text review --label stars
       python run.py finetune --task ner --init MODEL --data-dir conll2003 --features concat_last4
     """
+    began = time.monotonic()
     if not task and not config:
         raise UserError("--task: needs the name of a task, or --config with a recipe file. Received: neither.")
     if picture:
@@ -163,9 +165,9 @@ def finetune(
     context.meta["keras_bert.run_folder"] = output
     note_fresh_folder(output if fresh else None)
     if benchmark:
-        _all_of(benchmark, recipes, output, seed_list, picture)
+        _all_of(benchmark, recipes, output, seed_list, picture, began)
     else:
-        _one(next(iter(recipes.values())), output, seed_list, sweep, picture)
+        _one(next(iter(recipes.values())), output, seed_list, sweep, picture, began)
 
 
 def _run_paths(output: str, benchmark: Benchmark | None, seeds: list[int], sweep: bool) -> list[str]:
@@ -182,13 +184,13 @@ def _begun_init(init: str, paths: list[str]) -> str:
     return next((name for name in begun if name != init), init)
 
 
-def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, picture: str | None) -> None:
+def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, picture: str | None, began: float) -> None:
     from keras_bert.tasks.finetuning.results_picture import results_groups, write_picture
     from keras_bert.tasks.finetuning.results_table import published_scores, results_lines, sweep_lines
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
     click.echo(f"{recipe.task} from {recipe.init} → {output}")
-    runs = FinetuningRuns(recipe, click.echo, command=command_line())
+    runs = FinetuningRuns(recipe, click.echo, command=command_line(), began=began)
     if sweep:
         found = runs.sweep(output)
         if found is None:  # A worker that is not the chief.
@@ -212,13 +214,18 @@ def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, pic
 
 
 def _all_of(
-    benchmark: Benchmark, recipes: dict[str, FinetuneConfig], output: str, seeds: list[int], picture: str | None
+    benchmark: Benchmark,
+    recipes: dict[str, FinetuneConfig],
+    output: str,
+    seeds: list[int],
+    picture: str | None,
+    began: float,
 ) -> None:
     from keras_bert.tasks.finetuning.benchmark_runs import finetune_benchmark
     from keras_bert.tasks.finetuning.benchmark_table import benchmark_lines
     from keras_bert.tasks.finetuning.results_picture import benchmark_groups, write_picture
 
-    results = finetune_benchmark(benchmark.name, recipes, output, seeds, click.echo, command_line())
+    results = finetune_benchmark(benchmark.name, recipes, output, seeds, click.echo, command_line(), began)
     if results is None:
         return
     for line in benchmark_lines(benchmark, results):

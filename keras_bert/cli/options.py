@@ -194,7 +194,7 @@ _RUN_OPTIONS = (
     click.option(
         "--max-minutes",
         type=click.FloatRange(min=0, min_open=True),
-        help="Save a checkpoint and stop after this long; the same command resumes.",
+        help="Save a checkpoint and stop this long after the start of the command; the same command resumes.",
     ),
     click.option(
         "--set",

@@ -1,6 +1,7 @@
 """`run.py pretrain`."""
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,6 +74,7 @@ def pretrain(
     Example:
       python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
     """
+    began = time.monotonic()
     set_by_key = dict(settings.parse_override(text) for text in overrides)
     init_given = init or set_by_key.get("init")
     recipe_file = find_config("pretrain", config or _default_recipe(data, init_given, run["strategy"]))
@@ -102,7 +104,7 @@ def pretrain(
         _estimate(recipe, folder)
         return
     click.echo(f"{shown(recipe_file)} → {folder.path}")
-    results = run_pretraining(recipe, folder, click.echo, command_line())
+    results = run_pretraining(recipe, folder, click.echo, command_line(), began)
     if results is None:  # A worker that is not the chief.
         return
     _show(results)

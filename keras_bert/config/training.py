@@ -102,9 +102,9 @@ class RunConfig:
     such as `log_every` must be multiples of it. A checkpoint is written every `checkpoint_every` steps, every
     `keep_every` steps (0: never) and, at the next log line, when the last one is `checkpoint_minutes` old (0: by steps
     alone); the newest `keep_checkpoints`, the best by validation and those at multiples of `keep_every` are kept.
-    `max_minutes` stops this process after that time, with a checkpoint; 0 is no limit. `minutes` larger than 0 limits
-    the run by time, summed over all its starts, and the learning rate decays over that time. `gradient_norms` logs the
-    norm of the gradient of each part of the model.
+    `max_minutes` stops this process after that time, counted from the start of the command, with a checkpoint; 0 is no
+    limit. `minutes` larger than 0 limits the run by time, summed over all its starts, and the learning rate decays over
+    that time. `gradient_norms` logs the norm of the gradient of each part of the model.
 
     After a loss or gradient that is not finite, or a logged loss more than `loss_band` spreads above the median of the
     last 50 (0: no such check; see `LossBand`), the run goes back to the last good checkpoint and leaves out the batches

@@ -35,6 +35,7 @@ def run_context(
     first_step: int,
     batch: Callable[[], tuple[str, int]],
     columns: Iterable[Column] = (),
+    began: float | None = None,
 ) -> Iterator[RunContext]:
     """The `RunContext` of one process of a run, closed when the block ends.
 
@@ -47,12 +48,13 @@ def run_context(
         first_step: steps done before.
         batch: function () -> (key of the batch size in the recipe, batch size), for the out-of-memory message.
         columns: columns of the table; see `Progress`.
+        began: when the command began, from which `training.max_minutes` counts; see `StopRequest`.
     """
     is_chief, agree = process_number(strategy) == 0, agreement(strategy)
     log = MetricsLog(run, first_step) if is_chief else NoMetricsLog()
     progress = Progress(is_chief, columns)
     try:
-        with StopRequest(training.max_minutes, agree) as stop:
+        with StopRequest(training.max_minutes, agree, began) as stop:
             with explained_out_of_memory(batch, strategy, training.accumulation):
                 yield RunContext(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree))
     finally:

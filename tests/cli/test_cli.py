@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -218,6 +219,38 @@ def test_what_resumes_a_run_is_never_fresh(tmp_path, monkeypatch, arguments, run
     for fresh, said in ((["--fresh"], f" with --output {tmp_path}/run-2 and without --fresh"), ([], "")):
         result = invoke(*arguments, "--output", f"{tmp_path}/run", *fresh)
         assert f"Run the same command{said} to resume from there." in result.output and result.exit_code == 75
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "runs"),
+    [
+        ("pretrain", [], "keras_bert.tasks.pretraining.run.pretrain"),
+        ("finetune", ["--task", "sst2", "--init", "bert"], "keras_bert.tasks.finetuning.runs.FinetuningRuns"),
+        (
+            "finetune",
+            ["--task", "glue", "--init", "bert"],
+            "keras_bert.tasks.finetuning.benchmark_runs.finetune_benchmark",
+        ),
+    ],
+)
+def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, module, arguments, runs):
+    """What --max-minutes counts from: a download, and the import of TensorFlow, are part of a job's slot."""
+    fetched, times = [], []
+
+    def run(*arguments, began=None, **options):
+        times.append(arguments[-1] if began is None else began)
+        raise UserError("enough")
+
+    def fetch(*names):
+        fetched.append(time.monotonic())
+        return SimpleNamespace(name="bert", require_positions=lambda length: None)
+
+    command = sys.modules[f"keras_bert.cli.{module}"]
+    monkeypatch.setattr(command, "open_model_folder", fetch)
+    monkeypatch.setattr(command, "import_tensorflow", lambda debug: fetched.append(time.monotonic()))
+    monkeypatch.setattr(runs, run)
+    assert "enough" in invoke(module, *arguments, "--output", f"{tmp_path}/run").output
+    assert times[0] <= min(fetched)
 
 
 def test_a_user_error_from_deep_inside_is_one_line(tmp_path, monkeypatch):

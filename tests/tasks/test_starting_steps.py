@@ -49,7 +49,7 @@ def pretraining(tmp_path):
 def finetuning(tmp_path):
     run = stand_in(Finetuning, FinetuneConfig("sst2"), tmp_path)
     run.validation = SimpleNamespace(columns=list, figures=None, checkpoint_score=None)
-    run.source = SimpleNamespace(batches_per_epoch=4)
+    run.source, run.command_began = SimpleNamespace(batches_per_epoch=4), None
     return run
 
 

@@ -167,6 +167,16 @@ def test_the_time_limit_is_no_failure(monkeypatch):
     assert stopped.value.status == 0 and checkpoints.saved == [3]
 
 
+def test_the_time_limit_counts_from_the_start_of_the_command(monkeypatch):
+    """A job sized by its slot was killed by the time that start-up takes."""
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    stop = StopRequest(max_minutes=2.0, began=40.0)
+    assert stop.reason() is None
+    now[0] = 160.0
+    assert stop.reason() == "the time limit"
+
+
 @pytest.mark.parametrize(("other", "status"), [("SIGTERM", 75), ("the time limit", 0)])
 def test_a_worker_that_stops_for_another_ends_with_its_status(other, status):
     """A success of one worker and a failure of another would end a Kubernetes Job whose run is not done."""

@@ -1,5 +1,6 @@
 """Fine-tuning one model on every task of a benchmark, one after the other."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ def finetune_benchmark(
     seeds: Sequence[int] = (),
     report: Callable[[str], object] = print,
     command: str | None = None,
+    began: float | None = None,
 ) -> dict[str, Any] | None:
     """Trains each task in its own folder of `path`, skips those without data, and writes results.json.
 
@@ -28,19 +30,21 @@ def finetune_benchmark(
         seeds: one run per seed, see `FinetuningRuns.seeds`; a single run if empty.
         report: receives one line of text at a time.
         command: the command line, for the model cards; None if unknown.
+        began: when the command began; see `FinetuningRuns`.
 
     Returns: `{task: results}`; None in processes other than the chief.
 
     Raises:
         UserError: no task has data, or a task's data or the settings are wrong.
     """
+    began = time.monotonic() if began is None else began
     training = next(iter(recipes.values())).training
     strategy = make_strategy(training.strategy, training.devices, training.tpu)
     is_chief, results, left_out = process_number(strategy) == 0, {}, {}
     for task, recipe in recipes.items():
         folder = files.join(path, task)
         try:
-            runs = FinetuningRuns(recipe, report, strategy, command)
+            runs = FinetuningRuns(recipe, report, strategy, command, began)
         except UserError as error:
             # They failed together, and must go on together.
             if agreement(strategy)(float(isinstance(error, MissingData))) < process_count(strategy):

@@ -63,6 +63,7 @@ class Finetuning:
         strategy: the run's strategy.
         report: receives one line of text at a time, in the chief only.
         command: the command line, for the model card; None if unknown.
+        command_began: when the command began, from `time.monotonic`, for `training.max_minutes`; None for now.
 
     Attributes:
         is_chief: whether this process writes the run's files.
@@ -87,6 +88,7 @@ class Finetuning:
         strategy: tf.distribute.Strategy,
         report: Callable[[str], object] = print,
         command: str | None = None,
+        command_began: float | None = None,
     ):
         self.config = config
         self.run = run
@@ -95,6 +97,7 @@ class Finetuning:
         self.tokenizer = tokenizer
         self.strategy = strategy
         self.command = command
+        self.command_began = time.monotonic() if command_began is None else command_began
         self.is_chief = process_number(strategy) == 0
         self.report = report if self.is_chief else lambda line: None
         check_divisible(config.training.batch_size, strategy, config.training.accumulation, "training.batch_size")
@@ -213,7 +216,8 @@ class Finetuning:
             return "training.batch_size", training.batch_size
 
         columns, per_loop = validation.columns(), training.steps_per_loop
-        with run_context(self.run, self.strategy, training, first_step, batch_key, columns) as context:
+        began = self.command_began
+        with run_context(self.run, self.strategy, training, first_step, batch_key, columns, began) as context:
             self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop, self.report)
             loop = Loop(
                 self.engine,
@@ -241,7 +245,7 @@ class Finetuning:
 
         Args:
             done: the steps done.
-            began: when the process started, from `time.perf_counter`.
+            began: when the run started, from `time.perf_counter`.
 
         Returns: the results; None in processes other than the chief.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,8 @@ class FinetuningRuns:
         report: receives one line of text at a time.
         strategy: the runs' strategy; by default the one in the recipe.
         command: the command line, for the model cards; None if unknown.
+        began: when the command began, from `time.monotonic`; None for now. `training.max_minutes` counts from then, for
+            all runs together.
 
     Attributes:
         config: the recipe, with the resolved revision of `init`.
@@ -71,7 +74,9 @@ class FinetuningRuns:
         report: Callable[[str], object] = print,
         strategy: tf.distribute.Strategy | None = None,
         command: str | None = None,
+        began: float | None = None,
     ):
+        self._began = time.monotonic() if began is None else began
         training = config.training
         if config.init is None:
             raise ValueError("config: needs init, the model to start from. Received: None.")
@@ -116,7 +121,15 @@ class FinetuningRuns:
         )
         with RunFolder(path) as run:
             return Finetuning(
-                config, run, self.problem, self._folder, self._tokenizer, self.strategy, self._report, self._command
+                config,
+                run,
+                self.problem,
+                self._folder,
+                self._tokenizer,
+                self.strategy,
+                self._report,
+                self._command,
+                self._began,
             ).finetune()
 
     @explained_lost_worker()

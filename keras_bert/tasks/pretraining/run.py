@@ -61,7 +61,11 @@ _HEADINGS = {
 
 @explained_lost_worker()
 def pretrain(
-    config: PretrainConfig, run: RunFolder, report: Callable[[str], object] = print, command: str | None = None
+    config: PretrainConfig,
+    run: RunFolder,
+    report: Callable[[str], object] = print,
+    command: str | None = None,
+    began: float | None = None,
 ) -> dict[str, Any] | None:
     """Trains by a recipe, resuming from the newest checkpoint, and writes the model folder and results.json.
 
@@ -70,6 +74,7 @@ def pretrain(
         run: the run's folder.
         report: receives one line of text at a time.
         command: the command line, for the model card; None if unknown.
+        began: when the command began, from `time.monotonic`; None for now.
 
     Returns: the results; None in processes other than the chief.
 
@@ -77,14 +82,14 @@ def pretrain(
         UserError: something in the recipe, the data or the folder cannot be used.
         RunStopped: on request, or because another process of the run is gone.
     """
-    began = time.perf_counter()
+    began = time.monotonic() if began is None else began
     with run:
         pretraining = Pretraining(config, run, report)
         if pretraining.is_finished():
             return run.results() if pretraining.is_chief else None
         pretraining.build()
         first_step = pretraining.restore()
-        done, evaluation = pretraining.train(first_step)
+        done, evaluation = pretraining.train(first_step, began)
         # The others wait: TensorFlow treats a worker that leaves as lost, and kills the chief while it is writing.
         with pretraining.engine.averaged_weights():
             return by_chief(pretraining.strategy, lambda: pretraining.write_results(done, evaluation, began, command))
@@ -238,8 +243,11 @@ class Pretraining:
         loop = self.config.training.steps_per_loop
         self.engine = self.engine.with_compilation(done, self.batches.sample, loop, self.report)
 
-    def train(self, first_step: int) -> tuple[int, dict[str, float]]:
-        """Trains from `first_step` to the end; returns the steps done and the last validation figures."""
+    def train(self, first_step: int, began: float | None = None) -> tuple[int, dict[str, float]]:
+        """Trains from `first_step` to the end; returns the steps done and the last validation figures.
+
+        `began` is when the command began, from which `training.max_minutes` counts; see `StopRequest`.
+        """
         training = self.config.training
         loop: Loop | None = None
 
@@ -249,7 +257,7 @@ class Pretraining:
             return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
         columns = _columns(self.engine.step.objective.terms)
-        with run_context(self.run, self.strategy, training, first_step, batch_key, columns) as context:
+        with run_context(self.run, self.strategy, training, first_step, batch_key, columns, began) as context:
             self.choose_compilation(first_step)
             engine = self.engine
             views = PretrainingViews(
@@ -302,7 +310,7 @@ class Pretraining:
         Args:
             done: the steps done.
             evaluation: the last validation figures.
-            began: when the process started, from `time.perf_counter`.
+            began: when the command began, from `time.monotonic`.
             command: the command line, for the model card.
         """
         write_model_folder(
@@ -316,7 +324,7 @@ class Pretraining:
             "steps": done,
             "minutes": self.config.training.minutes,
             **evaluation,
-            "seconds": round(time.perf_counter() - began, 1),
+            "seconds": round(time.monotonic() - began, 1),
             "examples": [
                 dataclasses.asdict(example)
                 for example in tried_examples(self.config.examples, self.engine.model, self.tokenizer)

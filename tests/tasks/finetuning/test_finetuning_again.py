@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 
 import pytest
 from finetuning import finetune_config, quiet, write_reviews
@@ -74,6 +75,21 @@ def test_a_rollback_stopped_before_the_next_checkpoint_ends_as_one_that_was_not(
     (rollback,) = [line for line in lines if "rollback" in line]
     assert (rollback["step"], rollback["bad_step"], rollback["left_out"]) == (10, 14, [[0, 10, 4]])
     assert results[0]["steps"] == results[1]["steps"] == 20
+
+
+def test_all_runs_of_a_command_share_its_time(init, table, tmp_path, monkeypatch):
+    """Each seed had the whole limit for itself, and start-up came on top."""
+    config = finetune_config(init, "text", **table, **{"training.max_minutes": 30.0, "training.jit_compile": False})
+    monotonic, finetune = time.monotonic, Finetuning.finetune
+    runs = FinetuningRuns(config, quiet)
+
+    def finetune_after_an_hour(run):
+        monkeypatch.setattr("time.monotonic", lambda: monotonic() + 3600.0)
+        return finetune(run)
+
+    monkeypatch.setattr(Finetuning, "finetune", finetune_after_an_hour)
+    with pytest.raises(RunStopped, match="Stopped by the time limit after step 1,"):
+        runs.seeds(str(tmp_path / "runs"), [1, 2])
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from pretraining import CLOCKED, MODEL, metrics, recipe, stopped_at
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
-from keras_bert.errors import UserError
+from keras_bert.errors import RunStopped, UserError
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.training import compilation
@@ -199,6 +200,20 @@ def test_more_steps_without_checkpoints_leave_a_finished_run_alone(corpus, finis
     with pytest.raises(UserError, match="Received: a finished run without any. Copy .*checkpoints back, .*--init"):
         pretrain(recipe(corpus, **{"training.steps": 14}), finished, lambda line: None)
     assert content() == before and not os.path.exists(finished.checkpoints)
+
+
+def test_the_time_limit_includes_start_up(corpus, tmp_path, monkeypatch):
+    """An hour of preparation under a limit of half an hour: the run trained for half an hour more, and was killed."""
+    run, build, monotonic = RunFolder(str(tmp_path / "run")), Pretraining.build, time.monotonic
+
+    def build_for_an_hour(pretraining):
+        build(pretraining)
+        monkeypatch.setattr("time.monotonic", lambda: monotonic() + 3600.0)
+
+    monkeypatch.setattr(Pretraining, "build", build_for_an_hour)
+    with pytest.raises(RunStopped, match="Stopped by the time limit after step 1, .* with a checkpoint"):
+        pretrain(recipe(corpus, **{"training.max_minutes": 30.0}), run, lambda line: None)
+    assert os.listdir(run.checkpoints) == ["step-000000001"]
 
 
 def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
