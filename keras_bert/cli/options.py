@@ -41,7 +41,7 @@ casing_option = click.option(
     "--uncased/--cased",
     "lower_case",
     default=None,
-    help="Whether texts are lower-cased. Default: as the model folder says, or else as its vocabulary suggests.",
+    help="Whether texts are lower-cased. Default: as the model folder says, or else as the vocabulary suggests.",
 )
 
 text_casing_option = click.option(

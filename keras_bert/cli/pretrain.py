@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from keras_bert import settings
-from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
+from keras_bert.checkpoints.given_vocabulary import given_vocabulary
+from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
     casing_option,
     folder_to_write,
@@ -21,9 +22,10 @@ from keras_bert.cli.options import (
 from keras_bert.config.bert import BOTH, MASKED, NEXT
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
+from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.prepared_folder import is_prepared, vocabulary_in
 from keras_bert.errors import UserError
-from keras_bert.files import shown
+from keras_bert.files import join, shown
 from keras_bert.program import PROGRAM, command_line, note_fresh_folder, same_command
 from keras_bert.quiet import import_tensorflow
 from keras_bert.text.vocabulary import Vocabulary
@@ -89,8 +91,10 @@ def pretrain(
         model_settings = _unless_in_recipe(model_settings, recipe_file, lower_case)
     init_setting = given({"init": model_settings.pop("init", None)})
     changes = {**model_settings, **set_by_key, **flags, **init_setting}
-    if not init_setting and "model.vocab_size" not in set_by_key:
-        changes.update(_size_of_vocabulary(data, set_by_key.get("vocabulary.file")))
+    if not init_setting:
+        own = {*changes, *(f"vocabulary.{key}" for key in settings.read_yaml(recipe_file).get("vocabulary") or {})}
+        of_vocabulary = _settings_of_vocabulary(data, set_by_key.get("vocabulary.file"), lower_case)
+        changes.update({key: value for key, value in of_vocabulary.items() if key not in own})
     recipe = PretrainConfig.from_file(recipe_file, changes)
     recipe.require_text()
 
@@ -172,11 +176,17 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
     }
 
 
-def _size_of_vocabulary(data: Sequence[str], file: str | None) -> dict[str, int]:
-    """Returns the model's rows if the vocabulary is there already, so that nobody has to count them."""
-    if len(data) == 1 and is_prepared(data[0]):
-        file = vocabulary_in(data[0])
-    return {"model.vocab_size": len(Vocabulary.from_file(vocabulary_path(file)))} if file else {}
+def _settings_of_vocabulary(data: Sequence[str], file: str | None, lower_case: bool | None) -> dict[str, Any]:
+    """Returns the model's rows and the casing if the vocabulary is there already, so that nobody has to state them."""
+    prepared = vocabulary_in(data[0]) if len(data) == 1 and is_prepared(data[0]) else None
+    if prepared:
+        vocabulary = Vocabulary.from_file(prepared)
+        lower_case = settings.read_json(join(data[0], TRAIN, "meta.json"))["lower_case"]
+    elif file:
+        vocabulary, lower_case = given_vocabulary(file, lower_case)
+    else:
+        return {}
+    return {"model.vocab_size": len(vocabulary), "vocabulary.lower_case": lower_case}
 
 
 def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_case: bool | None) -> dict[str, Any]:

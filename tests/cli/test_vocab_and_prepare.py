@@ -232,3 +232,18 @@ def test_a_model_has_as_many_rows_as_the_vocabulary_that_is_there(text, monkeypa
     ):
         run("pretrain", "--config", "wiki_mini", *arguments)
     assert sizes == [90, 90, 90, 80, 8192]
+
+
+def test_a_run_has_the_casing_of_the_vocabulary_that_is_there(text, monkeypatch):
+    """Lower-cased text would leave the pieces with capitals untrained, and say nothing."""
+    run("vocab", "--input", text, "--size", "90", "--cased", "--output", "cased.txt")
+    run("prepare", "--input", text, "--vocab", "cased.txt", "--output", "out")
+    found = []
+    monkeypatch.setattr(
+        "keras_bert.tasks.pretraining.run.pretrain", lambda recipe, *_: found.append(recipe.vocabulary.lower_case)
+    )
+    given = ["--data", text, "--set", "vocabulary.file=cased.txt"]
+    for arguments in (["--data", "out"], given, [*given, "--set", "vocabulary.lower_case=true"], ["--data", text]):
+        run("pretrain", "--config", "wiki_mini", *arguments)
+    assert found == [False, False, True, True]
+    assert "--uncased: needs an uncased vocabulary" in run("pretrain", *given, "--uncased", status=2)
