@@ -229,7 +229,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     assert hidden.rows("dev").extra["labels"].tolist() == [0]
     answers = hidden.answers("dev", {"logits": [np.array([0.0, 1.0])]})
     for refused in (lambda: hidden.evaluate("dev", answers), lambda: hidden.require_labels("dev")):
-        with pytest.raises(UserError, match="dev.jsonl: needs labels. Received: none"):
+        with pytest.raises(UserError, match="dev.jsonl: needs labels to score. Received: none"):
             refused()
 
 
