@@ -166,11 +166,16 @@ def _source(node: ast.expr) -> str:
 
 
 def _default(node: ast.expr, module: str) -> str:
-    """A default: the value of a constant of its module, and what a dataclass makes anew."""
+    """A default: the value of a constant of its module, and what a dataclass has or makes anew."""
     if isinstance(node, ast.Name):
         return repr(getattr(sys.modules[module], node.id)).replace("'", '"')
-    if isinstance(node, ast.Call) and node.keywords and node.keywords[0].arg == "default_factory":
-        return f"{ast.unparse(node.keywords[0].value)}()"
+    of_field = (
+        {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords} if isinstance(node, ast.Call) else {}
+    )
+    if "default_factory" in of_field:
+        return f"{of_field['default_factory']}()"
+    if "default" in of_field:
+        return of_field["default"]
     return ast.unparse(node).replace("'", '"')
 
 
@@ -190,8 +195,14 @@ def _class_parameters(value: type) -> list[str] | None:
                 default = f" = {_default(node.value, base.__module__)}" if node.value else ""
                 own[node.target.id] = f"{node.target.id}: {_source(node.annotation)}{default}"
         fields = {**own, **fields}  # A base's come first.
-    has_fields = hasattr(value, "__dataclass_fields__") or hasattr(value, "_fields")
-    return list(fields.values()) if has_fields else None
+    if hasattr(value, "_fields"):
+        return list(fields.values())
+    known = getattr(value, "__dataclass_fields__", None)
+    if known is None:
+        return None
+    by_keyword = [text for name, text in fields.items() if known[name].kw_only]
+    others = [text for name, text in fields.items() if not known[name].kw_only]
+    return [*others, *(["*", *by_keyword] if by_keyword else [])]
 
 
 def _is_field(node: ast.AnnAssign) -> bool:
