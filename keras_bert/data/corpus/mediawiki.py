@@ -33,7 +33,7 @@ def is_dump(start: bytes) -> bool:
 
 
 def mediawiki_documents(chunks: Iterator[bytes]) -> Iterator[tuple[str | None, str | None]]:
-    """Iterates over `(document, None)` or `(None, why it was left out)`; blank lines separate headings and paragraphs.
+    """Iterates over `(document, None)` or `(None, why it was left out)`; blank lines separate paragraphs.
 
     Args:
         chunks: the dump, decompressed, in blocks of any size.

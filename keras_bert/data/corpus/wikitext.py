@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from mwparserfromhell.nodes import Node, Tag, Wikilink
     from mwparserfromhell.wikicode import Wikicode
 
-_HEADING = "\x01"  # Begins the line of a heading, before its level; MediaWiki has no such character.
 _SEPARATE_NAMESPACES = frozenset({"file", "image", "media", "category"})
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?\Z")
 _NOT_TEXT = frozenset(
     """categorytree ce chem gallery graph hiero imagemap indicator inputbox mapframe maplink math noinclude pre ref
     references score source syntaxhighlight table templatedata templatestyles timeline""".split()
 )
-_OTHER_LINES = (_HEADING, *"*#:;", *" \t", "----")  # Headings, list items, verbatim text and rules.
+_OTHER_LINES = (*"*#:;", *" \t", "----")  # List items, verbatim text and rules.
 
 _STYLE = re.compile(r"'''''|'''|''")
 _LEFT_SPACE = re.compile(r" +(?= |[,.](?:\s|\Z))")
@@ -31,10 +30,10 @@ class Unparsable(Exception):
 
 
 class WikitextReader:
-    """Takes the headings and paragraphs of running text out of wikitext.
+    """Takes the paragraphs of running text out of wikitext, as BERT was trained on them.
 
-    Templates, tables, references, lists, images, categories and comments are left out, and headings without a paragraph
-    below them. A link is the text it shows. Nothing is expanded, so what a template would show is missing.
+    Headings, templates, tables, references, lists, images, categories and comments are left out. A link is the text it
+    shows. Nothing is expanded, so what a template would show is missing.
 
     Args:
         hidden: names of the namespaces of files and categories in the wiki's language, in lower case.
@@ -48,14 +47,16 @@ class WikitextReader:
         self._hidden = _SEPARATE_NAMESPACES | set(hidden)
 
     def __call__(self, text: str) -> str:
-        """The text of an article, with blank lines between headings and paragraphs. Raises `Unparsable`."""
+        """The text of an article, with blank lines between paragraphs. Raises `Unparsable`."""
         try:
             # Bold and italic as tags of their own would take most of the time.
             code = self._library.parse(text, skip_style_tags=True)
             shown = _STYLE.sub("", "".join(self._shown(code)))
         except (self._library.parser.ParserError, RecursionError):
             raise Unparsable from None
-        return "\n\n".join(_with_text(_blocks(shown)))
+        # Where a template was removed, a space may be left over.
+        paragraphs = (_LEFT_SPACE.sub("", cleaned(paragraph)) for paragraph in _paragraphs(shown))
+        return "\n\n".join(filter(is_running_text, paragraphs))
 
     def _shown(self, code: Wikicode | None) -> Iterator[str]:
         for node in code.nodes if code is not None else ():
@@ -70,8 +71,6 @@ class WikitextReader:
         elif isinstance(node, nodes.Tag):
             yield from self._tag(node)
         elif isinstance(node, nodes.Heading):
-            yield f"\n\n{_HEADING}{node.level}"
-            yield "".join(self._shown(node.title)).replace("\n", " ")
             yield "\n\n"
         elif isinstance(node, nodes.ExternalLink):
             yield from self._shown(node.title)
@@ -103,31 +102,12 @@ class WikitextReader:
             yield from self._shown(tag.contents)
 
 
-def _blocks(text: str) -> Iterator[str]:
-    """Headings (with `_HEADING`), list items and paragraphs, each on one line."""
+def _paragraphs(text: str) -> Iterator[str]:
+    """The paragraphs, each on one line."""
     paragraph: list[str] = []
     for line in [*text.split("\n"), ""]:
-        is_paragraph = line.strip() and not line.startswith(_OTHER_LINES)
-        if paragraph and not is_paragraph:
+        if line.strip() and not line.startswith(_OTHER_LINES):
+            paragraph.append(line.strip())
+        elif paragraph:
             yield " ".join(paragraph)
             paragraph = []
-        if is_paragraph:
-            paragraph.append(line.strip())
-        elif line.strip() and line[0] == _HEADING:
-            yield line
-
-
-def _with_text(blocks: Iterable[str]) -> Iterator[str]:
-    """The paragraphs of running text, and the headings of their sections in front of them."""
-    headings: list[tuple[str, str]] = []  # (level, text) of those not yielded yet, from the outermost.
-    for block in blocks:
-        if block[0] == _HEADING:
-            headings = [heading for heading in headings if heading[0] < block[1]]
-            headings.append((block[1], cleaned(block[2:])))
-        else:
-            # Where a template was removed, a space may be left over.
-            paragraph = _LEFT_SPACE.sub("", cleaned(block))
-            if is_running_text(paragraph):
-                yield from (heading for _, heading in headings if heading)
-                yield paragraph
-                headings = []
