@@ -8,7 +8,6 @@ from keras_bert.data.corpus.text_lines import Unreadable
 _COLUMNS = 10
 _FORM, _UPOS, _MISC = 1, 3, 9
 _NUMBER = re.compile(r"\d+([-.]\d+)?")
-_HEADER = re.compile(r"# ?(global\.columns|newdoc|newpar|sent_id|text)\b")
 
 
 class AnnotatedText(str):
@@ -30,21 +29,27 @@ class AnnotatedText(str):
         return text
 
 
-def is_conllu(line: str) -> bool:
-    """Whether the first line of a file is one of CoNLL-U."""
-    return bool(_HEADER.match(line)) or (line.startswith("1") and line.count("\t") == _COLUMNS - 1)
+def is_conllu(lines: Iterable[str]) -> bool:
+    """Whether the first line of a file that is neither blank nor a comment is a word of CoNLL-U."""
+    return _cells(next((line for line in lines if line.strip() and not line.startswith("#")), "")) is not None
+
+
+def _cells(line: str) -> list[str] | None:
+    """The cells of a word; None if the line is none."""
+    cells = line.rstrip("\r\n").split("\t")
+    return cells if len(cells) == _COLUMNS and _NUMBER.fullmatch(cells[0]) else None
 
 
 def conllu_documents(lines: Iterable[str]) -> Iterator[AnnotatedText]:
     """The documents of a CoNLL-U file, words labelled with their UPOS; one document if it has no `# newdoc`.
 
-    A multiword token (`1-2`) has the label of its first word. Raises `Unreadable` for a line that is not CoNLL-U.
+    A multiword token (`1-2`) has the label of its first word. Raises `Unreadable` at a line that is not CoNLL-U, after
+    the sentences before it.
     """
     sentences: list[str] = []
     words: list[list[tuple[int, int, str]]] = []
-    sentence = _Sentence()
+    sentence, problem = _Sentence(), None
     for number, line in enumerate(lines, start=1):
-        line = line.rstrip("\r\n")
         if not line.strip() or line.startswith("#"):
             _add(sentence, sentences, words)
             sentence = _Sentence()
@@ -52,13 +57,16 @@ def conllu_documents(lines: Iterable[str]) -> Iterator[AnnotatedText]:
                 yield AnnotatedText.of(sentences, words)
                 sentences, words = [], []
             continue
-        cells = line.split("\t")
-        if len(cells) != _COLUMNS or not _NUMBER.fullmatch(cells[0]):
-            raise Unreadable(f"line {number} is not a number and nine more cells, as in CoNLL-U")
+        cells = _cells(line)
+        if cells is None:
+            problem = Unreadable(f"line {number} is not a number and nine more cells, as in CoNLL-U")
+            break
         sentence.add(cells)
     _add(sentence, sentences, words)
     if sentences:
         yield AnnotatedText.of(sentences, words)
+    if problem:
+        raise problem
 
 
 class _Sentence:

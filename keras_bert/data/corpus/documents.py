@@ -125,9 +125,9 @@ def read_documents(
 ) -> Iterator[str]:
     """Iterates over the documents of files, in order, holding one document and one block of the file in memory.
 
-    The format is detected from the start of the file: `<doc` is WikiExtractor's, `{` is JSON lines, `# sent_id` and the
-    like are CoNLL-U's (see `conllu_documents`), anything else is plain text; .json, .jsonl and .ndjson are always JSON
-    lines. Compression (.gz, .bz2, .xz) is detected from the content. Plain text has blank lines between documents; see
+    The format is detected from the start of the file: `<doc` is WikiExtractor's, `{` is JSON lines, a numbered line of
+    ten cells is CoNLL-U's (see `conllu_documents`), anything else is plain text; .json, .jsonl and .ndjson are always
+    JSON lines. Compression (.gz, .bz2, .xz) is detected from the content. Plain text has blank lines between documents; see
     `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A file that cannot be
     read to its end is named in the report; documents before the damage are kept.
 
@@ -215,9 +215,7 @@ def _candidates(path: str, config: CorpusConfig, report: CorpusReport) -> Iterat
     lines = decoded_lines(chunks)
     if start.startswith(b"<doc "):
         return wiki_documents(lines)
-    first = next((line for line in lines if line.strip()), "")
-    lines = chain([first], lines)
-    if is_conllu(first):
+    if is_conllu(start.decode("utf-8", "replace").split("\n")):
         return ((document, None) for document in conllu_documents(lines))
     documents, is_book = plain_documents(lines)
     if is_book:

@@ -53,3 +53,26 @@ def test_a_file_without_newdoc_is_one_document():
 def test_other_lines_are_named(line):
     with pytest.raises(Unreadable, match="line 1 is not a number and nine more cells"):
         list(conllu_documents([line]))
+
+
+def test_what_comes_before_such_a_line_is_kept():
+    """A treebank without `# newdoc`, one document, would be lost for its last line."""
+    documents = conllu_documents([*PAGE.splitlines()[-1:], "", "2\tNo"])
+    assert next(documents) == "Yes"
+    with pytest.raises(Unreadable, match="line 3"):
+        next(documents)
+
+
+@pytest.mark.parametrize("first", ["# text mining", "# newdoc", "# sent_id = 1", "#text", "# global.columns", "1\tone"])
+def test_text_that_begins_like_a_comment_is_text(tmp_path, first):
+    """Notes in Markdown would be skipped as broken CoNLL-U: only a word in ten cells makes it CoNLL-U."""
+    path = tmp_path / "notes.md"
+    path.write_text(f"{first}\nIt finds words in texts.\n\nMore.\n")
+    assert list(read_documents([path])) == [f"{first}\nIt finds words in texts.", "More."]
+
+
+def test_comments_before_the_first_word_are_no_text(tmp_path):
+    """A treebank whose comments are its own would be trained on as plain text."""
+    path = tmp_path / "page"
+    path.write_text(f"# a comment\n\n# another\n{PAGE}", encoding="utf-8")
+    assert list(read_documents([path])) == ["Don't go to Paris.\n去北京", "Yes"]
