@@ -1,19 +1,18 @@
 """Lines of raw text in the graph, with their documents, split into training and validation."""
 
-import gzip
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
 
 from keras_bert.config.pretraining import TFDS_PREFIX
+from keras_bert.data.corpus.text_lines import BINARY, GZIP, Unreadable, beginning, compression, read_chunks
 from keras_bert.errors import UserError
-from keras_bert.files import open_file
 from keras_bert.globs import expand
 
 _LINES_AT_ONCE = 512
 _FILES_AT_ONCE = 4
-_COMPRESSED_OTHERWISE = (".bz2", ".xz", ".zip", ".zst")
 _OTHER_FORMATS = {
     b"<doc ": "WikiExtractor's format",
     b"{": "JSON lines",
@@ -21,7 +20,6 @@ _OTHER_FORMATS = {
     b"<?xml": "XML",
     b"WARC/": "a WET file",
 }
-_BYTES_CHECKED = 4096  # At the start of each file.
 _SIDE_KEY = (20181011, 4805)
 _SIDES = 2**30
 
@@ -42,7 +40,7 @@ class RawLines:
         sources: how many files there are; 1 for a TFDS corpus.
 
     Raises:
-        UserError: there are no files, a file has another format, or there is no such corpus.
+        UserError: there are no files; a file has another format, or is a damaged .gz; or there is no such corpus.
     """
 
     names: str
@@ -57,10 +55,10 @@ class RawLines:
             self.sources = 1
         else:
             paths = [os.fspath(path) for path in expand(names)]
-            for path in paths:
-                _check_is_plain_text(path)
+            with ThreadPoolExecutor(_FILES_AT_ONCE) as threads:  # They decompress in parallel.
+                compressions = list(threads.map(_checked_compression, paths))
             self._paths = tf.constant([os.fsencode(path) for path in paths])  # File names need not be UTF-8.
-            self._compressions = tf.constant(["GZIP" if path.endswith(".gz") else "" for path in paths])
+            self._compressions = tf.constant(compressions)
             self.sources = len(paths)
 
     @tf.autograph.experimental.do_not_convert  # AutoGraph would search for control flow for seconds; there is none.
@@ -116,29 +114,47 @@ def _document(text: tf.Tensor) -> tf.Tensor:
     return tf.concat([tf.strings.split(text, "\n"), [""]], axis=0)
 
 
-def _check_is_plain_text(path: str) -> None:
-    """Checks only the start of a file: the lines themselves are read in the graph."""
-    if path.endswith(_COMPRESSED_OTHERWISE):
+def _checked_compression(path: str) -> str:
+    """TensorFlow's name for the compression of a file, "" if there is none. Raises `UserError`.
+
+    Of plain text the start is checked: the lines themselves are read in the graph. A .gz is read to its end, because
+    TensorFlow takes a truncated one for a shorter one.
+    """
+    try:
+        kind = compression(path)
+        if kind not in ("", GZIP):
+            raise UserError(
+                f"{path}: needs plain text or .gz if data.source is text. Received: {kind}. Set data.source=files, or "
+                "decompress it."
+            )
+        start, chunks = beginning(read_chunks(path))
+        found = next((name for mark, name in _OTHER_FORMATS.items() if start.startswith(mark)), None)
+        if found:
+            raise UserError(
+                f"{path}: needs plain text if data.source is text. Received: {found}. Set data.source=files."
+            )
+        if b"\0" in start:
+            raise Unreadable(BINARY)
+        _check_utf8(path, start)
+        if kind == GZIP:
+            for _ in chunks:
+                pass
+    except Unreadable as problem:
         raise UserError(
-            f"{path}: needs plain text or .gz if data.source is text. Received: {os.path.splitext(path)[1]}. "
-            "Set data.source=files, or decompress it."
-        )
+            f"{path}: needs a whole file of UTF-8 text if data.source is text. Received: {problem}. Repair it, leave "
+            "it out, or set data.source=files, which keeps the lines before any damage."
+        ) from None
+    return "GZIP" if kind else ""
+
+
+def _check_utf8(path: str, start: bytes) -> None:
     try:
-        with open_file(path) as stream:
-            beginning = (gzip.open(stream) if path.endswith(".gz") else stream).read(_BYTES_CHECKED)
-    except (OSError, EOFError) as error:
-        raise UserError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from None
-    start = beginning.removeprefix(b"\xef\xbb\xbf").lstrip()
-    found = next((name for mark, name in _OTHER_FORMATS.items() if start.startswith(mark)), None)
-    if found:
-        raise UserError(f"{path}: needs plain text if data.source is text. Received: {found}. Set data.source=files.")
-    try:
-        beginning.decode("utf-8")
+        start.decode("utf-8")
     except UnicodeDecodeError as error:
         # The last character read may be incomplete, which is not an error of the file.
-        if b"\0" in beginning or error.start < len(beginning) - 3:
+        if error.start < len(start) - 3:
             raise UserError(
-                f"{path}: needs UTF-8. Received: byte {beginning[error.start]:#04x} at {error.start}. Convert the file."
+                f"{path}: needs UTF-8. Received: byte {start[error.start]:#04x} at {error.start}. Convert the file."
             ) from None
 
 

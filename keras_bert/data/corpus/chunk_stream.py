@@ -6,9 +6,9 @@ from typing import Any
 
 
 class ChunkStream(io.RawIOBase):
-    """Reads the blocks of an iterator one after the other; wrap it into `io.BufferedReader`.
+    """Reads the blocks of an iterator one after the other.
 
-    What the iterator raises comes out of `read`.
+    What the iterator raises comes out of `read`, after all that it gave before; an `io.BufferedReader` would drop some.
     """
 
     def __init__(self, chunks: Iterator[bytes]):

@@ -18,7 +18,14 @@ from keras_bert.data.corpus.json_lines import json_documents
 from keras_bert.data.corpus.mediawiki import is_dump, mediawiki_documents
 from keras_bert.data.corpus.plain_text import plain_documents
 from keras_bert.data.corpus.repeated_spans import RepeatedSpans, remove_repeated_spans
-from keras_bert.data.corpus.text_lines import Unreadable, decoded_lines, read_chunks
+from keras_bert.data.corpus.text_lines import (
+    BINARY,
+    Unreadable,
+    beginning,
+    decoded_lines,
+    read_chunks,
+    until_damage,
+)
 from keras_bert.data.corpus.web_archives import wet_documents
 from keras_bert.data.corpus.wikipedia import wiki_documents
 from keras_bert.errors import UserError
@@ -127,9 +134,9 @@ def read_documents(
 
     The format is detected from the start of the file: `<doc` is WikiExtractor's, `{` is JSON lines, a numbered line of
     ten cells is CoNLL-U's (see `conllu_documents`), anything else is plain text; .json, .jsonl and .ndjson are always
-    JSON lines. Compression (.gz, .bz2, .xz) is detected from the content. Plain text has blank lines between documents; see
-    `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A file that cannot be
-    read to its end is named in the report; documents before the damage are kept.
+    JSON lines. Compression (.gz, .bz2, .xz) is detected from the content. Plain text has blank lines between documents;
+    see `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A file that
+    cannot be read to its end is named in the report; the whole lines or pages before the damage are kept.
 
     What comes from a file depends on nothing but the file and `config`. `filters.repeated_spans`, which compares files,
     is left to `Corpus`.
@@ -180,7 +187,7 @@ def read_source(
     With `must_open`, a file that the system or the store does not hand out raises `UserError` and is not skipped: on
     many machines that may be over at the next attempt.
     """
-    before = report.documents + report.filtered.total()
+    before, filtered_before = report.documents, report.filtered.total()
     try:
         for document, reason in _candidates(path, config, report):
             if reason:
@@ -195,9 +202,10 @@ def read_source(
     except Unreadable as problem:
         if must_open and problem.is_refused:
             raise UserError(f"{path}: {problem}. Make it readable, or leave it out.") from None
-        report.skipped[path] = str(problem)
+        kept = report.documents - before
+        report.skipped[path] = f"{problem}; kept what comes before it, {kept:,} documents" if kept else str(problem)
     else:
-        if report.documents + report.filtered.total() == before:
+        if (report.documents, report.filtered.total()) == (before, filtered_before):
             report.skipped[path] = "no document in it"
 
 
@@ -205,33 +213,37 @@ def _candidates(path: str, config: CorpusConfig, report: CorpusReport) -> Iterat
     """`(document, None)` or `(anything, the reason to leave it out)`."""
     if is_tfds(path):
         return _tfds_documents(path)
-    start, chunks = _beginning(read_chunks(path))
+    start, chunks = beginning(read_chunks(path))
+    if not start:
+        raise Unreadable("empty")
     if start.startswith(b"{") or _NAME_OF_JSON.search(path):
         return json_documents(chunks, path, config, report)
     if is_dump(start):
         return mediawiki_documents(chunks)
     if start.startswith(b"WARC/"):
         return wet_documents(chunks)
-    lines = decoded_lines(chunks)
+    return _line_documents(path, start, chunks, report)
+
+
+def _line_documents(
+    path: str, start: bytes, chunks: Iterator[bytes], report: CorpusReport
+) -> Iterator[tuple[str | None, str | None]]:
+    """Of a format whose lines are worth keeping before damage, even if the document has no end."""
+    if b"\0" in start:
+        raise Unreadable(BINARY)
+    damage: list[Unreadable] = []
+    lines = until_damage(decoded_lines(chunks), damage)
     if start.startswith(b"<doc "):
-        return wiki_documents(lines)
-    if is_conllu(start.decode("utf-8", "replace").split("\n")):
-        return ((document, None) for document in conllu_documents(lines))
-    documents, is_book = plain_documents(lines)
-    if is_book:
-        report.books.append(path)
-    return ((document, None) for document in documents)
-
-
-def _beginning(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """(the first block with text in it, from there on; all blocks). Raises `Unreadable` if there is no text."""
-    read: list[bytes] = []
-    for chunk in chunks:
-        read.append(chunk)
-        start = chunk.removeprefix(b"\xef\xbb\xbf").lstrip()
-        if start:
-            return start, chain(read, chunks)
-    raise Unreadable("empty")
+        yield from wiki_documents(lines)
+    elif is_conllu(start.decode("utf-8", "replace").split("\n")):
+        yield from ((document, None) for document in conllu_documents(lines))
+    else:
+        documents, is_book = plain_documents(lines)
+        if is_book:
+            report.books.append(path)
+        yield from ((document, None) for document in documents)
+    if damage:
+        raise damage[0]
 
 
 def _tfds_documents(entry: str) -> Iterator[tuple[str | None, str | None]]:

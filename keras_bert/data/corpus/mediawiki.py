@@ -4,7 +4,6 @@ Of each page the newest text in the dump is taken. Redirects, pages outside the 
 wikitext are left out.
 """
 
-import io
 from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -61,7 +60,7 @@ def mediawiki_documents(chunks: Iterator[bytes]) -> Iterator[tuple[str | None, s
 
 def _pages(chunks: Iterator[bytes], hidden: set[str]) -> Iterator[_Page]:
     """The pages in order, with one page in memory; adds the names of files' and categories' namespaces to `hidden`."""
-    stream = io.BufferedReader(ChunkStream(chunks))
+    stream = ChunkStream(chunks)
     root = None
     namespace, is_redirect, model, text = _ARTICLES, False, _WIKITEXT, ""
     try:

@@ -17,11 +17,14 @@ from keras_bert.errors import UserError
 from keras_bert.files import open_file
 
 _CHUNK_BYTES = 1 << 20
-_COMPRESSIONS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
-_ZSTANDARD = b"\x28\xb5\x2f\xfd"
-_LONGEST_MAGIC = max(map(len, _COMPRESSIONS))
+_START_BYTES = 1 << 14  # Enough to tell a file's format.
+_PIECE_BYTES = 1 << 16  # As much text before an altered place is lost at most.
+GZIP = ".gz"
+_OPENERS: dict[str, Callable[..., Any]] = {GZIP: gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_MAGIC = {b"\x1f\x8b": GZIP, b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+_LONGEST_MAGIC = max(map(len, _MAGIC))
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
-_BINARY = "binary, not text"
+BINARY = "binary, not text"
 _LONGEST_LINE = 1 << 26  # In characters. Longer lines are cut, so that memory stays bounded.
 
 
@@ -43,7 +46,7 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """Iterates over the lines of a UTF-8 file without line ends; .gz, .bz2 and .xz are detected from the content.
 
     Raises:
-        Unreadable: once the file turns out to be missing, damaged, binary or not UTF-8.
+        Unreadable: the file is missing, damaged, binary or not UTF-8; after the complete lines before the damage.
     """
     return decoded_lines(read_chunks(path))
 
@@ -93,7 +96,10 @@ def _standard_input() -> Iterator[bytes]:
 
 
 def decoded_lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Iterates over the lines of UTF-8 text in blocks, without line ends. Raises `Unreadable`; see `read_lines`."""
+    """Iterates over the lines of UTF-8 text in blocks, without line ends.
+
+    Raises `Unreadable` as `read_lines`.
+    """
     pending = ""
     for _, text in _decoded(chunks, "utf-8-sig"):
         *lines, pending = (pending + text).split("\n")
@@ -106,18 +112,24 @@ def decoded_lines(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 def _decoded(chunks: Iterable[bytes], encoding: str) -> Iterator[tuple[str, str]]:
-    """(text, the same with "\\n" as its only line end) of each chunk and of the end. Raises `Unreadable`."""
+    """(text, the same with "\\n" as its only line end) of each chunk and of the end.
+
+    Raises `Unreadable` after what comes before the damage.
+    """
     decoder = codecs.getincrementaldecoder(encoding)()
     line_ends, complete = io.IncrementalNewlineDecoder(None, translate=True), 0
     for chunk in chain(chunks, [b""]):
-        if b"\0" in chunk:
-            raise Unreadable(_BINARY)
+        good, zero, _ = chunk.partition(b"\0")
+        problem = Unreadable(BINARY) if zero else None
         try:
-            text = decoder.decode(chunk, final=not chunk)
+            text = decoder.decode(good, final=not chunk)
         except UnicodeDecodeError as error:
-            raise Unreadable(_not_utf8(error), _line_of(error, complete)) from None
+            problem = Unreadable(_not_utf8(error), _line_of(error, complete))
+            text = error.object[: error.start].decode("utf-8")
         translated = line_ends.decode(text, final=not chunk)
         yield text, translated
+        if problem:
+            raise problem
         complete += translated.count("\n")
 
 
@@ -131,21 +143,70 @@ def _not_utf8(error: UnicodeDecodeError) -> str:
 
 
 def read_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """Iterates over the blocks of a file's content, decompressed as by `read_lines`. Raises `Unreadable`."""
+    """Iterates over the blocks of a file's content, decompressed as by `read_lines`.
+
+    The first block is as large as telling a format takes, or all there is. Raises `Unreadable` after what comes before
+    the damage.
+    """
+    pieces: list[bytes] = []
+    size, wanted = 0, _START_BYTES
+    problem: Unreadable | None = None
     try:
         with contextlib.ExitStack() as stack:
-            stream = stack.enter_context(open_file(path))
-            head = stream.read(_LONGEST_MAGIC)
+            stream: Any = stack.enter_context(open_file(path))
+            kind = _compression(stream.read(_LONGEST_MAGIC))
             stream.seek(0)
-            if head.startswith(_ZSTANDARD):
+            if kind == ".zst":
                 raise Unreadable("compressed with zstd; decompress it, or compress it with gzip")
-            for magic, decompressed in _COMPRESSIONS.items():
-                if head.startswith(magic):
-                    stream = stack.enter_context(decompressed(stream))
-                    break
-            while chunk := stream.read(_CHUNK_BYTES):
-                yield chunk
+            if kind:
+                stream = stack.enter_context(_OPENERS[kind](stream))
+            # `read` would go on until it has all that is asked for, and drop it if it meets damage.
+            while piece := stream.read1(_PIECE_BYTES):
+                pieces.append(piece)
+                size += len(piece)
+                if size >= wanted:
+                    yield b"".join(pieces)
+                    pieces, size, wanted = [], 0, _CHUNK_BYTES
     except _DAMAGED as error:
-        reason = getattr(error, "strerror", None) or error
-        # A damaged gzip file is an OSError too, but without a number.
-        raise Unreadable(f"cannot be read ({reason})", is_refused=getattr(error, "errno", None) is not None) from None
+        problem = _unreadable(error)
+    if pieces:
+        yield b"".join(pieces)
+    if problem:
+        raise problem
+
+
+def compression(path: str | os.PathLike[str]) -> str:
+    """The usual ending of files compressed as this one's content is; "" if it is not. Raises `Unreadable`."""
+    try:
+        with open_file(path) as stream:
+            return _compression(stream.read(_LONGEST_MAGIC))
+    except OSError as error:
+        raise _unreadable(error) from None
+
+
+def _compression(head: bytes) -> str:
+    return next((ending for magic, ending in _MAGIC.items() if head.startswith(magic)), "")
+
+
+def _unreadable(error: Exception) -> Unreadable:
+    reason = getattr(error, "strerror", None) or error
+    # A damaged gzip file is an OSError too, but without a number.
+    return Unreadable(f"cannot be read ({reason})", is_refused=getattr(error, "errno", None) is not None)
+
+
+def beginning(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """(the first block with text in it, from there on; all blocks). The former is empty if there is no text."""
+    read: list[bytes] = []
+    for chunk in chunks:
+        read.append(chunk)
+        if start := chunk.removeprefix(codecs.BOM_UTF8).lstrip():
+            return start, chain(read, chunks)
+    return b"", iter(read)
+
+
+def until_damage(lines: Iterable[str], damage: list[Unreadable]) -> Iterator[str]:
+    """Iterates over the lines; what a reader of whole files would raise is appended to `damage` instead."""
+    try:
+        yield from lines
+    except Unreadable as problem:
+        damage.append(problem)

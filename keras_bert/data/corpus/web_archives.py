@@ -1,6 +1,5 @@
 """Web pages in Common Crawl's WET files: archives (ISO 28500) of the plain text of pages."""
 
-import io
 from collections.abc import Iterator
 
 from keras_bert.data.corpus.chunk_stream import ChunkStream
@@ -23,7 +22,7 @@ def wet_documents(chunks: Iterator[bytes]) -> Iterator[tuple[str | None, str | N
     """
     archives = import_extra("warcio.archiveiterator", "A WET file")
     exceptions = import_extra("warcio.exceptions", "A WET file")
-    records = archives.ArchiveIterator(io.BufferedReader(ChunkStream(chunks)))
+    records = archives.ArchiveIterator(ChunkStream(chunks))
     try:
         for record in records:
             if record.rec_type in _PAGES:

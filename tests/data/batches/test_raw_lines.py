@@ -1,5 +1,6 @@
 """Lines of raw text: documents, sides, order, and what is refused."""
 
+import bz2
 import gzip
 import os
 
@@ -79,12 +80,12 @@ def test_training_texts_are_the_training_sides(tmp_path):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        ("a.bz2", b"BZh", r"a.bz2: needs plain text or .gz .* Received: .bz2"),
+        ("a.txt", bz2.compress(b"text"), r"a.txt: needs plain text or .gz .* Received: .bz2"),
         ("a.txt", b'<doc id="1">\n', "Received: WikiExtractor's format. Set data.source=files"),
         ("a.xml", b"<mediawiki>\n", "Received: a MediaWiki dump"),
         ("a.json", b' {"text": "a"}\n', "Received: JSON lines"),
         ("a.txt", b"good\n\xff\xfe bad\n", "needs UTF-8. Received: byte 0xff at 5"),
-        ("a.gz", b"not gzip", "a.gz: cannot be read"),
+        ("a.txt", b"t\0e\0x\0t\0", "needs a whole file of UTF-8 text .* Received: binary"),
     ],
 )
 def test_files_of_another_format_are_refused(tmp_path, name, content, message):
@@ -93,8 +94,25 @@ def test_files_of_another_format_are_refused(tmp_path, name, content, message):
         RawLines([str(tmp_path / name)], 0.1)
 
 
+@pytest.mark.parametrize("end", [-1, -9, -100_000])
+def test_a_truncated_gz_is_refused(tmp_path, end):
+    """TensorFlow takes it for a shorter text: the rest would be missing without a word."""
+    content = gzip.compress(os.urandom(200_000).hex().encode())
+    (tmp_path / "a.gz").write_bytes(content[:end])
+    with pytest.raises(UserError, match="a.gz: needs a whole file .* Received: cannot be read .* set data.source"):
+        RawLines([str(tmp_path / "a.gz")], 0.1)
+
+
+def test_compression_is_told_by_the_content(tmp_path):
+    """A browser saves a.gz decompressed, and TensorFlow would fail in the middle of a run."""
+    documents = _documents(3)
+    plain = _write(tmp_path / "a.gz", documents)
+    (tmp_path / "b.txt").write_bytes(gzip.compress(open(plain, "rb").read()))
+    assert _read(RawLines([plain], 0.0), False) == _read(RawLines([str(tmp_path / "b.txt")], 0.0), False) == documents
+
+
 def test_a_character_cut_where_looking_ends_is_no_fault(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"a" * 4095 + "é".encode() + b"\n")
+    (tmp_path / "a.txt").write_bytes(b"a" * (2**14 - 1) + "é".encode() + b"\n")
     assert len(list(RawLines([str(tmp_path / "a.txt")], 0.0).training_texts())) == 1
 
 

@@ -152,11 +152,52 @@ def test_missing_files_are_named(tmp_path):
     assert list(read(*missing, good)[1].skipped) == missing
 
 
-def test_damage_far_into_a_file_keeps_what_came_before(tmp_path):
-    path = write(tmp_path / "a", f"{PARAGRAPH * 20}\n\n".encode() * 600 + b"\xff")
+LINES = [f"{n} {SENTENCE} {n * 7919 % 1009}" for n in range(3000)]
+TEXT = "\n".join(line + "\n" * (n % 10 == 9) for n, line in enumerate(LINES)).encode()
+BEFORE, AFTER = TEXT[:200_000], TEXT[200_000:]
+COMPLETE = sum(map(bool, BEFORE.split(b"\n")[:-1]))
+
+
+def cut(content):
+    """Without its second half, in the middle of a line."""
+    return content[: len(content) // 2]
+
+
+DAMAGED = {
+    "gz": (gzip.compress(TEXT)[:-9], 2999, "end-of-stream"),
+    "half a gz": (cut(gzip.compress(TEXT, mtime=0)), 1400, "end-of-stream"),
+    "half a bz2": (cut(bz2.compress(TEXT, 1)), 1000, "end-of-stream"),
+    "half an xz": (cut(lzma.compress(TEXT)), 1300, "end-of-stream"),
+    "altered gz": (gzip.compress(TEXT, mtime=0)[:-8] + bytes(8), 2999, "CRC"),
+    "not UTF-8": (BEFORE + b"\xff" + AFTER, COMPLETE, "not UTF-8"),
+    "binary": (BEFORE + b"\0" + AFTER, COMPLETE, "binary"),
+}
+
+
+@pytest.mark.parametrize(("content", "fewest", "told"), DAMAGED.values(), ids=DAMAGED.keys())
+def test_the_lines_before_damage_are_kept(tmp_path, content, fewest, told):
+    """A megabyte before each damaged place would be lost without a word."""
+    path = write(tmp_path / "a", content)
     documents, report = read(path)
-    assert 0 < len(documents) < 600 and set(documents) == {PARAGRAPH * 20}
-    assert "not UTF-8" in report.skipped[str(path)]
+    lines = [line for document in documents for line in document.split("\n") if line]
+    assert lines == LINES[: len(lines)] and len(lines) >= fewest
+    skipped = report.skipped[str(path)]
+    assert told in skipped and skipped.endswith(f"kept what comes before it, {len(documents):,} documents")
+
+
+def test_what_comes_before_damage_is_kept_in_every_format(tmp_path):
+    """An article, a line of JSON or a sentence would be lost with the block that the damage is in."""
+    contents = {
+        "wiki": "".join(f'<doc id="{n}" title="{n}">\n{n} {PARAGRAPH}\n</doc>\n' for n in range(900)),
+        "json": "".join(json.dumps({"text": f"{n} {PARAGRAPH}"}) + "\n" for n in range(900)),
+        "conllu": "".join(f"# newdoc\n1\tWord{n}\t" + "_\t" * 7 + "_\n" for n in range(900)),
+    }
+    for name, content in contents.items():
+        content = gzip.compress(content.encode())
+        whole, _ = read(write(tmp_path / name, content))
+        documents, report = read(write(tmp_path / f"cut {name}", content[:-9]))
+        assert len(whole) == 900 and documents == whole[: len(documents)] and len(documents) >= 899
+        assert "end-of-stream" in report.skipped[str(tmp_path / f"cut {name}")]
 
 
 def test_nothing_at_all_is_an_error_that_names_files(tmp_path):
