@@ -12,6 +12,7 @@ from keras_bert.errors import UserError
 EXTRA_OF = {
     "ai_edge_litert": "edge",
     "apache_beam": "beam",
+    "backports.zstd": "web",
     "huggingface_hub": "hub",
     "jieba": "zh",
     "matplotlib": "plots",
@@ -26,7 +27,10 @@ EXTRA_OF = {
 
 def is_installed(package: str) -> bool:
     """Whether a package can be imported, without importing it."""
-    return importlib.util.find_spec(package) is not None
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # Not even the `backports` of "backports.zstd".
+        return False
 
 
 def require(package: str, needed_by: str) -> None:
@@ -46,5 +50,5 @@ def require(package: str, needed_by: str) -> None:
 
 def import_extra(module: str, needed_by: str) -> ModuleType:
     """Imports a module of an extra's package. Raises `UserError` if it is not installed; see `require`."""
-    require(module.partition(".")[0], needed_by)
+    require(next(package for package in EXTRA_OF if f"{module}.".startswith(f"{package}.")), needed_by)
     return importlib.import_module(module)

@@ -18,7 +18,7 @@ from keras_bert.quiet import import_tensorflow
     "source",
     required=True,
     metavar="FILE|-",
-    help="Texts, one per line; may be .gz, .bz2 or .xz. - reads stdin.",
+    help="Texts, one per line; may be .gz, .bz2, .xz or .zst. - reads stdin.",
 )
 @click.option("--output", required=True, metavar="FILE.npz", callback=file_to_write, help="Array file to write.")
 @click.option(

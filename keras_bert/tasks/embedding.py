@@ -46,8 +46,8 @@ def embed_file(embedder: TextEmbedder, source: str, output: str, index: str | No
 
     Args:
         embedder: computes the vectors.
-        source: a UTF-8 file with one text per line, also .gz, .bz2 or .xz; or "-" for stdin. An empty line is an empty
-            text, [CLS] [SEP].
+        source: a UTF-8 file with one text per line, also .gz, .bz2, .xz or .zst; or "-" for stdin. An empty line is an
+            empty text, [CLS] [SEP].
         output: the .npz to write, which appears when it is complete.
         index: a nearest-neighbour index of the vectors to write too, see `VectorIndex`; not for pooling `tokens`.
 

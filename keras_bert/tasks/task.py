@@ -22,7 +22,7 @@ class Split:
     """Where the examples of one split are.
 
     Attributes:
-        files: names below the task's folder, tried in turn, each also with .gz, .bz2 or .xz appended.
+        files: names below the task's folder, tried in turn, each also with .gz, .bz2, .xz or .zst appended.
         columns: the names of the columns, if these files have no header.
         labelled: True if every row must have a label; False if labels are not read (GLUE hides those of its test
             sets); None to read the label if the file has its column.

@@ -26,7 +26,7 @@ from keras_bert.data.corpus.text_lines import (
     read_chunks,
     until_damage,
 )
-from keras_bert.data.corpus.web_archives import wet_documents
+from keras_bert.data.corpus.web_archives import warc_documents
 from keras_bert.data.corpus.wikipedia import wiki_documents
 from keras_bert.errors import UserError
 from keras_bert.globs import expand
@@ -35,7 +35,7 @@ from keras_bert.terminal_bar import terminal_bar
 if TYPE_CHECKING:
     from keras_bert.data.corpus.tfds_text import TfdsText
 
-_NAME_OF_JSON = re.compile(r"\.(?:jsonl?|ndjson)(?:\.(?:gz|bz2|xz))?\Z", re.IGNORECASE)
+_NAME_OF_JSON = re.compile(r"\.(?:jsonl?|ndjson)(?:\.(?:gz|bz2|xz|zst))?\Z", re.IGNORECASE)
 
 
 class Corpus:
@@ -134,9 +134,9 @@ def read_documents(
 
     The format is detected from the start of the file: `<doc` is WikiExtractor's, `{` is JSON lines, a numbered line of
     ten cells is CoNLL-U's (see `conllu_documents`), anything else is plain text; .json, .jsonl and .ndjson are always
-    JSON lines. Compression (.gz, .bz2, .xz) is detected from the content. Plain text has blank lines between documents;
-    see `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A file that
-    cannot be read to its end is named in the report; the whole lines or pages before the damage are kept.
+    JSON lines. Compression (.gz, .bz2, .xz, .zst) is detected from the content. Plain text has blank lines between
+    documents; see `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A file
+    that cannot be read to its end is named in the report; the whole lines or pages before the damage are kept.
 
     What comes from a file depends on nothing but the file and `config`. `filters.repeated_spans`, which compares files,
     is left to `Corpus`.
@@ -221,7 +221,7 @@ def _candidates(path: str, config: CorpusConfig, report: CorpusReport) -> Iterat
     if is_dump(start):
         return mediawiki_documents(chunks)
     if start.startswith(b"WARC/"):
-        return wet_documents(chunks)
+        return warc_documents(chunks, path)
     return _line_documents(path, start, chunks, report)
 
 

@@ -14,14 +14,36 @@ from itertools import chain
 from typing import Any
 
 from keras_bert.errors import UserError
+from keras_bert.extras import import_extra
 from keras_bert.files import open_file
 
 _CHUNK_BYTES = 1 << 20
 _START_BYTES = 1 << 14  # Enough to tell a file's format.
 _PIECE_BYTES = 1 << 16  # As much text before an altered place is lost at most.
+
+
+def _open_zstandard(stream: Any) -> Any:
+    zstd = import_extra(_ZSTANDARD, "A .zst file")
+    # Some corpora are packed with windows of 2 GB, which are refused by default.
+    return zstd.open(stream, options={zstd.DecompressionParameter.window_log_max: 31})
+
+
 GZIP = ".gz"
-_OPENERS: dict[str, Callable[..., Any]] = {GZIP: gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_MAGIC = {b"\x1f\x8b": GZIP, b"BZh": ".bz2", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+_ZSTANDARD = "backports.zstd"
+_OPENERS: dict[str, Callable[..., Any]] = {
+    GZIP: gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": _open_zstandard,
+}
+COMPRESSED = tuple(_OPENERS)  # Endings of files' names.
+_MAGIC = {
+    b"\x1f\x8b": GZIP,
+    b"BZh": ".bz2",
+    b"\xfd7zXZ\x00": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"\x50\x2a\x4d\x18": ".zst",  # pzstd's.
+}
 _LONGEST_MAGIC = max(map(len, _MAGIC))
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 BINARY = "binary, not text"
@@ -43,7 +65,7 @@ class Unreadable(Exception):
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Iterates over the lines of a UTF-8 file without line ends; .gz, .bz2 and .xz are detected from the content.
+    """Iterates over the lines of a UTF-8 file without line ends; .gz, .bz2, .xz and .zst are detected from the content.
 
     Raises:
         Unreadable: the file is missing, damaged, binary or not UTF-8; after the complete lines before the damage.
@@ -156,8 +178,6 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
             stream: Any = stack.enter_context(open_file(path))
             kind = _compression(stream.read(_LONGEST_MAGIC))
             stream.seek(0)
-            if kind == ".zst":
-                raise Unreadable("compressed with zstd; decompress it, or compress it with gzip")
             if kind:
                 stream = stack.enter_context(_OPENERS[kind](stream))
             # `read` would go on until it has all that is asked for, and drop it if it meets damage.
@@ -167,12 +187,17 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
                 if size >= wanted:
                     yield b"".join(pieces)
                     pieces, size, wanted = [], 0, _CHUNK_BYTES
-    except _DAMAGED as error:
+    except _damaged() as error:
         problem = _unreadable(error)
     if pieces:
         yield b"".join(pieces)
     if problem:
         raise problem
+
+
+def _damaged() -> tuple[type[Exception], ...]:
+    zstd = sys.modules.get(_ZSTANDARD)
+    return _DAMAGED if zstd is None else (*_DAMAGED, zstd.ZstdError)
 
 
 def compression(path: str | os.PathLike[str]) -> str:

@@ -1,39 +1,50 @@
-"""Web pages in Common Crawl's WET files: archives (ISO 28500) of the plain text of pages."""
+"""The plain text of web pages in archives (WARC, ISO 28500), as in Common Crawl's WET files."""
 
 from collections.abc import Iterator
 
 from keras_bert.data.corpus.chunk_stream import ChunkStream
 from keras_bert.data.corpus.text_lines import Unreadable
+from keras_bert.errors import UserError
 from keras_bert.extras import import_extra
 
 _TEXT_OF_A_PAGE = "conversion"
-_PAGES = ("response", "resource", "revisit")
 
 
-def wet_documents(chunks: Iterator[bytes]) -> Iterator[tuple[str | None, str | None]]:
-    """Iterates over `(document, None)` or `(None, why it was left out)`, one for each page.
+def warc_documents(chunks: Iterator[bytes], path: str) -> Iterator[tuple[str | None, str | None]]:
+    """Iterates over `(document, None)` or `(None, why it was left out)`, one for each page whose text is there.
+
+    Records of other kinds, such as the pages themselves, are passed over.
 
     Args:
         chunks: the file's content, decompressed, in blocks of any size.
+        path: the file's path, for messages.
 
     Raises:
-        Unreadable: the archive is broken, or holds pages instead of their text.
-        UserError: warcio is not installed.
+        Unreadable: the archive is broken.
+        UserError: it holds no text of pages, or warcio is not installed.
     """
-    archives = import_extra("warcio.archiveiterator", "A WET file")
-    exceptions = import_extra("warcio.exceptions", "A WET file")
+    archives = import_extra("warcio.archiveiterator", "A web archive")
+    exceptions = import_extra("warcio.exceptions", "A web archive")
+    has_text = False
     records = archives.ArchiveIterator(ChunkStream(chunks))
     try:
         for record in records:
-            if record.rec_type in _PAGES:
-                raise Unreadable("an archive of web pages; give the WET file, which holds their text")
             if record.rec_type != _TEXT_OF_A_PAGE:
                 continue
+            has_text = True
+            content = record.content_stream().read()
+            if len(content) < (record.length or 0):
+                raise Unreadable("ends within a page")
             try:
-                text = record.content_stream().read().decode("utf-8").strip()
+                text = content.decode("utf-8").strip()
             except UnicodeDecodeError:
                 yield None, "not UTF-8"
             else:
                 yield text, None if text else "empty"
     except exceptions.ArchiveLoadFailed as error:
         raise Unreadable(f"a broken archive ({' '.join(str(error).split())[:100]})") from None
+    if not has_text:
+        raise UserError(
+            f"{path}: needs the text of web pages (records of the type {_TEXT_OF_A_PAGE!r}). Received: an archive "
+            "without any. Give the WET file that belongs to it, or extract the text of its pages first."
+        )

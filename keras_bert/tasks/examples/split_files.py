@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from keras_bert import files
+from keras_bert.data.corpus.text_lines import COMPRESSED
 from keras_bert.errors import MissingData, UserError
 from keras_bert.tasks.task import Split
 
-_COMPRESSED = ("", ".gz", ".bz2", ".xz")
 _SHOWN = 20
 
 
@@ -45,7 +45,7 @@ def split_file(task: NamedFiles, split: str, folder: str = "") -> str:
     homes = [files.join(folder, home) for home in task.folders] + [os.fspath(folder)]
     for home in homes:
         for name in names:
-            for ending in _COMPRESSED:
+            for ending in ("", *COMPRESSED):
                 path = files.join(home, name + ending)
                 if files.exists(path):
                     return path
@@ -74,7 +74,7 @@ def find_split_files(task: FilePatterns, folder: str | None) -> dict[str, str]:
     found = {}
     for split, patterns in task.patterns.items():
         matches = (
-            [name for name in names for ending in _COMPRESSED if fnmatch.fnmatchcase(name, pattern + ending)]
+            [name for name in names for ending in ("", *COMPRESSED) if fnmatch.fnmatchcase(name, pattern + ending)]
             for pattern in patterns
         )
         chosen = list(dict.fromkeys(next(filter(None, matches), [])))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from keras_bert.data.corpus.text_lines import Unreadable, read_lines, read_standard_input
+from keras_bert.data.corpus.text_lines import COMPRESSED, Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
 
 FORMATS = ("csv", "tsv", "raw_tsv", "jsonl")
@@ -21,7 +21,6 @@ _FORMAT_OF_ENDING = {
     ".json": "jsonl",
 }
 _LIKE = {"raw_tsv": ("raw_tsv", "tsv")}  # The formats that share a file name ending.
-_COMPRESSED = (".gz", ".bz2", ".xz")
 _SHOWN_COLUMNS = 20
 _SHOWN_CHARACTERS = 40
 
@@ -45,7 +44,7 @@ def table_format(path: str) -> str:
     ending = plain_ending(path)
     if ending not in _FORMAT_OF_ENDING:
         raise UserError(
-            f"{path}: needs a name that ends in {', '.join(_FORMAT_OF_ENDING)} (optionally with .gz, .bz2 or .xz). "
+            f"{path}: needs a name that ends in {', '.join(_FORMAT_OF_ENDING)} (then also {', '.join(COMPRESSED)}). "
             f"Received: {ending or 'no ending'}. Rename it, or give the format: {', '.join(FORMATS)}."
         )
     return _FORMAT_OF_ENDING[ending]
@@ -54,7 +53,7 @@ def table_format(path: str) -> str:
 def plain_ending(path: str | os.PathLike[str]) -> str:
     """The ending of a file's name in lower case, without that of a compression: ".csv" for reviews.csv.gz."""
     stem, ending = os.path.splitext(os.fspath(path).lower())
-    return os.path.splitext(stem)[1] if ending in _COMPRESSED else ending
+    return os.path.splitext(stem)[1] if ending in COMPRESSED else ending
 
 
 def known_format(path: str, format: str | None) -> str | None:
@@ -80,7 +79,7 @@ def read_table(
     """Iterates over the rows of a table.
 
     Args:
-        path: the file, local or remote; .gz, .bz2 and .xz are detected from the content. "-" is stdin.
+        path: the file, local or remote; .gz, .bz2, .xz and .zst are detected from the content. "-" is stdin.
         wanted: names of the columns to return.
         optional: names of columns to return if they exist; their cells are None if not.
         format: one of `FORMATS`; None goes by the file's name. "csv" and "tsv" have cells quoted as by Python's csv,

@@ -52,7 +52,7 @@ class QuestionSet:
 
 
 def read_squad(path: str) -> QuestionSet:
-    """Reads a file in the format of SQuAD 1.1 or 2.0; .gz, .bz2 and .xz are detected from the content.
+    """Reads a file in the format of SQuAD 1.1 or 2.0; .gz, .bz2, .xz and .zst are detected from the content.
 
     `answers` may be missing, as in files to predict on. `is_impossible` may be missing too, and must not contradict
     the answers.

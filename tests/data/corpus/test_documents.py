@@ -115,7 +115,16 @@ def test_wiki_extractor_files_keep_running_text_only(tmp_path):
     assert report.dropped == {"hardly any running text": 1}
 
 
-@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def zstd(content):
+    """As `pzstd` and `zstd --long=31` write it: several frames, one to skip, a window of 2 GB."""
+    module = pytest.importorskip("backports.zstd", reason="the extra web is not installed")
+    options = {module.CompressionParameter.window_log: 31}
+    skipped = b"\x50\x2a\x4d\x18\4\0\0\0rest"
+    writer = module.ZstdCompressor(options=options)  # Without the size, the window is not narrowed.
+    return skipped + writer.compress(content[:9]) + writer.flush() + module.compress(content[9:])
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, zstd])
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_compressed_files_local_and_through_gfile(tmp_path, compress, scheme):
     path = write(tmp_path / "a", compress(("第一。\n\n" + PARAGRAPH).encode()))
@@ -183,6 +192,14 @@ def test_the_lines_before_damage_are_kept(tmp_path, content, fewest, told):
     assert lines == LINES[: len(lines)] and len(lines) >= fewest
     skipped = report.skipped[str(path)]
     assert told in skipped and skipped.endswith(f"kept what comes before it, {len(documents):,} documents")
+
+
+def test_damage_in_a_zst_file(tmp_path):
+    """It would end the run with a library's own error, or cut the text without a word."""
+    content = zstd(TEXT)
+    for damaged in (content[:-9], content[:1000] + bytes(99) + content[1099:]):
+        documents, report = read(write(tmp_path / "a.zst", damaged), write(tmp_path / "good", "Good."))
+        assert documents[-1] == "Good." and "cannot be read (" in report.skipped[str(tmp_path / "a.zst")]
 
 
 def test_what_comes_before_damage_is_kept_in_every_format(tmp_path):

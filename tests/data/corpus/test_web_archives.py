@@ -1,4 +1,4 @@
-"""Common Crawl's WET files, written by warcio."""
+"""Archives of web pages, written by warcio."""
 
 import gzip
 import io
@@ -7,6 +7,7 @@ import pytest
 
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import read_documents
+from keras_bert.errors import UserError
 
 pytest.importorskip("warcio", reason="the extra web is not installed")
 
@@ -40,10 +41,23 @@ def test_a_page_is_a_document(tmp_path, compressed):
     assert report.dropped == {"empty": 1, "not UTF-8": 1} and not report.skipped
 
 
-def test_an_archive_of_pages_is_refused(tmp_path):
-    """Its records are HTML."""
-    documents, report = read(tmp_path / "a.warc.gz", archive(b"<html>", kind="resource"))
-    assert documents == [] and "give the WET file" in report.skipped[str(tmp_path / "a.warc.gz")]
+def test_an_archive_of_pages_alone_is_refused(tmp_path):
+    """Its records are HTML, which would be trained on, or left out without a word."""
+    with pytest.raises(UserError, match=r"a\.warc\.gz: needs the text of web pages .* Give the WET file"):
+        read(tmp_path / "a.warc.gz", archive(b"<html>", kind="resource"))
+
+
+def test_the_text_in_an_archive_that_has_the_pages_too_is_read(tmp_path):
+    """Crawlers that write both into one file would be refused."""
+    content = archive(b"<html>", kind="resource") + archive(b"Text.")
+    assert read(tmp_path / "a.warc", content)[0] == ["Text."]
+
+
+def test_a_page_that_is_cut_is_left_out(tmp_path):
+    """The end of a copied file would be missing without a word."""
+    content = archive(b"First.", b"Second.", compressed=False)
+    documents, report = read(tmp_path / "a", content[: content.index(b"cond.")])
+    assert documents == ["First."] and "ends within a page; kept what" in report.skipped[str(tmp_path / "a")]
 
 
 def test_a_broken_archive_is_named(tmp_path):
