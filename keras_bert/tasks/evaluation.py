@@ -12,12 +12,12 @@ from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.data.batches.length_batches import every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.data.corpus.tables import known_format
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction, serving_function
 from keras_bert.files import exists, join
 from keras_bert.inference.loading import load_folder
 from keras_bert.program import PROGRAM
-from keras_bert.tasks.examples.tables import known_format
 from keras_bert.tasks.problem import Answers, Problem
 from keras_bert.tasks.problems import open_problem, require_read
 from keras_bert.tasks.question_answering.problem import N_BEST

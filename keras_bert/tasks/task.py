@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from keras_bert.config.checks import require
 from keras_bert.config.heads import METRIC_NAMES, PROBLEM_TYPES, REGRESSION
-from keras_bert.tasks.examples.tables import FORMATS
+from keras_bert.data.corpus.tables import FORMATS
 
 # The split that holds a user's file to answer, in place of all the task's splits.
 INPUT = "input"
@@ -99,7 +99,7 @@ class Task(NamedSplits):
         written: the labels as files and submissions spell them, in the order of `labels`; None if by name.
         also_written: other words for labels in the files.
         folders: names of the task's folder inside its benchmark's.
-        format: the files' format, of `tasks.examples.tables.FORMATS`; None goes by the files' names.
+        format: the files' format, of `data.corpus.tables.FORMATS`; None goes by the files' names.
         skip_ragged: whether rows with too few or too many cells are skipped and counted, rather than refused.
         tfds: the same examples in TFDS.
         separator: separates the labels in a cell, for multi-label tasks; a JSON list works too.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.data.corpus.tables import known_format, plain_ending, read_table
 from keras_bert.data.corpus.text_lines import Unreadable, read_lines, read_standard_input
 from keras_bert.errors import UserError
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
@@ -18,7 +19,6 @@ from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.classification.submission import writing_submission
 from keras_bert.tasks.examples.labels import BadCell, check_text
 from keras_bert.tasks.examples.sources import Source
-from keras_bert.tasks.examples.tables import known_format, plain_ending, read_table
 from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.task import INPUT, Task
 

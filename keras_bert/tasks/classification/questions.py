@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from keras_bert.data.corpus.tables import Row, read_table
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.question_tasks import QuestionTask
 from keras_bert.tasks.examples.labels import BadCell, check_text, is_whole
 from keras_bert.tasks.examples.sources import Source, TfdsSource
 from keras_bert.tasks.examples.split_files import split_file
-from keras_bert.tasks.examples.tables import Row, read_table
 
 PLACEHOLDER = "@placeholder"
 

@@ -41,7 +41,7 @@ def text_task(
         kind: one of `config.heads.PROBLEM_TYPES`.
         labels: the labels in order, as in a trained model; by default those found in the training file, sorted.
         separator: separates the labels in a cell, for multi-label tasks.
-        format: of `tasks.examples.tables.FORMATS`; None goes by each file's name.
+        format: of `data.corpus.tables.FORMATS`; None goes by each file's name.
         columns: the names of the columns, for files without a header.
         dev_share: the share held out.
 

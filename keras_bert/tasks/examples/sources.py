@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from keras_bert import files
 from keras_bert.config.heads import SINGLE_LABEL
+from keras_bert.data.corpus.tables import Row, read_table
 from keras_bert.errors import MissingData, UserError
 from keras_bert.tasks.examples.labels import BadCell
 from keras_bert.tasks.examples.split_files import split_file
-from keras_bert.tasks.examples.tables import Row, read_table
 from keras_bert.tasks.task import Split, Task
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from keras_bert import files
+from keras_bert.data.corpus.tables import Row
 from keras_bert.errors import MissingData, UserError
 from keras_bert.extras import import_extra
-from keras_bert.tasks.examples.tables import Row
 
 tfds = import_extra("tensorflow_datasets", "A task without files of its own (--data-dir)")
 

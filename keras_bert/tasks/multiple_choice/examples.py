@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from keras_bert.data.corpus.tables import Row, plain_ending, read_table
 from keras_bert.errors import UserError
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.examples.labels import BadCell, check_text, is_whole
 from keras_bert.tasks.examples.sources import TfdsSource
-from keras_bert.tasks.examples.tables import Row, plain_ending, read_table
 
 if TYPE_CHECKING:
     from keras_bert.tasks.examples.tfds_table import TfdsTable

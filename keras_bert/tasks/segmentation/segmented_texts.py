@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.data.corpus.tables import plain_ending, read_table
 from keras_bert.data.corpus.text_lines import read_whole_lines
 from keras_bert.errors import UserError
 from keras_bert.tasks.examples.labels import check_text
-from keras_bert.tasks.examples.tables import plain_ending, read_table
 from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.tagging.tagged_words import Sentences, TaggedReader, TaggedWords, numbered
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from keras_bert.data.corpus.tables import Row, read_table
 from keras_bert.errors import UserError
 from keras_bert.tasks.examples.labels import BadCell, LabelReader, check_text, is_whole
 from keras_bert.tasks.examples.sources import Source, TfdsSource
 from keras_bert.tasks.examples.split_files import split_file
-from keras_bert.tasks.examples.tables import Row, read_table
 from keras_bert.tasks.span_pairs.tasks import WSC, SpanPairTask
 
 _WIC_COLUMNS = ("sentence1", "sentence2", "start1", "end1", "start2", "end2")

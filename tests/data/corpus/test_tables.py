@@ -6,8 +6,8 @@ import lzma
 
 import pytest
 
+from keras_bert.data.corpus.tables import read_table, table_format
 from keras_bert.errors import UserError
-from keras_bert.tasks.examples.tables import read_table, table_format
 
 
 def write(path, content):
