@@ -18,6 +18,7 @@ EXTRA_OF = {
     "matplotlib": "plots",
     "mwparserfromhell": "wikipedia",
     "nltk": "zh",
+    "pyarrow": "datasets",
     "sentencepiece": "sentencepiece",
     "tensorflow_datasets": "datasets",
     "usearch": "search",

@@ -66,14 +66,14 @@ _CORPUS_OPTIONS = (
         metavar="NAME",
         default=_CORPUS.text_field,
         show_default=True,
-        help="Field that holds the text in JSON lines.",
+        help="Field of JSON lines, or column of a CSV, TSV or Parquet file, that holds the text.",
     ),
     click.option(
         "--broken-lines",
         type=click.Choice(BROKEN_LINES),
         default=_CORPUS.broken_lines,
         show_default=True,
-        help="JSON lines that are broken or have no text: stop at the first, or count and skip them.",
+        help="Lines or rows that are broken or have no text: stop at the first, or count and skip them.",
     ),
     click.option(
         "--filters", metavar="NAME", help="Filters for web text: c4, a name in configs/filters, or a YAML file."

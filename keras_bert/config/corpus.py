@@ -46,10 +46,10 @@ class FilterConfig:
 
 @dataclass
 class CorpusConfig:
-    """`text_field` is the field of JSON lines that holds the text.
+    """`text_field` is the field of JSON lines, or the column of a table, that holds the text.
 
-    `broken_lines` says what to do with a line that is not JSON, not UTF-8, or has no such field: `refuse` stops and
-    names the line, `skip` counts it.
+    `broken_lines` says what to do with a line that is not JSON, not UTF-8, or has no such field, and with a row of too
+    few or too many cells: `refuse` stops and names the line, `skip` counts it.
     """
 
     text_field: str = "text"

@@ -7,19 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 import tensorflow as tf
 
 from keras_bert.config.pretraining import TFDS_PREFIX
+from keras_bert.data.corpus.formats import PLAIN, format_of
 from keras_bert.data.corpus.text_lines import BINARY, GZIP, Unreadable, beginning, compression, read_chunks
 from keras_bert.errors import UserError
 from keras_bert.globs import expand
 
 _LINES_AT_ONCE = 512
 _FILES_AT_ONCE = 4
-_OTHER_FORMATS = {
-    b"<doc ": "WikiExtractor's format",
-    b"{": "JSON lines",
-    b"<mediawiki": "a MediaWiki dump",
-    b"<?xml": "XML",
-    b"WARC/": "a WET file",
-}
 _SIDE_KEY = (20181011, 4805)
 _SIDES = 2**30
 
@@ -128,8 +122,8 @@ def _checked_compression(path: str) -> str:
                 "decompress it."
             )
         start, chunks = beginning(read_chunks(path))
-        found = next((name for mark, name in _OTHER_FORMATS.items() if start.startswith(mark)), None)
-        if found:
+        found = format_of(path, start)
+        if found != PLAIN:
             raise UserError(
                 f"{path}: needs plain text if data.source is text. Received: {found}. Set data.source=files."
             )

@@ -1,9 +1,8 @@
-"""Reads documents from users' corpora: plain text, WikiExtractor's files, JSON lines or a TFDS data set."""
+"""Reads documents from users' corpora: text, tables, archives or TFDS data sets."""
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -11,17 +10,20 @@ from typing import TYPE_CHECKING, Any
 from keras_bert import files, settings
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.config.pretraining import TFDS_PREFIX
-from keras_bert.data.corpus.annotated_text import conllu_documents, is_conllu
+from keras_bert.data.corpus import formats
+from keras_bert.data.corpus.annotated_text import conllu_documents
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.filters import DocumentFilters
 from keras_bert.data.corpus.json_lines import json_documents
-from keras_bert.data.corpus.mediawiki import is_dump, mediawiki_documents
+from keras_bert.data.corpus.mediawiki import mediawiki_documents
 from keras_bert.data.corpus.plain_text import plain_documents
 from keras_bert.data.corpus.repeated_spans import RepeatedSpans, remove_repeated_spans
+from keras_bert.data.corpus.tables import parquet_documents, table_documents
 from keras_bert.data.corpus.text_lines import (
     BINARY,
     Unreadable,
     beginning,
+    decoded_document,
     decoded_lines,
     read_chunks,
     until_damage,
@@ -35,7 +37,8 @@ from keras_bert.terminal_bar import terminal_bar
 if TYPE_CHECKING:
     from keras_bert.data.corpus.tfds_text import TfdsText
 
-_NAME_OF_JSON = re.compile(r"\.(?:jsonl?|ndjson)(?:\.(?:gz|bz2|xz|zst))?\Z", re.IGNORECASE)
+# Formats whose lines are worth keeping before damage, even if the document has no end.
+_LINES = {formats.PLAIN, formats.WIKI_EXTRACTOR, formats.CONLLU}
 
 
 class Corpus:
@@ -61,14 +64,27 @@ class Corpus:
         self._spans: RepeatedSpans | None = None
 
     def documents(self) -> Iterator[str]:
-        """Iterates over the documents, from the first; see `read_documents`.
+        """Iterates over the documents, from the first; see `read_documents`. First `check`s all files.
 
         With `filters.repeated_spans` the text is read twice at the first time.
         """
+        self.check()
         self.report = CorpusReport()
         if self.config.filters.repeated_spans:
             return self._without_repeated_spans(self.report)
         return self._read(self.report)
+
+    def check(self) -> None:
+        """Raises `UserError` if a file begins with what is not text, or a table has no column `text_field`."""
+        files.ask(self._check, [path for path in self.paths if not is_tfds(path)])
+
+    def _check(self, path: str) -> None:
+        try:
+            kind, chunks = _open(path)
+            if kind not in _LINES:
+                next(_documents(path, kind, chunks, self.config, CorpusReport()), None)
+        except Unreadable:
+            pass  # The report names it.
 
     def fingerprint(self) -> list[list[str | int | None]]:
         """`[path, size]` for each path, to notice changed text without reading it."""
@@ -132,11 +148,10 @@ def read_documents(
 ) -> Iterator[str]:
     """Iterates over the documents of files, in order, holding one document and one block of the file in memory.
 
-    The format is detected from the start of the file: `<doc` is WikiExtractor's, `{` is JSON lines, a numbered line of
-    ten cells is CoNLL-U's (see `conllu_documents`), anything else is plain text; .json, .jsonl and .ndjson are always
-    JSON lines. Compression (.gz, .bz2, .xz, .zst) is detected from the content. Plain text has blank lines between
-    documents; see `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A file
-    that cannot be read to its end is named in the report; the whole lines or pages before the damage are kept.
+    The format is detected from the start of the file, and JSON lines, CSV and TSV from its name (see `formats`).
+    Compression (.gz, .bz2, .xz, .zst) is detected from the content. Plain text has blank lines between documents; see
+    `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A file that cannot be
+    read to its end is named in the report; the whole lines or pages before the damage are kept.
 
     What comes from a file depends on nothing but the file and `config`. `filters.repeated_spans`, which compares files,
     is left to `Corpus`.
@@ -151,8 +166,8 @@ def read_documents(
         One string per document, without surrounding white space.
 
     Raises:
-        UserError: TFDS cannot prepare an entry; a line of JSON is broken and `config` does not skip it; or, at the end,
-            no file held a document.
+        UserError: TFDS cannot prepare an entry; a file is HTML, PDF or the like; a table has no such column; a line of
+            JSON or a row is broken and `config` does not skip it; or, at the end, no file held a document.
     """
     report = CorpusReport() if report is None else report
     config = config or CorpusConfig()
@@ -213,29 +228,45 @@ def _candidates(path: str, config: CorpusConfig, report: CorpusReport) -> Iterat
     """`(document, None)` or `(anything, the reason to leave it out)`."""
     if is_tfds(path):
         return _tfds_documents(path)
+    return _documents(path, *_open(path), config, report)
+
+
+def _open(path: str) -> tuple[str, Iterator[bytes]]:
+    """(the format of a file, its blocks)."""
     start, chunks = beginning(read_chunks(path))
     if not start:
         raise Unreadable("empty")
-    if start.startswith(b"{") or _NAME_OF_JSON.search(path):
-        return json_documents(chunks, path, config, report)
-    if is_dump(start):
-        return mediawiki_documents(chunks)
-    if start.startswith(b"WARC/"):
-        return warc_documents(chunks, path)
-    return _line_documents(path, start, chunks, report)
+    kind = formats.format_of(path, start)
+    if b"\0" in start and (kind in _LINES or kind in (formats.CSV, formats.TSV)):
+        raise Unreadable(BINARY)
+    return kind, chunks
+
+
+def _documents(
+    path: str, kind: str, chunks: Iterator[bytes], config: CorpusConfig, report: CorpusReport
+) -> Iterator[tuple[str | None, str | None]]:
+    match kind:
+        case formats.JSON_LINES:
+            return json_documents(chunks, path, config, report)
+        case formats.MEDIAWIKI:
+            return mediawiki_documents(chunks)
+        case formats.WARC:
+            return warc_documents(chunks, path)
+        case formats.PARQUET:
+            return parquet_documents(path, config)
+        case formats.CSV | formats.TSV:
+            return table_documents(decoded_lines(chunks), path, config, report)
+    return _line_documents(path, kind, chunks, report)
 
 
 def _line_documents(
-    path: str, start: bytes, chunks: Iterator[bytes], report: CorpusReport
+    path: str, kind: str, chunks: Iterator[bytes], report: CorpusReport
 ) -> Iterator[tuple[str | None, str | None]]:
-    """Of a format whose lines are worth keeping before damage, even if the document has no end."""
-    if b"\0" in start:
-        raise Unreadable(BINARY)
     damage: list[Unreadable] = []
     lines = until_damage(decoded_lines(chunks), damage)
-    if start.startswith(b"<doc "):
+    if kind == formats.WIKI_EXTRACTOR:
         yield from wiki_documents(lines)
-    elif is_conllu(start.decode("utf-8", "replace").split("\n")):
+    elif kind == formats.CONLLU:
         yield from ((document, None) for document in conllu_documents(lines))
     else:
         documents, is_book = plain_documents(lines)
@@ -247,13 +278,7 @@ def _line_documents(
 
 
 def _tfds_documents(entry: str) -> Iterator[tuple[str | None, str | None]]:
-    for text in _tfds_text(entry).dataset().as_numpy_iterator():
-        try:
-            text = text.decode("utf-8").strip()
-        except UnicodeDecodeError:
-            yield None, "not UTF-8"
-        else:
-            yield text, None if text else "empty"
+    return map(decoded_document, _tfds_text(entry).dataset().as_numpy_iterator())
 
 
 def _tfds_text(entry: str) -> TfdsText:

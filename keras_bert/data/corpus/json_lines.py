@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_bert.config.corpus import SKIP, CorpusConfig
 from keras_bert.data.corpus.corpus_report import CorpusReport
+from keras_bert.data.corpus.text_lines import stripped_document
 from keras_bert.errors import UserError
 
 _LONGEST_LINE = 1 << 26  # In bytes. A longer line is broken, so that memory stays bounded.
@@ -51,11 +52,11 @@ def json_documents(
                 ) from None
             report.add_broken_line(problem.reason, f"{path} line {number}")
         else:
-            yield text, None if text else "empty"
+            yield stripped_document(text)
 
 
 def _text(line: bytes | None, field: str) -> str:
-    """The text of a line, stripped. Raises `BrokenLine`."""
+    """The text of a line. Raises `BrokenLine`."""
     if line is None:
         raise BrokenLine(f"a line over {_LONGEST_LINE >> 20} MB")
     try:
@@ -75,7 +76,7 @@ def _text(line: bytes | None, field: str) -> str:
         text.encode("utf-8")
     except UnicodeEncodeError:
         raise BrokenLine("text with half a surrogate pair") from None
-    return text.strip()
+    return text
 
 
 def _fields(values: dict[str, Any]) -> str:

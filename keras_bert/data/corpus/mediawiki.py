@@ -26,11 +26,6 @@ class _Page(NamedTuple):
     text: str
 
 
-def is_dump(start: bytes) -> bool:
-    """Whether the text that begins with `start` is a dump."""
-    return start.startswith(b"<mediawiki") or (start.startswith(b"<?xml") and b"<mediawiki" in start[:1000])
-
-
 def mediawiki_documents(chunks: Iterator[bytes]) -> Iterator[tuple[str | None, str | None]]:
     """Iterates over `(document, None)` or `(None, why it was left out)`; blank lines separate paragraphs.
 

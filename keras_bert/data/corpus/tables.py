@@ -1,4 +1,7 @@
-"""Tables row by row: CSV, TSV and JSON lines, compressed or not, every row with its line number."""
+"""Tables row by row: CSV, TSV and JSON lines, compressed or not, every row with its line number.
+
+A corpus also reads Parquet.
+"""
 
 import csv
 import difflib
@@ -8,8 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from keras_bert.data.corpus.text_lines import COMPRESSED, Unreadable, read_lines, read_standard_input
+from keras_bert.config.corpus import SKIP, CorpusConfig
+from keras_bert.data.corpus.corpus_report import CorpusReport
+from keras_bert.data.corpus.text_lines import (
+    COMPRESSED,
+    Unreadable,
+    decoded_document,
+    read_lines,
+    read_standard_input,
+    stripped_document,
+)
 from keras_bert.errors import UserError
+from keras_bert.extras import import_extra
+from keras_bert.files import open_file
 
 FORMATS = ("csv", "tsv", "raw_tsv", "jsonl")
 _FORMAT_OF_ENDING = {
@@ -22,10 +36,19 @@ _FORMAT_OF_ENDING = {
 }
 _LIKE = {"raw_tsv": ("raw_tsv", "tsv")}  # The formats that share a file name ending.
 _SHOWN_COLUMNS = 20
+_ROWS_AT_ONCE = 1024
 _SHOWN_CHARACTERS = 40
 
 # Cells may contain whole books; Python's default limit is 131,072 characters.
 csv.field_size_limit(1 << 26)
+
+
+class MissingColumn(UserError):
+    """A table has no column of that name."""
+
+
+class RaggedRow(UserError):
+    """A row has too few or too many cells."""
 
 
 class Row(NamedTuple):
@@ -97,7 +120,18 @@ def read_table(
     format = format or table_format(path)
     if format not in FORMATS:
         raise ValueError(f"format: needs one of {', '.join(FORMATS)}. Received: {format!r}.")
-    lines = _lines(path)
+    yield from _rows(path, _lines(path), wanted, optional, format, columns, ragged)
+
+
+def _rows(
+    path: str,
+    lines: Iterable[str],
+    wanted: Sequence[str],
+    optional: Sequence[str],
+    format: str,
+    columns: Sequence[str] | None,
+    ragged: list[int] | None,
+) -> Iterator[Row]:
     if format == "jsonl":
         yield from _json_rows(path, lines, tuple(wanted), tuple(optional))
         return
@@ -118,9 +152,67 @@ def read_table(
         if len(cells) == len(columns):
             yield Row(line, tuple(None if place is None else cells[place] for place in places))
         elif ragged is None:
-            raise UserError(_ragged(path, line, columns, cells, format))
+            raise RaggedRow(_ragged(path, line, columns, cells, format))
         else:
             ragged.append(line)
+
+
+def table_documents(
+    lines: Iterable[str], path: str, config: CorpusConfig, report: CorpusReport
+) -> Iterator[tuple[str | None, str | None]]:
+    """Iterates over `(document, None)` or `(document, why it is left out)`, from the column `config.text_field`.
+
+    Args:
+        lines: of a CSV or TSV file.
+        path: the file's path, whose ending tells its format.
+        config: the column, and whether rows with too few or too many cells are refused or skipped.
+        report: counts those that are skipped.
+
+    Raises:
+        UserError: there is no such column, or a row is malformed.
+    """
+    ragged: list[int] | None = [] if config.broken_lines == SKIP else None
+    try:
+        for row in _rows(path, lines, [config.text_field], (), table_format(path), None, ragged):
+            yield stripped_document(row.cells[0])
+    except MissingColumn as error:
+        raise _with_remedy(error) from None
+    except RaggedRow as error:
+        raise UserError(f"{error} Or give --broken-lines skip (data.broken_lines: skip) to count such rows.") from None
+    finally:
+        for line in ragged or ():
+            report.add_broken_line("too few or too many cells", f"{path} line {line}")
+
+
+def parquet_documents(path: str, config: CorpusConfig) -> Iterator[tuple[str | None, str | None]]:
+    """As `table_documents`, from a Parquet file.
+
+    Raises:
+        Unreadable: the file is damaged.
+        UserError: there is no such column, or it is not text; or pyarrow is not installed.
+    """
+    parquet, arrow = import_extra("pyarrow.parquet", "A Parquet file"), import_extra("pyarrow", "A Parquet file")
+    name = config.text_field
+    try:
+        with open_file(path) as stream:
+            file = parquet.ParquetFile(stream)
+            schema = file.schema_arrow
+            if name not in schema.names:
+                raise _with_remedy(MissingColumn(_missing(path, schema.names, name)))
+            kind = schema.field(name).type
+            values = kind.value_type if arrow.types.is_dictionary(kind) else kind
+            if str(values) not in ("string", "large_string", "string_view"):
+                raise _with_remedy(UserError(f"{path}: needs text in the column {name!r}. Received: {kind}."))
+            for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[name]):
+                # Not to strings, as Arrow does not check that they are UTF-8.
+                for cell in batch.column(0).cast(arrow.large_string()).cast(arrow.large_binary()).to_pylist():
+                    yield decoded_document(cell or b"")
+    except (arrow.ArrowException, OSError) as error:
+        raise Unreadable(f"damaged Parquet ({' '.join(str(error).split())[:100]})") from None
+
+
+def _with_remedy(error: UserError) -> UserError:
+    return UserError(f"{error} Give the column of the text: --text-field NAME (data.text_field).")
 
 
 def _lines(path: str) -> Iterator[str]:
@@ -166,7 +258,7 @@ def _json_rows(path: str, lines: Iterable[str], wanted: tuple[str, ...], optiona
             keys = wanted + tuple(name for name in optional if name in values)
         for name in keys:
             if name not in values:
-                raise UserError(_missing(f"{path} line {number}", list(values), name))
+                raise MissingColumn(_missing(f"{path} line {number}", list(values), name))
         yield Row(number, tuple(values.get(name) for name in wanted + optional))
     if keys is None:
         raise UserError(f"{path}: needs one JSON object a line. Received: an empty file.")
@@ -174,7 +266,7 @@ def _json_rows(path: str, lines: Iterable[str], wanted: tuple[str, ...], optiona
 
 def _place(where: str, columns: Sequence[str], name: str) -> int:
     if name not in columns:
-        raise UserError(_missing(where, columns, name))
+        raise MissingColumn(_missing(where, columns, name))
     if columns.count(name) > 1:
         raise UserError(f"{where}: needs one column {name!r}. Received: {columns.count(name)} with that name.")
     return columns.index(name)

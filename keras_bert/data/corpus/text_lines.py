@@ -229,6 +229,20 @@ def beginning(chunks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
     return b"", iter(read)
 
 
+def decoded_document(content: bytes) -> tuple[str | None, str | None]:
+    """`(document, None)`, or `(anything, why it is left out)` if it is empty or not UTF-8."""
+    try:
+        return stripped_document(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        return None, "not UTF-8"
+
+
+def stripped_document(text: str) -> tuple[str, str | None]:
+    """`(document, None)`, or `(anything, why it is left out)` if it is empty."""
+    text = text.strip()
+    return text, None if text else "empty"
+
+
 def until_damage(lines: Iterable[str], damage: list[Unreadable]) -> Iterator[str]:
     """Iterates over the lines; what a reader of whole files would raise is appended to `damage` instead."""
     try:

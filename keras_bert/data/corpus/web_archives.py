@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from keras_bert.data.corpus.chunk_stream import ChunkStream
-from keras_bert.data.corpus.text_lines import Unreadable
+from keras_bert.data.corpus.text_lines import Unreadable, decoded_document
 from keras_bert.errors import UserError
 from keras_bert.extras import import_extra
 
@@ -35,12 +35,7 @@ def warc_documents(chunks: Iterator[bytes], path: str) -> Iterator[tuple[str | N
             content = record.content_stream().read()
             if len(content) < (record.length or 0):
                 raise Unreadable("ends within a page")
-            try:
-                text = content.decode("utf-8").strip()
-            except UnicodeDecodeError:
-                yield None, "not UTF-8"
-            else:
-                yield text, None if text else "empty"
+            yield decoded_document(content)
     except exceptions.ArchiveLoadFailed as error:
         raise Unreadable(f"a broken archive ({' '.join(str(error).split())[:100]})") from None
     if not has_text:

@@ -50,7 +50,8 @@ class Piece(NamedTuple):
 
 
 def divide(corpus: Corpus) -> list[Piece]:
-    """The pieces of a corpus in its order. TFDS data sets must have been prepared."""
+    """The pieces of a corpus, once checked, in its order. TFDS data sets must have been prepared."""
+    corpus.check()
     pieces = []
     paths = [path for entry in corpus.paths for path in _sources(entry)]
     sizes = files.ask(lambda path: 0 if is_tfds(path) else files.size(path) or 0, paths)

@@ -85,6 +85,10 @@ def test_training_texts_are_the_training_sides(tmp_path):
         ("a.xml", b"<mediawiki>\n", "Received: a MediaWiki dump"),
         ("a.json", b' {"text": "a"}\n', "Received: JSON lines"),
         ("a.txt", b"good\n\xff\xfe bad\n", "needs UTF-8. Received: byte 0xff at 5"),
+        ("a.csv", b"id,text\n1,Text.\n", "Received: CSV. Set data.source=files"),
+        ("a.txt", b"# newdoc\n1\tA" + b"\t_" * 8 + b"\n", "Received: CoNLL-U"),
+        ("a.txt", b"<html><p>Text.</p>", "a.txt: needs text. Received: HTML"),
+        ("a.txt", b"%PDF-1.7", "a.txt: needs text. Received: PDF"),
         ("a.txt", b"t\0e\0x\0t\0", "needs a whole file of UTF-8 text .* Received: binary"),
     ],
 )

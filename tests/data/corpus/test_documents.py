@@ -7,7 +7,8 @@ import pytest
 
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.data.corpus.corpus_report import CorpusReport
-from keras_bert.data.corpus.documents import read_documents
+from keras_bert.data.corpus.documents import Corpus, read_documents
+from keras_bert.data.pipeline.pieces import divide
 from keras_bert.errors import UserError
 
 SENTENCE = "This sentence has a good many words in it, so that it is long enough to count."
@@ -215,6 +216,94 @@ def test_what_comes_before_damage_is_kept_in_every_format(tmp_path):
         documents, report = read(write(tmp_path / f"cut {name}", content[:-9]))
         assert len(whole) == 900 and documents == whole[: len(documents)] and len(documents) >= 899
         assert "end-of-stream" in report.skipped[str(tmp_path / f"cut {name}")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.txt", "<!-- saved -->\n<!DOCTYPE html>\n<p>Text.</p>", "HTML"),
+        ("a", '<?xml version="1.0"?>\n<html xmlns="x">', "HTML"),
+        ("a.htm.gz", gzip.compress(b"<center>Text.</center>"), "HTML"),
+        ("a", '<?xml version="1.0"?>\n<TEI>Text.</TEI>', "XML"),
+        ("a.txt", b"%PDF-1.7\n...", "PDF"),
+        ("a.txt", "{\\rtf1 Text.}", "RTF"),
+        ("a.docx", b"PK\3\4...", "a zip archive or an Office document"),
+        ("a.txt", b"\x89PNG\r\n...", "an image"),
+        ("a.tar.gz", gzip.compress(b"a.txt".ljust(257, b"\0") + b"ustar\x0000"), "a tar archive"),
+    ],
+)
+def test_what_holds_text_but_is_none_is_refused(tmp_path, name, content, told):
+    """Tags would be trained on, or the file left out and the run start without it."""
+    path = write(tmp_path / name, content)
+    with pytest.raises(UserError, match=f"{path}: needs text. Received: {told}. Extract"):
+        read(path)
+
+
+CSV = 'id,review,label\n1,"Good, as\nthey say.",1\n2, ,0\n3,Bad.,0\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", CSV),
+        ("a.csv.gz", gzip.compress(CSV.encode())),
+        ("a.TSV", CSV.replace(", as\nthey", "").replace(",", "\t")),
+    ],
+)
+def test_a_column_of_a_table_is_read(tmp_path, name, content):
+    """Indices, labels and commas would be trained on with it, as one document."""
+    documents, report = read(write(tmp_path / name, content), text_field="review")
+    assert len(documents) == 2 and "say." in documents[0] and documents[1] == "Bad." and report.dropped == {"empty": 1}
+
+
+@pytest.mark.parametrize("begin", [Corpus.documents, divide])
+def test_a_table_without_the_column_is_refused_before_anything_is_read(tmp_path, begin):
+    """It would be found after hours, behind all other files, here or by a worker."""
+    write(tmp_path / "a.txt", "Text.")
+    path = write(tmp_path / "b.csv", CSV)
+    with pytest.raises(UserError) as error:
+        begin(Corpus([str(tmp_path)]))
+    assert str(error.value) == (
+        f"{path} line 1: needs a column 'text'. Received: the columns 'id', 'review', 'label'. "
+        "Give the column of the text: --text-field NAME (data.text_field)."
+    )
+
+
+def test_ragged_rows_and_damage_in_a_table(tmp_path):
+    """They go by the same setting as broken lines of JSON, and what comes before damage is kept."""
+    rows = "".join(f"{n},Text {n}.\n" for n in range(9000))
+    path = write(tmp_path / "a.csv", f"id,text\n0\n{rows}")
+    with pytest.raises(UserError, match="line 2: needs 2 cells .* --broken-lines skip"):
+        read(path)
+    documents, report = read(path, broken_lines="skip")
+    assert len(documents) == 9000 and report.broken_lines == {"too few or too many cells": 1}
+    cut = write(tmp_path / "b.csv", gzip.compress(f"id,text\n{rows}".encode())[:-9])
+    kept, report = read(cut)
+    assert kept == documents[: len(kept)] and len(kept) > 8000 and "end-of-stream" in report.skipped[str(cut)]
+
+
+def test_parquet(tmp_path):
+    """As for other tables: a column is read, and without one the columns are named."""
+    arrow = pytest.importorskip("pyarrow", reason="the extra datasets is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    texts = arrow.array([b"One.", None, b"caf\xe9", "二。".encode()]).view(arrow.string())
+    lists = arrow.array([["One."]] * 4)
+    table = arrow.table({"id": [1, 2, 3, 4], "body": texts, "kind": texts.dictionary_encode(), "list": lists})
+    path = str(tmp_path / "a")
+    parquet.write_table(table, path)
+    for name in ("body", "kind"):
+        documents, report = read(path, text_field=name)
+        assert documents == ["One.", "二。"] and report.dropped == {"empty": 1, "not UTF-8": 1}
+    for name, told in (
+        ("text", "the columns 'id', 'body', 'kind', 'list'"),
+        ("id", "Received: int64"),
+        ("list", "Received: list<"),
+    ):
+        with pytest.raises(UserError, match=rf"{told}.* Give the column of the text: --text-field"):
+            read(path, text_field=name)
+    with open(path, "r+b") as stream:
+        stream.truncate(99)
+    assert "damaged Parquet" in read(path, write(tmp_path / "good", "Good."))[1].skipped[path]
 
 
 def test_nothing_at_all_is_an_error_that_names_files(tmp_path):
