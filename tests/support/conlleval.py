@@ -49,3 +49,9 @@ def scores(gold, predicted):
         f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
         result[type] = precision, recall, f1
     return result
+
+
+def accuracy(gold, predicted):
+    """The share of words whose tag and type are both the same as they stand, in whatever scheme."""
+    pairs = [pair for labels in zip(gold, predicted) for pair in zip(*labels)]
+    return sum(label == guess for label, guess in pairs) / len(pairs)

@@ -1,8 +1,8 @@
 """The schemes that mark entities with one label per word: IOB1, BIO (IOB2) and BIOES.
 
-In every scheme, entities are those that conlleval (Tjong Kim Sang, CoNLL-2000) finds: an entity starts at B or S, and
-at I or E after O, after another type, after E or S, or at the start of a sentence. Labels that break their scheme
-therefore have a meaning too.
+In every scheme, entities are those that conlleval (Tjong Kim Sang, CoNLL-2000) finds, and its later ports where S marks
+some: an entity starts at B or S, and at I or E after O, after another type, after E or S, or at the start of a
+sentence. Labels that break their scheme therefore have a meaning too.
 """
 
 import collections
@@ -56,8 +56,17 @@ class Entities:
         ends_after = inside & np.append(self.begins[1:] | ~inside[1:], True)
         return np.stack([first, np.flatnonzero(ends_after) + 1, self.type[first]], axis=1)
 
+    def written(self) -> list[str]:
+        """The labels as they are, one per word."""
+        pairs = zip(self.prefix.tolist(), self.type.tolist())
+        return [_label(_PREFIXES[prefix], self.types, type) for prefix, type in pairs]
+
     def labels(self, scheme: str) -> list[str]:
         """The labels of the same entities in a scheme of `SCHEMES`."""
+        return self.in_scheme(scheme).written()
+
+    def in_scheme(self, scheme: str) -> "Entities":
+        """The same entities, marked in a scheme of `SCHEMES`."""
         inside, begins = self.prefix != _O, self.begins
         prefix = np.where(inside, np.where(begins, _B, _I), _O)
         if scheme == "iob1":
@@ -66,7 +75,7 @@ class Entities:
         elif scheme == "bioes":
             ends = inside & np.append(begins[1:] | ~inside[1:], True)
             prefix[ends] = np.where(begins[ends], _S, _E)
-        return [_label(_PREFIXES[code], self.types, type) for code, type in zip(prefix.tolist(), self.type.tolist())]
+        return dataclasses.replace(self, prefix=prefix)
 
     def breaks(self, scheme: str) -> np.ndarray:
         """int [n]: the words whose label is invalid in a scheme of `SCHEMES`."""
@@ -131,7 +140,8 @@ def read_entities(labels: Sequence[str], starts: Sequence[int] | np.ndarray) -> 
     codes = {label: (_PREFIXES.index(prefix), number[type]) for label, (prefix, type) in parsed.items()}
     pairs = np.array([codes[label] for label in labels], np.int64).reshape(-1, 2)
     at_start, at_end = np.zeros(len(labels), bool), np.zeros(len(labels), bool)
-    at_start[starts[:-1]] = at_end[np.asarray(starts[1:]) - 1] = True
+    first, end = np.asarray(starts[:-1], np.int64), np.asarray(starts[1:], np.int64)
+    at_start[first[first < end]] = at_end[end[first < end] - 1] = True  # A sentence may have no words.
     return Entities(types, pairs[:, 0], pairs[:, 1], at_start, at_end)
 
 

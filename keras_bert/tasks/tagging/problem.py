@@ -14,7 +14,7 @@ import numpy as np
 import sklearn.metrics
 
 from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
-from keras_bert.config.heads import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
+from keras_bert.config.heads import BIO, CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction
@@ -206,7 +206,10 @@ class TaggingProblem(Problem):
         """The scores of a split with labels; see `entity_scores` and `label_scores`."""
         self.require_labels(split)
         if self._marks_entities:
-            return entity_scores(self._entities(split), read_entities(answers, self._words(split).starts))
+            # Scored as conlleval scores what `predict` writes: in the scheme of the labels.
+            scheme = self._files.scheme(split) if self.noise is None else BIO
+            found = read_entities(answers, self._words(split).starts).in_scheme(scheme)
+            return entity_scores(self._entities(split), found)
         pairs = [pair for pair in zip(self._words(split).labels or (), answers) if pair[0] is not None]
         return label_scores(*map(list, zip(*pairs)))
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
 import sklearn.metrics
 
 from keras_bert.tasks.tagging.label_schemes import Entities
@@ -13,17 +12,18 @@ def entity_scores(gold: Entities, predicted: Entities) -> dict[str, float]:
     """The scores of conlleval (Tjong Kim Sang, CoNLL-2000): an entity is correct if its ends and its type are.
 
     Args:
-        gold, predicted: entities of the same words, in any scheme.
+        gold, predicted: entities of the same words.
 
-    Returns: `{name: score}`, from 0 to 1: `f1`, `precision` and `recall` over all entities; `accuracy` of the words'
-        labels, in BIO; then `precision_TYPE`, `recall_TYPE` and `f1_TYPE` of each type. 0/0 counts as 0.
+    Returns: `{name: score}`, from 0 to 1: `f1`, `precision` and `recall` over all entities, in whatever scheme each
+        side marks them; `accuracy`, the share of words whose labels are the same letter by letter, for which both
+        sides need one scheme; then `precision_TYPE`, `recall_TYPE` and `f1_TYPE` of each type. 0/0 counts as 0.
     """
     true, found = _named_spans(gold), _named_spans(predicted)
     right = Counter(type for *_, type in true & found)
     true_count, found_count = (Counter(type for *_, type in spans) for spans in (true, found))
-    agree = np.array(gold.labels("bio")) == np.array(predicted.labels("bio"))
+    agree = [label == guess for label, guess in zip(gold.written(), predicted.written(), strict=True)]
     whole = _scores(right.total(), found_count.total(), true_count.total())
-    scores = {"f1": whole["f1"], **whole, "accuracy": float(agree.mean())}
+    scores = {"f1": whole["f1"], **whole, "accuracy": sum(agree) / max(len(agree), 1)}
     for type in sorted(true_count | found_count):
         by_type = _scores(right[type], found_count[type], true_count[type])
         scores.update((f"{name}_{type}", value) for name, value in by_type.items())

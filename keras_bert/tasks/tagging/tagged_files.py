@@ -50,6 +50,10 @@ class TaggedFiles:
         self.entities = functools.cache(self._read_entities)
         self.notes = []
 
+    def scheme(self, split: str) -> str:
+        """The scheme of a split's own labels, in which `predict` writes its answers too."""
+        return self._scheme or self.entities(split).scheme(self._default_scheme(split))
+
     def _read_words(self, split: str) -> TaggedWords:
         reader = self._task.reader(file_of(self._task.name, self._paths, split), **self._options)
         tagged = reader.whole()

@@ -73,11 +73,25 @@ def test_entities_are_learned_as_bio_and_written_in_their_own_scheme(tmp_path):
     assert problem.notes == []
 
 
+def test_the_accuracy_is_that_of_the_file_that_predict_writes(tmp_path):
+    """A label that breaks the file's scheme, which no answer is written as, was counted as right."""
+    files = written(tmp_path, train=IOB1, dev="a I-X\nb I-X\nc O\n\na B-Y\n", told="a I-X\nb I-X\nc O\n\na B-Y\n")
+    for split, scheme, right in (("dev", None, 0.75), ("dev", "iob1", 0.75), ("told", "bio", 0.75)):
+        problem = problem_of(NER, files, **({"scheme": scheme} if scheme else {}))
+        answers = problem.answers(split, perfect(problem, split))
+        write(problem, split, answers, str(tmp_path / "out"))
+        rows = [line.split() for line in (tmp_path / "out").read_text().splitlines() if line]
+        same = np.mean([gold == answer for _, gold, answer in rows])
+        scores = problem.evaluate(split, answers)
+        assert scores["accuracy"] == same == right and scores["f1"] == 1.0, (split, scheme)
+
+
 def test_a_wrong_word_costs_its_entity(tmp_path):
     problem = problem_of(NER, written(tmp_path, train=IOB1))
     scores = problem.evaluate("train", problem.answers("train", perfect(problem, "train", wrong=[1])))
     assert scores["precision"] == scores["recall"] == pytest.approx(2 / 3)
-    assert scores["f1_Y"] == 1.0 and scores["accuracy"] == 0.8
+    # In IOB1, what followed it is no longer a second entity of its type, and is written as I-X.
+    assert scores["f1_Y"] == 1.0 and scores["accuracy"] == 0.6
 
 
 def test_long_sentences_are_judged_word_by_word(tmp_path):

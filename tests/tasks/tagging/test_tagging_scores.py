@@ -30,13 +30,48 @@ def test_the_scores_are_conllevals(prefixes, other):
         ending = f"_{type}" if type else ""
         received = [scores[f"{name}{ending}"] for name in ("precision", "recall", "f1")]
         np.testing.assert_allclose(received, values, rtol=1e-12)
+    assert scores["accuracy"] == conlleval.accuracy(gold, predicted)
     assert 0.2 < scores["f1"] < 1 and len(expected) == 3
 
 
-def test_one_scheme_may_be_scored_against_another():
-    gold, predicted = [["I-X", "I-X", "O", "I-Y"]], [["B-X", "E-X", "O", "S-Y"]]
-    scores = entity_scores(entities_of(gold), entities_of(predicted))
-    assert scores["f1"] == scores["accuracy"] == 1.0
+# (gold, predicted, what conlleval.pl prints: accuracy, precision, recall, FB1). Where I begins an entity, its accuracy
+# counts the label as it stands; the entities are the same as those of B. The cases are those on which seqeval's tests
+# compare the two programs: a wrong start, a shifted end, a wrong type, I for B, IOB1, and many sentences.
+PRINTED = [
+    ("B-ORG I-ORG", "I-ORG I-ORG", (50.00, 100.00, 100.00, 100.00)),
+    ("I-ORG I-ORG", "B-ORG I-ORG", (50.00, 100.00, 100.00, 100.00)),
+    ("I-A I-A B-A O I-B", "I-A I-A B-A O I-B", (100.00, 100.00, 100.00, 100.00)),
+    ("B-A I-A B-A O B-B", "I-A I-A B-A O I-B", (60.00, 100.00, 100.00, 100.00)),
+    ("B-A I-B I-B O", "B-A B-B I-B O", (75.00, 100.00, 100.00, 100.00)),
+    ("O O O B-A I-A I-A O | B-B I-B O", "O O B-A I-A I-A I-A O | B-B I-B O", (80.00, 50.00, 50.00, 50.00)),
+    ("O O O B-A I-A O B-C | B-B I-B O B-B", "O O B-A I-A I-A O O | B-B I-B O B-A", (63.64, 33.33, 25.00, 28.57)),
+    ("B-A | I-A", "I-A | I-A", (50.00, 100.00, 100.00, 100.00)),
+]
+
+
+@pytest.mark.parametrize("gold, predicted, printed", PRINTED)
+def test_what_conlleval_prints(gold, predicted, printed):
+    """The figures of our tables could not be compared with those of others, which this script prints."""
+    sides = [[sentence.split() for sentence in side.split("|")] for side in (gold, predicted)]
+    scores = entity_scores(*map(entities_of, sides))
+    figures = [round(100 * scores[name], 2) for name in ("accuracy", "precision", "recall", "f1")]
+    assert figures == list(printed)
+
+
+def test_entities_of_one_scheme_may_be_scored_against_another():
+    gold, predicted = entities_of([["I-X", "I-X", "O", "I-Y"]]), entities_of([["B-X", "E-X", "O", "S-Y"]])
+    scores = entity_scores(gold, predicted)
+    assert scores["f1"] == 1.0 and scores["accuracy"] == 0.25
+    assert entity_scores(gold, predicted.in_scheme("iob1"))["accuracy"] == 1.0
+
+
+def test_sentences_without_words_count_nothing():
+    """The first words of other sentences were marked as ends, and one sentence alone raised an IndexError."""
+    whole = entity_scores(entities_of([["B-X"], ["I-X", "O"]]), entities_of([["B-X"], ["I-X", "O"]]))
+    for empty in ([["B-X"], [], ["I-X", "O"]], [[], ["B-X"], ["I-X", "O"], []]):
+        assert entity_scores(entities_of(empty), entities_of(empty)) == whole
+        assert entities_of(empty).at_end.tolist() == [True, False, True]
+    assert entity_scores(entities_of([[]]), entities_of([[]]))["accuracy"] == 0.0
 
 
 def test_a_type_that_only_one_side_has_and_none_at_all():
