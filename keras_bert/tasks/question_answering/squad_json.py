@@ -165,9 +165,15 @@ def _question(values: dict[str, Any], place: str, passage: int) -> Question:
             for answer, answer_place in _items(values, "answers", place)
         )
     if "is_impossible" in values:
-        if _field(values, "is_impossible", bool, place) and answers:
+        is_impossible = _field(values, "is_impossible", bool, place)
+        if is_impossible and answers:
             raise BadField(f"{place}: needs no answers where is_impossible is true. Received: {len(answers)}")
-        if values["is_impossible"]:
+        if not is_impossible and answers == ():
+            raise BadField(
+                f"{place}: needs an answer where is_impossible is false, or no field 'answers' if none is known. "
+                "Received: an empty list"
+            )
+        if is_impossible:
             answers = ()
     return Question(name, text, passage, answers)
 

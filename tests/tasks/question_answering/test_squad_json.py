@@ -38,7 +38,7 @@ def test_a_file_may_be_compressed_and_begin_with_a_mark(tmp_path):
 
 def test_no_answer_is_another_thing_than_none_told(tmp_path):
     impossible = question("2", "Why?", is_impossible=True, plausible_answers=[{"text": "x", "answer_start": 0}])
-    hidden = {"id": "3", "question": "How?"}
+    hidden = {"id": "3", "question": "How?", "is_impossible": False}
     path = write_squad(tmp_path / "a.json", {"context": CAFE, "qas": [question("1", "So?"), impossible, hidden]})
     assert [question.answers for question in read_squad(path).questions] == [(), (), None]
 
@@ -72,6 +72,7 @@ BROKEN = [
     ((*QUESTION, "answers", 0, "text"), None, "(id '2').answers[0]: needs 'text'"),
     ((*QUESTION, "answers"), "1921", "(id '2'): 'answers' needs a list. Received: \"1921\""),
     ((*QUESTION, "is_impossible"), True, "(id '2'): needs no answers where is_impossible is true. Received: 1"),
+    (QUESTION, question("2", "When?", is_impossible=False), "(id '2'): needs an answer where is_impossible is false"),
     ((*QUESTION, "is_impossible"), "no", "(id '2'): 'is_impossible' needs true or false. Received: \"no\""),
 ]
 
