@@ -53,9 +53,12 @@ class ServingFunction:
         return self.answer(DEFAULT, *columns)
 
     def answer(self, signature: str, *values: Sequence | np.ndarray) -> dict[str, np.ndarray]:
-        """The outputs of a signature for arrays or lists in the order of `inputs[signature]`."""
+        """The outputs of a signature for arrays or lists in the order of `inputs[signature]`.
+
+        Lists of texts, such as `choices`, need not have the same length; shorter ones are padded with "".
+        """
         specs = self.inputs[signature]
-        tensors = (tf.constant(value, spec.dtype) for value, spec in zip(values, specs, strict=True))
+        tensors = (tf.constant(_padded(value, spec), spec.dtype) for value, spec in zip(values, specs, strict=True))
         return {name: output.numpy() for name, output in self.signatures[signature](*tensors).items()}
 
     def answers_by_length(self, *columns: Sequence[Any], signature: str = DEFAULT) -> list[dict[str, Any]]:
@@ -75,7 +78,7 @@ class ServingFunction:
         numbers: list[np.ndarray] = []
         for first in range(0, len(order), _AT_ONCE):
             batch = order[first : first + _AT_ONCE]
-            outputs = self.answer(signature, *(_batch([column[index] for index in batch]) for column in columns))
+            outputs = self.answer(signature, *([column[index] for index in batch] for column in columns))
             floats = [values.reshape(len(batch), -1) for values in outputs.values() if values.dtype.kind == "f"]
             numbers.extend(np.concatenate(floats, axis=1))
             for place, index in enumerate(batch):
@@ -135,9 +138,9 @@ def _length(value: str | Sequence[str | int]) -> int:
     return len(value) if isinstance(value, str) else sum(len(item) for item in value if isinstance(item, str))
 
 
-def _batch(values: list) -> list:
-    """Texts unchanged; lists of texts padded with "" to the longest."""
-    if all(isinstance(value, str) for value in values):
-        return values
-    most = max(map(len, values))
-    return [[*value, *[""] * (most - len(value))] for value in values]
+def _padded(rows: Sequence | np.ndarray, spec: tf.TensorSpec) -> Sequence | np.ndarray:
+    """Rows of texts that differ in length padded with "" to the longest; anything else unchanged."""
+    if spec.dtype != tf.string or spec.shape.rank != 2 or len(set(map(len, rows))) < 2:
+        return rows
+    most = max(map(len, rows))
+    return [[*row, *[""] * (most - len(row))] for row in rows]

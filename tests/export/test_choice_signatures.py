@@ -28,6 +28,17 @@ def test_the_choices_of_each_row(served):
     assert answers["logits"][0, 2] == answers["probabilities"][0, 2] == 0
 
 
+def test_rows_of_two_and_four_choices_go_together(served):
+    """A list of lists that differ in length was no tensor, with an error of TensorFlow's."""
+    _, function = served("choice")
+    rows = [["sat", "the mat"], ["x", "y", "the", "cat"]]
+    answers, padded = (
+        function(CONTEXTS[:2], BEGINNINGS[:2], choices) for choices in (rows, [[*rows[0], "", ""], rows[1]])
+    )
+    for name, values in answers.items():
+        np.testing.assert_array_equal(values, padded[name], name)
+
+
 def test_a_row_without_choices_is_answered(served):
     _, function = served("choice")
     answers = function(["cat", "cat"], ["", ""], [["", ""], ["x", ""]])
