@@ -32,7 +32,8 @@ def write_litert(
     Returns: the size of model.tflite in bytes.
 
     Raises:
-        UserError: the folder holds something else, or the model cannot be converted; see `edge_signature`.
+        UserError: the folder holds something else, a label has a line break, or the model cannot be converted; see
+            `edge_signature`.
     """
     if isinstance(bert.tokenizer.vocabulary, SentencePieceVocabulary):
         raise UserError(
@@ -41,6 +42,13 @@ def write_litert(
         )
     if files.list_folder(output) and not files.exists(files.join(output, MODEL)):
         raise UserError(f"{output}: needs a new or empty folder. Received: one with other files. Give another.")
+    labels = () if encoder_only else getattr(bert.head, "labels", ())
+    broken = next((label for label in labels if "\n" in label or "\r" in label), None)
+    if broken is not None:
+        raise UserError(
+            f"{bert.path}: --format litert needs labels without line breaks, for {LABELS}. Received: {broken[:80]!r}. "
+            "Rename it in config.json."
+        )
     signature, content = convert(edge_signature(bert, quantization, top_k, encoder_only), quantization, bert.path)
     with whole_folder(output, last=MODEL) as aside:
         bert.tokenizer.vocabulary.to_file(files.join(aside, VOCABULARY))
@@ -49,7 +57,6 @@ def write_litert(
         )
         write_json(files.join(aside, TOKENIZER_CONFIG), settings)
         write_json(files.join(aside, CONFIG), {**bert.folder.other_fields, **bert.config.to_fields()})
-        labels = () if encoder_only else getattr(bert.head, "labels", ())
         if labels:
             _write(files.join(aside, LABELS), "".join(f"{label}\n" for label in labels).encode())
         for source, name in ((standalone_tokenizer.__file__, TOKENIZER), (standalone_tokenizer.FILE, None)):

@@ -178,6 +178,16 @@ def test_the_folder_describes_itself(exported):
     assert "float32; 0." in card and "| `logits` | float32 | [batch, 3] |" in card
 
 
+@pytest.mark.parametrize("label", ["b\nc", "b\rc"])
+def test_labels_that_are_not_one_line_each_are_refused(tmp_path, label):
+    """Whoever reads labels.txt would take every label after one with a line break for the one before."""
+    head = dataclasses.replace(HEADS["single"], labels=("a", label, "d"))
+    bert = keras_bert.load(write_served(tmp_path / "model", "single", head))
+    with pytest.raises(UserError, match="needs labels without line breaks, for labels.txt. Received: 'b") as refused:
+        write_litert(tmp_path / "export", bert)
+    assert not (tmp_path / "export").exists() and "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize("kind", ["single", "pair", "choice", "masked_lm"])
 def test_the_example_of_the_card_runs(exported, kind, monkeypatch):
     folder = exported(kind)

@@ -120,6 +120,15 @@ def test_weights_of_classes_are_for_tasks_with_such_a_loss(task, setting):
         open_problem(config, TOKENIZER)
 
 
+def test_the_weight_of_a_number_is_that_of_its_value(tmp_path):
+    """YAML's 2 was no label of a table whose numbers are written 2.0."""
+    train = written(tmp_path / "train.csv", "text,label\nw1,1.0\nw2,2.0\n")
+    data = {"train": train, "dev": train, "label": "label"}
+    training = {"class_weights": {2: 3.0}}
+    config = FinetuneConfig.from_mapping({"task": "text", "name": "text", "data": data, "training": training})
+    assert open_problem(config, TOKENIZER).objective.class_weights.tolist() == [1.0, 3.0]
+
+
 def test_a_trained_model_answers_without_the_training_file_that_balanced_its_classes(tmp_path):
     """The weights are of the loss in training; `predict --input` has only the file to answer."""
     path = written(tmp_path / "own.csv", "text\nw1\n")

@@ -145,7 +145,7 @@ def load_examples(task: Task, split: str, source: Source = "", needs_labels: boo
 
 
 def with_labels(task: Task, source: Source = "") -> Task:
-    """The task with its labels; if it names none, they are those found in the training data, sorted.
+    """The task with its labels; if it names none, they are the `sorted_labels` found in the training data.
 
     Raises `UserError` as `load_examples` does, and if the training file has too few labels to choose from.
     """
@@ -158,14 +158,14 @@ def with_labels(task: Task, source: Source = "") -> Task:
             words.update(label_words(task, row.cells[-1]))
         except BadCell as problem:
             raise UserError(f"{table.place(row.line)}: {problem}.") from None
-    needed = 2 if task.kind == SINGLE_LABEL else 1
-    if len(words) < needed:
-        found = ", ".join(map(repr, words)) or "none"
+    needed, labels = 2 if task.kind == SINGLE_LABEL else 1, sorted_labels(words)
+    if len(labels) < needed:
+        found = ", ".join(map(repr, labels)) or "none"
         raise UserError(
             f"{table.origin}: needs {needed} labels or more in its column {task.label!r}. Received: {found}. "
             "Give training data with every label."
         )
-    return replace(task, labels=sorted_labels(words))
+    return replace(task, labels=labels)
 
 
 def _no_examples(origin: str, task: Task, side: str | None) -> str:

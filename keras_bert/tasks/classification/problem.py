@@ -28,6 +28,7 @@ from keras_bert.tasks.classification.scores import (
     predictions,
     scores,
 )
+from keras_bert.tasks.examples.labels import label_finder
 from keras_bert.tasks.examples.sources import Source
 from keras_bert.tasks.problem import Problem, training_failed
 from keras_bert.tasks.task import MOST_CONFUSED, Task
@@ -178,7 +179,7 @@ class SequenceProblem(Problem):
 
         return self._once(split, read)
 
-    def _class_weights(self) -> Sequence[float] | np.ndarray | None:
+    def _class_weights(self) -> np.ndarray | None:
         """The weight of each label in the loss; None if all are equal."""
         training = self._config.training
         if not training.class_weights and not training.balance_classes:
@@ -193,14 +194,16 @@ class SequenceProblem(Problem):
             labels = self._labels("train")
             counts = np.bincount(labels, minlength=self.head.num_labels)
             return len(labels) / (self.head.num_labels * np.maximum(counts, 1))
-        unknown = next((label for label in training.class_weights if str(label) not in self.head.labels), None)
-        if unknown is not None:
-            raise UserError(
-                f"training.class_weights: needs names of labels, of {', '.join(self.head.labels)}. "
-                f"Received: {unknown!r}."
-            )
-        named = {str(label): weight for label, weight in training.class_weights.items()}
-        return [named.get(label, 1.0) for label in self.head.labels]
+        weights, find = np.ones(self.head.num_labels), label_finder(self.head.labels)
+        for label, weight in training.class_weights.items():
+            id = find(str(label))
+            if id is None:
+                raise UserError(
+                    f"training.class_weights: needs names of labels, of {', '.join(self.head.labels)}. "
+                    f"Received: {label!r}."
+                )
+            weights[id] = weight
+        return weights
 
 
 def _check_head(task: Task, head: ClassificationConfig) -> None:

@@ -1,8 +1,11 @@
 """Converts label cells to the arrays that a head is trained on."""
 
+import decimal
 import json
 import math
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Callable, Collection, Sequence
+from decimal import Decimal
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -11,6 +14,7 @@ from keras_bert.config.heads import MULTI_LABEL, REGRESSION
 from keras_bert.tasks.task import Task
 
 _SHOWN = 20
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 class BadCell(Exception):
@@ -44,8 +48,8 @@ class LabelReader:
     def __init__(self, task: Task, words: Sequence[str] | None = None):
         self._task = task
         self._words = words or task.written or task.labels or ()
-        self._ids = {word: id for id, word in enumerate(self._words)}
-        self._ids |= {word: self._ids[label] for word, label in task.also_written.items()}
+        self._find = label_finder(self._words)
+        self._also = task.also_written
 
     def read(self, value: object) -> int | float | list[int]:
         """A label's id, the list of ids (multi-label) or the number (regression). Raises `BadCell`."""
@@ -66,10 +70,11 @@ class LabelReader:
         return array
 
     def _id(self, word: str) -> int:
-        if word not in self._ids:
+        id = self._find(self._also.get(word, word))
+        if id is None:
             known = ", ".join(self._words[:_SHOWN]) + (", …" if len(self._words) > _SHOWN else "")
             raise BadCell(f"needs a known label, one of {known}. Received: {word[:80]!r}")
-        return self._ids[word]
+        return id
 
 
 def label_words(task: Task, value: object) -> list[str]:
@@ -88,8 +93,45 @@ def label_words(task: Task, value: object) -> list[str]:
 
 
 def sorted_labels(words: Collection[str]) -> tuple[str, ...]:
-    """The labels in order: by value if all are whole numbers, else as text."""
-    return tuple(sorted(words, key=int) if all(word.isdecimal() for word in words) else sorted(words))
+    """The labels in order: as text or, if all are numbers, by value.
+
+    Numbers of the same value, such as 1, 01 and 1.0, are then one label, named by the shortest of them.
+    """
+    values = {word: value for word in words if (value := _value(word)) is not None}
+    if len(values) < len(words):
+        return tuple(sorted(words))
+    shortest: dict[Decimal, str] = {}
+    for word in sorted(words, key=lambda word: (len(word), word)):
+        shortest.setdefault(values[word], word)
+    return tuple(shortest[value] for value in sorted(shortest))
+
+
+def label_finder(labels: Sequence[str]) -> Callable[[str], int | None]:
+    """Function (word) -> the index of its label, None if it is none's.
+
+    If all labels are numbers, another number of the same value is the same label: "1.0" is "1". Text is compared as it
+    is.
+    """
+    ids = {label: id for id, label in enumerate(labels)}
+    by_value = {value: id for label, id in ids.items() if (value := _value(label)) is not None}
+    if len(by_value) < len(ids):  # Some are no numbers, or a trained model tells equal ones apart.
+        by_value = {}
+
+    def find(word: str) -> int | None:
+        if word in ids:
+            return ids[word]
+        value = _value(word) if by_value else None
+        return None if value is None else by_value.get(value)
+
+    return find
+
+
+def _value(word: str) -> Decimal | None:
+    """The number that a word is, exactly; None if it is none."""
+    try:
+        return Decimal(word) if _NUMBER.fullmatch(word) else None
+    except decimal.InvalidOperation:  # An exponent beyond its range.
+        return None
 
 
 def _json_list(cell: str) -> list[Any] | None:
@@ -106,6 +148,8 @@ def _word(value: object) -> str:
     word = value.strip() if isinstance(value, str) else ""
     if not word:
         raise BadCell(f"needs a label. Received: {value!r}")
+    if "\n" in word or "\r" in word:  # Files of labels have one per line.
+        raise BadCell(f"needs a label without line breaks. Received: {word[:80]!r}")
     return word
 
 

@@ -8,6 +8,7 @@ import pytest
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.examples import load_examples
 from keras_bert.tasks.classification.tabular import text_task
+from keras_bert.tasks.examples.labels import label_finder, sorted_labels
 
 
 def write(path, content):
@@ -78,6 +79,51 @@ def test_scores_and_numbers_in_json(tmp_path):
     assert load_examples(task, "dev").labels.tolist() == [1.0, 2.5]
     single = text_task(["text"], "score", train=path, dev=path)
     assert single.labels == ("1", "2.5")
+
+
+@pytest.mark.parametrize(
+    "cells, labels",
+    [
+        (["1", "01", "1.0", "10", "2", "-1", "+2"], ("-1", "1", "2", "10")),
+        (["01", "1e3", "02.0", "1000.0"], ("01", "02.0", "1e3")),
+        # One that is no number, and all are text.
+        (["1", "01", "1.0", "b"], ("01", "1", "1.0", "b")),
+        (["1", "nan"], ("1", "nan")),
+        (["1_0", "10"], ("10", "1_0")),
+        # Numbers that are equal only in floating point.
+        (["9007199254740993", "9007199254740992"], ("9007199254740992", "9007199254740993")),
+    ],
+)
+def test_numbers_are_labels_by_their_value(tmp_path, cells, labels):
+    """Equal numbers were labels of their own, in an order that changed with Python's hash seed."""
+    content = "\n".join(["text,label", *(f"a,{cell}" for cell in cells)])
+    path = write(tmp_path / "a.csv", content)
+    task = text_task(["text"], "label", train=path, dev=path)
+    assert task.labels == labels == sorted_labels(set(cells)) == sorted_labels(cells[::-1])
+    for cell, id in zip(cells, load_examples(task, "train").labels.tolist(), strict=True):
+        assert labels[id] == cell or cell not in labels and float(labels[id]) == float(cell)
+
+
+def test_other_files_may_write_a_number_in_another_way(tmp_path):
+    """JSON's 1.0 was no known label of a model that was trained on 1, and the reverse."""
+    train = write(tmp_path / "train.csv", "text,label\na,1\nb,2\n")
+    dev = write(tmp_path / "dev.jsonl", '{"text": "a", "label": 2.0}\n{"text": "b", "label": "01"}\n')
+    assert load_examples(text_task(["text"], "label", train=train, dev=dev), "dev").labels.tolist() == [1, 0]
+    # A model that was trained when these were two labels still tells them apart, and knows no third.
+    find = label_finder(("01", "1", "2"))
+    assert [find(word) for word in ("1", "01", "1.0", "2.0")] == [1, 0, None, None]
+    assert label_finder(("1", "x"))("1.0") is None and label_finder(("1.0", "2"))("1e99999999999999999999") is None
+    one = write(tmp_path / "one.csv", "text,label\na,1\nb,1.0\n")
+    assert "needs 2 labels or more in its column 'label'. Received: '1'" in refusal(["text"], "label", train=one)
+
+
+@pytest.mark.parametrize("kind", ["single_label_classification", "multi_label_classification"])
+def test_a_label_is_one_line(tmp_path, kind):
+    """In labels.txt, all labels after it would be another's."""
+    label = json.dumps(["a\nb"] if "multi" in kind else "a\nb")
+    path = write(tmp_path / "a.jsonl", f'{{"text": "x", "label": "c"}}\n{{"text": "y", "label": {label}}}\n')
+    found = refusal(["text"], "label", train=path, kind=kind)
+    assert "a.jsonl line 2: needs a label without line breaks. Received: 'a\\nb'" in found
 
 
 def test_columns_given_and_labels_of_a_model(tmp_path):
