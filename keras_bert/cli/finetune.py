@@ -57,7 +57,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/TASK.")
 @click.option("--seeds", metavar="1,2,3", help="Train one run per seed and report median, mean, deviation and best.")
 @click.option("--epochs", type=click.FloatRange(min=0, min_open=True), help="Passes over the training examples.")
-@click.option("--freeze", is_flag=True, help="Train only the head; the encoder stays frozen.")
+@click.option("--freeze", is_flag=True, help="Train only the head, and the pooler if it is untrained.")
 @click.option(
     "--features",
     type=click.Choice(FEATURES),

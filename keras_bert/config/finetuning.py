@@ -100,9 +100,9 @@ class FinetuneTrainingConfig(RunConfig):
 
     With `evaluate_every` larger than 0 it validates every `evaluate_every` steps instead. The run keeps the checkpoint
     with the best main metric; it ends early after `patience` validations in a row without a better one (0: never).
-    `freeze` trains the head alone. `dropout` replaces the encoder's own rates, for models pretrained without dropout.
-    `class_weights` weight the labels in the loss (1 for a label that is not named); `balance_classes` weights them by
-    their rarity instead: n / (labels x its count).
+    `freeze` trains the head alone, and a pooler that was never trained. `dropout` replaces the encoder's own rates, for
+    models pretrained without dropout. `class_weights` weight the labels in the loss (1 for a label that is not named);
+    `balance_classes` weights them by their rarity instead: n / (labels x its count).
     """
 
     epochs: float = 3.0

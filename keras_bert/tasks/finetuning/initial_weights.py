@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_bert.checkpoints.model_folder import ModelFolder
-from keras_bert.checkpoints.names import heads
+from keras_bert.checkpoints.names import POOLER, heads
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.errors import UserError
 from keras_bert.models.first_values import set_first_values
@@ -35,6 +35,24 @@ def set_initial_weights(
     lines += [f"{part}: replaced, {value}." for part, value in vars(replaced).items() if value]
     if lines:
         report("\n".join(lines))
+
+
+def freeze(model: keras.Model, config: FinetuneConfig, folder: ModelFolder) -> None:
+    """Makes a model's encoder untrainable, but for a pooler without which the head would read noise: an untrained one.
+
+    Args:
+        model: the new model.
+        config: the recipe.
+        folder: the model in `init`.
+    """
+    model.encoder.trainable = False
+    if model.encoder.pooler is not None and not config.features.kind:
+        model.encoder.pooler.trainable = config.from_scratch or not _has_trained_pooler(folder)
+
+
+def _has_trained_pooler(folder: ModelFolder) -> bool:
+    """Whether a model has a pooler that some objective has trained: its bias is no longer 0."""
+    return POOLER in folder.parts() and any(row.ndim == 1 and row.any() for row in folder.read(POOLER).values())
 
 
 def _has_head(folder: ModelFolder, head: Any) -> bool:

@@ -24,7 +24,7 @@ from keras_bert.errors import UserError
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.finetuning.early_stopping import validations_since_best
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
-from keras_bert.tasks.finetuning.initial_weights import set_initial_weights
+from keras_bert.tasks.finetuning.initial_weights import freeze, set_initial_weights
 from keras_bert.tasks.finetuning.run_output import write_run_output
 from keras_bert.tasks.finetuning.shape_budget import affordable_shapes
 from keras_bert.tasks.finetuning.validation import Validation
@@ -158,7 +158,7 @@ class Finetuning:
         def make_model(dtype: str) -> keras.Model:
             model = problem.make_model(self._architecture(), dtype)
             if training.freeze:
-                model.encoder.trainable = False
+                freeze(model, config, self.folder)
             return model
 
         self.engine = make_engine(

@@ -2,12 +2,20 @@
 
 import numpy as np
 import pytest
-from finetuning import finetune_config, quiet
+import safetensors.numpy
+from finetuning import VOCABULARY, finetune_config, quiet
+from tiny import random_weights, without_dropout
 
 import keras_bert
+from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.layers.sinusoids import sinusoids
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.tasks.finetuning.initial_weights import freeze
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.training.metrics_log import read_metrics
+from keras_bert.training.variable_names import part_of, trainable_names
 
 
 def test_freezing_leaves_the_encoder_as_it_was(init, glue, tmp_path):
@@ -18,6 +26,24 @@ def test_freezing_leaves_the_encoder_as_it_was(init, glue, tmp_path):
     for old, new in zip(before.encoder.weights, after.encoder.weights, strict=True):
         np.testing.assert_array_equal(old.numpy(), new.numpy(), old.path)
     assert abs(after.model.classifier.dense.kernel.numpy()).max() > 0.01
+
+
+@pytest.mark.parametrize("case", ["no pooler", "untrained", "trained", "from scratch"])
+def test_an_untrained_pooler_is_not_frozen(tmp_path, case):
+    """The head would read a random projection of [CLS], of masked LMs from elsewhere and of those without pairs."""
+    model, path = BertForPreTraining(without_dropout()), str(tmp_path / "model")
+    if case != "untrained":
+        random_weights(model)
+    write_model_folder(path, model, VOCABULARY, lower_case=True)
+    if case == "no pooler":
+        weights = tmp_path / "model" / "model.safetensors"
+        tensors = safetensors.numpy.load_file(weights)
+        safetensors.numpy.save_file({name: tensors[name] for name in tensors if "pooler" not in name}, weights)
+    config = finetune_config(path, **{"training.freeze": True, "from_scratch": case == "from scratch"})
+    model = BertForSequenceClassification(model.config, 2)
+    freeze(model, config, open_model_folder(path))
+    expected = ["classifier"] if case == "trained" else ["classifier", "pooler"]
+    assert sorted({part_of(name) for name in trainable_names(model)}) == expected
 
 
 @pytest.mark.slow
