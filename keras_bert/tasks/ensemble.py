@@ -19,7 +19,7 @@ class Ensemble:
         models: models of the same task with the same labels, vocabulary and tokenizer, which read the same rows.
 
     Attributes:
-        problem: the first model's task, by which all are asked.
+        problem: the first model's task, by which all are asked; of several models, without what was tuned to the first.
 
     Raises:
         UserError: the models differ in their task, labels or reading, naming the first that does, and in what.
@@ -38,6 +38,8 @@ class Ensemble:
                         f"--model: needs models with the same {what}. Received: model {number} with {difference}. "
                         "Score it by itself, or fine-tune it as model 1 was."
                     )
+        if len(models) > 1:
+            self.problem.forget_tuning(of_model=True)
 
     def evaluate(self, split: str) -> dict[str, float]:
         """The scores on a split with labels; of a single model also its objective's figures."""

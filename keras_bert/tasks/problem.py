@@ -210,8 +210,8 @@ class Problem(NamedSplits, abc.ABC):
         """Sets whatever is tuned on the dev examples, such as a threshold; by default nothing."""
         return
 
-    def forget_tuning(self) -> None:
-        """Undoes `tune`, when another run of the task begins."""
+    def forget_tuning(self, of_model: bool = False) -> None:
+        """Undoes `tune`, when another run of the task begins; `of_model`: also what the trained model was tuned to."""
         return
 
     def confusion(self, split: str, answers: Answers) -> np.ndarray | None:

@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 from served import HEADS, write_served
+from squad_file import paragraph, question, write_squad
 from tiny import sentencepiece_vocabulary
 
 from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
@@ -93,6 +94,24 @@ def test_models_that_read_and_answer_alike_are_averaged(first, folder, dev, tmp_
     logits = [model.evaluate.answers("dev")[0] for model in (first, deeper)]
     expected = np.mean(mean_of_softmax(logits).argmax(axis=1) == np.arange(30) % 3)
     assert Ensemble([first, deeper]).evaluate("dev")["accuracy"] == pytest.approx(expected)
+
+
+def test_a_threshold_tuned_to_one_model_is_not_that_of_the_mean(tmp_path):
+    """The tuned scores were those at the threshold of whichever model was named first."""
+    impossible = {"context": "the cat", "qas": [question("2", "who sat?", is_impossible=True)]}
+    dev = write_squad(tmp_path / "dev.json", paragraph("the cat sat", ("1", "who sat?", "the cat")), impossible)
+    reading = {"task": "squad_v2", "max_length": 32, "max_question_length": 8, "stride": 8, "unanswerable": True}
+
+    def models():
+        for seed, threshold in ((0, -100.0), (1, 100.0)):
+            path = write_served(tmp_path / str(seed), "answering", seed=seed, **reading, null_threshold=threshold)
+            yield FinetunedModel(path, {"dev": dev})
+
+    one, other = models()
+    assert Ensemble([one]).evaluate("dev")["tuned_thresh"] == -100.0
+    both = Ensemble([one, other])
+    assert both.evaluate("dev") == Ensemble([other, one]).evaluate("dev")
+    assert not any("tuned" in name for name in (*both.evaluate("dev"), *both.problem.metric_names))
 
 
 def test_only_what_a_tokenizer_uses_counts(first):

@@ -209,7 +209,9 @@ class QuestionAnsweringProblem(Problem):
             self.null_threshold = min(answer.null_odds for answer in answers.values()) - 1.0
         self._is_tuned = True
 
-    def forget_tuning(self) -> None:
+    def forget_tuning(self, of_model: bool = False) -> None:
+        if of_model:
+            self._trained_threshold = None
         self.null_threshold = self._trained_threshold or 0.0
         self._is_tuned = self._trained_threshold is not None
 
