@@ -2,13 +2,20 @@
 
 import numpy as np
 import pytest
+import tensorflow_datasets as tfds
 from glue_folder import write_glue
 from tfds_folder import prepare
+from tiny import VOCABULARY
 
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.recipes import config_names, find_config
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.examples import load_examples
 from keras_bert.tasks.classification.glue import GLUE
 from keras_bert.tasks.examples.sources import TfdsSource
+from keras_bert.tasks.examples.tfds_table import TfdsTable
+from keras_bert.tasks.problems import open_problem
+from keras_bert.text.tokenizer import WordPieceTokenizer
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +75,47 @@ def test_what_tfds_does_not_have_is_named(data_dir, tmp_path):
         assert "\n" not in str(error.value)
     with pytest.raises(UserError, match="needs a split 'validation'. Received: train"):
         load_examples(GLUE["rte"], "dev", TfdsSource(hidden))
+
+
+@pytest.mark.parametrize("name", config_names("finetune"))
+def test_a_recipes_command_without_data_has_them_in_tfds(name, tmp_path, monkeypatch):
+    """The command of a recipe asked TFDS for what it has never had; others must name the files that they take."""
+    path, asked, told = find_config("finetune", name), set(), []
+
+    def opened(table, name, *_):
+        data_set, _, config = name.partition("/")
+        table._builder, table.name = tfds.builder_cls(data_set)(config=config or None, data_dir=str(tmp_path)), name
+
+    def rows(table, split, wanted, index=None):
+        assert {feature.partition("/")[0] for feature in wanted} <= set(table._builder.info.features)
+        asked.add(split)
+        return []
+
+    monkeypatch.setattr(TfdsTable, "__init__", opened)
+    monkeypatch.setattr(TfdsTable, "rows", rows)
+    try:
+        problem = open_problem(FinetuneConfig.from_file(path), WordPieceTokenizer(VOCABULARY))
+        for split in problem.splits:
+            with pytest.raises(UserError) as error:
+                problem.rows(split)
+            told.append(str(error.value))
+    except UserError as error:
+        told.append(str(error))
+    with open(path, encoding="utf-8") as stream:
+        command = next(line for line in stream if line.startswith("# Command:"))
+    if "--data-dir" in command or "--train" in command:
+        assert not asked and all("--train" in line and "\n" not in line for line in told), told
+    else:
+        assert any(split.startswith("train") for split in asked), told
+
+
+def test_what_a_task_without_a_data_set_reads_is_named():
+    """`--task swag` said only that its files are needed."""
+    for name, files in (
+        ("swag", r"train\.csv, val\.csv, test\.csv"),
+        ("ner", r"eng\.train, eng\.testa, eng\.testb"),
+        ("cmrc", r"cmrc2018_train\.json, cmrc2018_dev\.json, cmrc2018_trial\.json"),
+        ("xnli", r"multinli\.train\.en\.tsv, xnli\.dev\.tsv, xnli\.test\.tsv"),
+    ):
+        with pytest.raises(UserError, match=rf"{name}: needs its files \({files}\). Received: none. Give --data-dir"):
+            open_problem(FinetuneConfig(name), WordPieceTokenizer(VOCABULARY)).rows("train")

@@ -56,15 +56,12 @@ class Classification(TaskKind):
             task = own_table(config.data, head)
             if INPUT in own:
                 task = with_own_files(task, own, tuple(config.data.columns) or None)
-        elif own:
-            known = xnli_task(config.data.language) if config.task == XNLI else _BENCHMARKS[config.task]
-            task = dataclasses.replace(with_own_files(known, own), format=None)
-        elif config.task == XNLI:
-            task = xnli_task(config.data.language)
-            source = config.data.folder or ""
         else:
-            task = _BENCHMARKS[config.task]
-            source = data_source(task.tfds.name if task.tfds else None, config.data.folder)
+            task = xnli_task(config.data.language) if config.task == XNLI else _BENCHMARKS[config.task]
+            if own:
+                task = dataclasses.replace(with_own_files(task, own), format=None)
+            else:
+                source = data_source(task.tfds.name if task.tfds else None, config.data.folder)
         options = {"source": source, "tokenizer": tokenizer, "config": config, "head": head, "described": described}
         if isinstance(task, QuestionTask):
             return QuestionProblem(task=task, **options)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from keras_bert import files
 from keras_bert.config.heads import SINGLE_LABEL
 from keras_bert.data.corpus.tables import Row, read_table
-from keras_bert.errors import MissingData, UserError
+from keras_bert.errors import UserError
 from keras_bert.tasks.examples.labels import BadCell
-from keras_bert.tasks.examples.split_files import split_file
+from keras_bert.tasks.examples.split_files import needs_files, split_file
 from keras_bert.tasks.task import Split, Task
 
 
@@ -91,15 +91,9 @@ def _file_table(task: Task, name: str, folder: str) -> SplitTable:
     )
 
 
-def require_tfds(task_name: str, has_it: object) -> None:
-    """Raises `MissingData` if TensorFlow Datasets does not have a task's data."""
-    if not has_it:
-        raise MissingData(f"{task_name}: needs files. Received: TensorFlow Datasets, which does not have this task.")
-
-
 def _tfds_table(task: Task, split: Split, source: TfdsSource) -> SplitTable:
-    require_tfds(task.name, task.tfds and split.tfds)
-    assert task.tfds is not None and split.tfds is not None
+    if task.tfds is None or split.tfds is None:
+        raise needs_files(task.name, (split.files[0] for split in task.splits.values()))
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
     table = TfdsTable(task.tfds.name, source.data_dir, source.download)

@@ -69,7 +69,7 @@ def find_split_files(task: FilePatterns, folder: str | None) -> dict[str, str]:
         UserError: several files match for one split.
     """
     if not folder:
-        raise MissingData(f"{task.name}: needs its files. Received: none. Give --data-dir, or --train and --dev.")
+        raise needs_files(task.name, (patterns[0] for patterns in task.patterns.values()))
     names = files.list_folder(folder)
     found = {}
     for split, patterns in task.patterns.items():
@@ -89,6 +89,14 @@ def find_split_files(task: FilePatterns, folder: str | None) -> dict[str, str]:
         needed = " or ".join(patterns[0] for patterns in task.patterns.values())
         raise MissingData(f"{folder}: needs {needed}, for {task.name}. Received: {_contents(folder, ())}.")
     return found
+
+
+def needs_files(task_name: str, names: Iterable[str]) -> MissingData:
+    """The error that a task has no source but files of these names, and none are given."""
+    listed = ", ".join(dict.fromkeys(names))
+    return MissingData(
+        f"{task_name}: needs its files ({listed}). Received: none. Give --data-dir FOLDER, or --train and --dev."
+    )
 
 
 def task_folder(folder: str, names: Iterable[str]) -> str:

@@ -1,10 +1,10 @@
-"""Questions with several choices: SWAG's CSV, COPA's JSON lines, both from TensorFlow Datasets, and the user's own."""
+"""Questions with several choices: SWAG's CSV, COPA's JSON lines or TensorFlow Datasets' COPA, and the user's own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from keras_bert.data.corpus.tables import Row, plain_ending, read_table
 from keras_bert.errors import UserError
@@ -12,9 +12,6 @@ from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.examples.labels import BadCell, check_text, is_whole
 from keras_bert.tasks.examples.sources import TfdsSource
-
-if TYPE_CHECKING:
-    from keras_bert.tasks.examples.tfds_table import TfdsTable
 
 _SWAG_ENDINGS = tuple(f"ending{number}" for number in range(4))
 _SWAG_TEXTS = ("sent1", "sent2", *_SWAG_ENDINGS)
@@ -99,12 +96,6 @@ def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) 
     return swag_rows(path) if plain_ending(path) == ".csv" else own_rows(path)
 
 
-def swag_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[ChoiceRow]]:
-    """(the origin, the rows) of SWAG as prepared by TensorFlow Datasets; `split` is TFDS's name of the split."""
-    table = _tfds_table("swag", source)
-    return f"{table.name} {split}", map(_swag, table.rows(split, [*_SWAG_TEXTS, "label"]))
-
-
 def copa_rows(path: str) -> Iterator[ChoiceRow]:
     """Iterates over the rows of one of COPA's files in SuperGLUE, JSON lines.
 
@@ -118,16 +109,12 @@ def copa_rows(path: str) -> Iterator[ChoiceRow]:
 
 
 def copa_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[ChoiceRow]]:
-    """As `swag_tfds_rows`, of COPA."""
-    table = _tfds_table(superglue.tfds_name("copa"), source)
-    origin = f"{table.name} {split}"
-    return origin, _copa(f"{origin} example", table.rows(split, [*_COPA_COLUMNS, "label", "idx"], "idx"))
-
-
-def _tfds_table(name: str, source: TfdsSource) -> TfdsTable:
+    """(the origin, the rows) of COPA as prepared by TensorFlow Datasets; `split` is TFDS's name of the split."""
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
-    return TfdsTable(name, source.data_dir, source.download)
+    table = TfdsTable(superglue.tfds_name("copa"), source.data_dir, source.download)
+    origin = f"{table.name} {split}"
+    return origin, _copa(f"{origin} example", table.rows(split, [*_COPA_COLUMNS, "label", "idx"], "idx"))
 
 
 def _swag(row: Row) -> ChoiceRow:

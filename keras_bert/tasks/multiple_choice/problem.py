@@ -23,7 +23,7 @@ from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import FOLDER, text_output
 from keras_bert.tasks.examples.sequence_rows import sequence_rows
-from keras_bert.tasks.examples.sources import TfdsSource, require_tfds
+from keras_bert.tasks.examples.sources import TfdsSource
 from keras_bert.tasks.examples.split_files import file_of
 from keras_bert.tasks.examples.windows import windows
 from keras_bert.tasks.multiple_choice.examples import ChoiceExamples, ChoiceRow, choice_examples
@@ -73,8 +73,6 @@ class MultipleChoiceProblem(Problem):
         super().__init__(task, source, tokenizer, config, head or MultipleChoiceConfig(), described)
         if config.input.long == "windows":
             raise UserError(f"input.long: needs truncate or head_tail for {task.name}. Received: 'windows'.")
-        if isinstance(source, TfdsSource):
-            require_tfds(task.name, task.tfds)
         self._objective = ClassificationObjective(SINGLE_LABEL)
 
     @property
@@ -157,7 +155,7 @@ class MultipleChoiceProblem(Problem):
         """(origin, rows, what their numbers count) of a split."""
         place = str(file_of(self.task.name, self._places, split))
         if isinstance(self._source, TfdsSource):
-            assert self.task.tfds_rows is not None  # A task without is refused by `__init__`.
+            assert self.task.tfds_rows is not None  # `open_problem` gives other tasks files.
             return *self.task.tfds_rows(place, self._source), "example"
         return place, self.task.rows(place), "line"
 

@@ -13,7 +13,6 @@ from keras_bert.tasks.multiple_choice.examples import (
     own_rows,
     swag_or_own_rows,
     swag_rows,
-    swag_tfds_rows,
 )
 from keras_bert.tasks.task import PublishedScore
 
@@ -49,9 +48,6 @@ SWAG = ChoiceTask(
     "swag",
     functools.partial(swag_or_own_rows, swag_rows),
     {"train": ("train.csv",), "dev": ("val.csv", "dev.csv"), "test": ("test.csv",)},
-    {"train": "train", "dev": "validation", "test": "test"},
-    "swag",
-    swag_tfds_rows,
     # The paper's table 4; humans from Zellers et al. 2018, an expert on 100 examples and the majority of five others.
     published=tuple(
         PublishedScore(system, "accuracy", value, split)

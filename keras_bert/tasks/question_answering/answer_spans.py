@@ -7,8 +7,8 @@ import numpy as np
 
 from keras_bert.data.corpus.held_out import HashSet, is_validation, text_hash
 from keras_bert.errors import MissingData, UserError
-from keras_bert.tasks.examples.sources import Source, TfdsSource, require_tfds
-from keras_bert.tasks.examples.split_files import split_file
+from keras_bert.tasks.examples.sources import Source, TfdsSource
+from keras_bert.tasks.examples.split_files import needs_files, split_file
 from keras_bert.tasks.question_answering.squad import CHARACTERS, SpanTask
 from keras_bert.tasks.question_answering.squad_json import (
     Answer,
@@ -166,8 +166,8 @@ def _read(task: SpanTask, name: str, source: Source) -> QuestionSet:
 
 
 def _read_tfds(task: SpanTask, split: Split, source: TfdsSource) -> QuestionSet:
-    require_tfds(task.name, task.tfds and split.tfds)
-    assert task.tfds is not None and split.tfds is not None
+    if task.tfds is None or split.tfds is None:
+        raise needs_files(task.name, (split.files[0] for split in task.splits.values()))
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
     table = TfdsTable(task.tfds, source.data_dir, source.download)

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_datasets as tfds
 from tiny import random_weights, without_dropout
 
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig
@@ -13,7 +12,6 @@ from keras_bert.config.training import OptimizerConfig
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.static_shapes import choose_widths
 from keras_bert.errors import UserError
-from keras_bert.tasks.examples.sources import TfdsSource
 from keras_bert.tasks.examples.split_files import find_split_files
 from keras_bert.tasks.multiple_choice.examples import choice_examples, own_rows, swag_rows
 from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
@@ -221,8 +219,6 @@ def test_a_broken_file_of_swags_is_named(tmp_path, content, message):
 def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(UserError, match="input.long: needs truncate or head_tail for choice"):
         own_problem(tmp_path, long="windows")
-    with pytest.raises(UserError, match="choice: needs files. Received: TensorFlow Datasets"):
-        problem_of(CHOICE, TfdsSource())
     with pytest.raises(UserError, match="choice: needs a file for the split 'test'. Received: train, dev"):
         own_problem(tmp_path).rows("test")
     hidden = own_problem(tmp_path, lines({"context": "c", "choices": ["x", "y"]}))
@@ -231,35 +227,6 @@ def test_what_does_not_fit_is_refused(tmp_path):
     for refused in (lambda: hidden.evaluate("dev", answers), lambda: hidden.require_labels("dev")):
         with pytest.raises(UserError, match="dev.jsonl: needs labels to score. Received: none"):
             refused()
-
-
-def test_swag_out_of_tensorflow_datasets(tmp_path):
-    texts = ["sent1", "sent2", *(f"ending{number}" for number in range(4))]
-    features = {text: tfds.features.Text() for text in texts}
-    features["label"] = tfds.features.ClassLabel(names=["0", "1", "2", "3"])
-
-    def split(labels):
-        return [
-            (number, {**{text: f"{text} of {number}" for text in texts}, "label": label})
-            for number, label in enumerate(labels)
-        ]
-
-    tfds.dataset_builders.store_as_tfds_dataset(
-        name="swag",
-        version="1.0.0",
-        data_dir=str(tmp_path),
-        features=tfds.features.FeaturesDict(features),
-        split_datasets={"train": split([2, 0, 3]), "validation": split([1]), "test": split([-1])},
-    )
-    problem = problem_of(SWAG, TfdsSource(str(tmp_path)))
-    examples = problem.examples("train")
-    found = {
-        context: (choices[3], label)
-        for context, choices, label in zip(examples.contexts, examples.choices, examples.labels)
-    }
-    assert found == {f"sent1 of {n}": (f"ending3 of {n}", label) for n, label in enumerate([2, 0, 3])}
-    assert problem.dev_splits == ("dev",) and problem.examples("dev").labels == [1]
-    assert problem.examples("test").labels is None
 
 
 def test_the_files_of_a_folder(tmp_path):

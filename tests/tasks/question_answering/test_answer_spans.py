@@ -175,5 +175,5 @@ def test_tfds_gives_the_same_questions(tmp_path):
         question._replace(passage=theirs.passages.index(ours.passages[question.passage])) for question in ours.questions
     ]
     assert sorted(texts(theirs)) == sorted(texts(ours)) and len(theirs.passages) == 2
-    with pytest.raises(UserError, match="cmrc: needs files. Received: TensorFlow Datasets"):
+    with pytest.raises(UserError, match="cmrc: needs its files"):
         load_questions(CMRC, "dev", TfdsSource(str(tmp_path / "tfds")))
