@@ -1,6 +1,7 @@
 """Exceptions that end a command without a traceback, and what their messages advise."""
 
 import errno
+import textwrap
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_PERMISSION = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -39,3 +40,8 @@ def writing_remedy(error: OSError) -> str:
     if error.errno in _NO_ROOM:
         return "Free some space"
     return "Make the folder writable" if error.errno in _NO_PERMISSION else "Check the disk or the store"
+
+
+def reason(error: BaseException, width: int = 200) -> str:
+    """What an exception says, in one line of at most `width` characters that ends with a whole word."""
+    return textwrap.shorten(str(error), width, placeholder=" …") or type(error).__name__

@@ -17,6 +17,7 @@ EXTRA_OF = {
     "jieba": "zh",
     "matplotlib": "plots",
     "mwparserfromhell": "wikipedia",
+    "mwxml": "tfds-wikipedia",
     "nltk": "zh",
     "pyarrow": "datasets",
     "sentencepiece": "sentencepiece",
@@ -34,18 +35,20 @@ def is_installed(package: str) -> bool:
         return False
 
 
-def require(package: str, needed_by: str) -> None:
+def require(package: str, needed_by: str, extra: str | None = None) -> None:
     """Raises `UserError` if a package of an extra is not installed.
 
     Args:
         package: its import name, one of `EXTRA_OF`.
         needed_by: what the user asked for, as the subject of the message: "--whole-words jieba".
+        extra: the extra to install if not the package's own, such as one with all that is needed.
     """
+    extra = extra or EXTRA_OF[package]
     if not is_installed(package):
         raise UserError(
             f"{needed_by}: needs the package {package}, which is not installed. "
-            f"Install it with: pip install 'bert-in-keras[{EXTRA_OF[package]}]', or in a checkout: "
-            f"pip install '.[{EXTRA_OF[package]}]'"
+            f"Install it with: pip install 'bert-in-keras[{extra}]', or in a checkout: "
+            f"pip install '.[{extra}]'"
         )
 
 

@@ -7,7 +7,7 @@ import os
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keras_bert")
 FLOORS = [
     {"errors", "lazy", "public_names", "allocator", "program"},
-    {"extras", "quiet", "terminal_bar"},
+    {"extras", "quiet", "terminal_bar", "time_limits"},
     {"stores", "disks", "drawing"},
     {"files"},
     {"whole_files"},

@@ -33,6 +33,8 @@ from keras_bert.quiet import import_tensorflow
 from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
 from keras_bert.training.run_folder import RunFolder
 
+# Without --init and without a run of one's own.
+_PUBLISHED = "hf:google-bert/bert-base-uncased"
 _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 
 
@@ -46,7 +48,8 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 @click.option(
     "--init",
     metavar="MODEL",
-    help="Model to start from: a folder or hf:NAME. Default: the recipe's, else the newest pretraining run in runs/.",
+    help="Model to start from: a folder or hf:NAME. Default: the recipe's, else the newest "
+    f"pretraining run in runs/, else {_PUBLISHED}.",
 )
 @casing_option
 @click.option("--from-scratch", is_flag=True, help="Use the architecture and vocabulary of --init, but random weights.")
@@ -134,8 +137,17 @@ def finetune(
     name = benchmark.name if benchmark else recipe_name(first_recipe, {**features_recipe, **set_by_key})
     output = output or os.path.join("runs", name)
     output = RunFolder.fresh(output).path if fresh else output
-    init = init or set_by_key.get("init") or recipe_init(first_recipe) or _newest()
-    folder = open_model_folder(_begun_init(init, _run_paths(output, benchmark, seed_list, sweep)), lower_case)
+    init = init or set_by_key.get("init") or recipe_init(first_recipe)
+    begun = _begun_init(init or _default_init(), _run_paths(output, benchmark, seed_list, sweep))
+    try:
+        folder = open_model_folder(begun, lower_case)
+    except UserError as error:
+        if init:
+            raise
+        raise UserError(
+            f"{error} Give --init with a model folder and, if there is no network, --data-dir with the task's own "
+            "files (GLUE's are train.tsv, dev.tsv and test.tsv)."
+        ) from None
     flags = {
         **given(
             {
@@ -262,15 +274,11 @@ def _require_free(given: Set[str]) -> None:
             )
 
 
-def _newest() -> str:
+def _default_init() -> str:
     newest = newest_pretrained("runs")
-    if newest is None:
-        raise UserError(
-            "--init: needs a BERT. Received: none, and runs/ has no pretraining run. Give a Hugging Face or Google "
-            f"folder, or hf:NAME for a model on the hub; or train one with: {PROGRAM} pretrain"
-        )
-    click.echo(f"Starting from {newest}, the newest pretraining run in runs/; --init chooses another.")
-    return newest
+    why = "because runs/ has no pretraining run" if newest is None else "the newest pretraining run in runs/"
+    click.echo(f"Starting from {newest or _PUBLISHED}, {why}; --init chooses another.")
+    return newest or _PUBLISHED
 
 
 def _seeds(text: str | None) -> list[int]:

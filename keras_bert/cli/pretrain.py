@@ -100,7 +100,10 @@ def pretrain(
 
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.pretraining.run import pretrain as run_pretraining
+    from keras_bert.training.strategy import make_strategy
 
+    if recipe.training.strategy == "tpu":
+        make_strategy("tpu", tpu=recipe.training.tpu)  # First of all, whether there is one.
     folder = to_resume or RunFolder.fresh(output)
     context.meta["keras_bert.run_folder"] = folder.path
     note_fresh_folder(folder.path if fresh else None)

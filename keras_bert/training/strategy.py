@@ -1,14 +1,14 @@
 """Which devices a run trains on."""
 
+import functools
 import os
-import threading
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import tensorflow as tf
 
-from keras_bert.errors import UserError
+from keras_bert.errors import UserError, reason
 from keras_bert.program import PROGRAM
+from keras_bert.time_limits import within
 from keras_bert.training.cluster import join_slurm_step, share_gpus, worker_addresses, worker_index
 from keras_bert.training.rendezvous import wait_for_workers
 
@@ -20,8 +20,6 @@ _MOST_DEVICES = {
     "multiworker": (0, "CUDA_VISIBLE_DEVICES chooses the GPUs of a process."),
     "tpu": (0, "--tpu chooses the TPU."),
 }
-
-Result = TypeVar("Result")
 
 
 def make_strategy(name: str, devices: Sequence[str] = (), tpu: str = "local") -> tf.distribute.Strategy:
@@ -99,6 +97,10 @@ def _found_here(devices: Sequence[str]) -> str:
     return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"
 
 
+def _listed() -> list[str]:
+    return [device.name.removeprefix("/physical_device:") for device in tf.config.list_physical_devices()]
+
+
 def _devices(wanted: Sequence[str]) -> list[str]:
     """The given devices, or else all GPUs, or else all CPUs, as `GPU:0`."""
     found = {
@@ -135,6 +137,7 @@ def _multiworker() -> tf.distribute.Strategy:
     return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
 
+@functools.cache  # A TPU is initialized once.
 def _tpu(name: str) -> tf.distribute.Strategy:
     def connect() -> tf.distribute.Strategy:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
@@ -143,35 +146,22 @@ def _tpu(name: str) -> tf.distribute.Strategy:
         tf.tpu.experimental.initialize_tpu_system(resolver)
         return tf.distribute.TPUStrategy(resolver)
 
-    where = "on this machine (--tpu local)" if name == "local" else f"under the name or address {name!r} (--tpu)"
-    found = _within(TPU_SECONDS, connect)
+    where = "on this machine (--tpu local" if name == "local" else f"under the name or address {name!r} (--tpu"
+    found = within(TPU_SECONDS, connect)
     if isinstance(found, tf.distribute.Strategy):
         return found
     # Without a TPU: ValueError for '', NotFoundError for 'local', URLError (an OSError) or RuntimeError for a name.
     if found is not None and not isinstance(found, (ValueError, OSError, RuntimeError, tf.errors.OpError)):
         raise found
-    reason = f"no answer within {TPU_SECONDS} seconds" if found is None else str(found) or type(found).__name__
+    if name == "local" and found is not None:
+        said = f"TensorFlow lists {', '.join(_listed())}"
+    else:
+        said = f"no answer within {TPU_SECONDS} seconds" if found is None else reason(found, 150)
+    gpus = tf.config.list_physical_devices("GPU")
     raise UserError(
-        f"training.strategy tpu: no TPU was found {where}: {reason.splitlines()[0][:150]}. See docs/tpu.md; "
-        "--strategy auto uses what this machine has."
+        f"training.strategy tpu: no TPU was found {where}; {said}); --strategy auto would train on "
+        f"{', '.join(_devices(()) if len(gpus) > 1 else _devices(())[:1])} here. See docs/tpu.md."
     )
-
-
-def _within(seconds: float, function: Callable[[], Result]) -> Result | Exception | None:
-    """What a function returns or raises, or None if it takes longer."""
-    outcome: list[Result | Exception] = []
-
-    def run() -> None:
-        try:
-            outcome.append(function())
-        except Exception as error:
-            outcome.append(error)
-
-    # A daemon, so that a thread that hangs does not keep the process from ending.
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return outcome[0] if outcome else None
 
 
 def is_multiworker(strategy: tf.distribute.Strategy) -> bool:

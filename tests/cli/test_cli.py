@@ -51,7 +51,7 @@ TINY_RUN = [
         (["pretrain", "--confg", "x"], 2),
         (["pretrain", "--set", "training.stepz=1"], 2),
         (["pretrain", "--config", "absent"], 2),
-        (["pretrain", "--strategy", "mirrored"], 2),
+        (["pretrain", "--strategy", "mirrored", "--config", "wiki_mini"], 2),
     ],
 )
 def test_help_and_bad_arguments_never_import_tensorflow(arguments, status):
@@ -82,7 +82,7 @@ def invoke(*arguments):
     ("arguments", "message"),
     [
         (["pretrain", "--set", "training.stepz=1"], "training.stepz: no such setting. The nearest is training.steps."),
-        (["pretrain", "--config", "bert_base"], "data.files: needs text to train on"),
+        (["pretrain", "--config", "wiki_mini"], "data.files: needs text to train on"),
         (["pretrain", "--data", "/absent/*.txt", "--config", "wiki_mini"], "No file matches '/absent/*.txt'"),
         (["inspect", "bass"], "bass: no such config"),
         (["fill", "--model", "/absent", "[MASK]"], "/absent: needs a model folder"),
@@ -133,12 +133,16 @@ def test_a_folder_where_a_file_is_to_be_written_is_told_before_anything_is_done(
     assert result.exit_code == 2 and f"{tmp_path}: needs a file to write. Received: a folder." in result.output
 
 
-def test_tpu_without_a_config_takes_its_recipe_and_no_tpu_is_one_line(tmp_path, monkeypatch):
+def test_a_bare_strategy_tpu_without_a_tpu_is_one_line_before_any_data(tmp_path, monkeypatch):
+    """Whoever types it on the wrong machine must not wait for Wikipedia first, nor find a run folder."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "text.txt").write_text("Some text.\n", encoding="utf-8")
-    result = invoke("pretrain", "--strategy", "tpu", "--data", "text.txt")
-    assert result.exit_code == 2 and "bert_base_tpu.yaml → runs/bert_base_tpu" in result.output
-    assert "Error: training.strategy tpu: no TPU was found on this machine" in result.output.splitlines()[-1]
+    result = invoke("pretrain", "--strategy", "tpu")
+    assert result.exit_code == 2 and not os.listdir(tmp_path)
+    assert re.fullmatch(
+        r"Error: training.strategy tpu: no TPU was found on this machine \(--tpu local; TensorFlow lists CPU:0\S*\); "
+        r"--strategy auto would train on CPU:0 here. See docs/tpu.md.",
+        result.output.strip(),
+    )
 
 
 def test_every_command_shows_an_example():

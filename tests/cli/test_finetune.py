@@ -305,7 +305,12 @@ def test_what_cannot_be_done_is_one_line(arguments, message, place, tmp_path, mo
 
 def test_without_init_the_newest_pretraining_run_is_taken(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert "runs/ has no pretraining run" in give("finetune", "--task", "sst2").output
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    alone = give("finetune", "--task", "sst2")
+    first, last = alone.output.strip().split("\n")
+    assert first.startswith("Starting from hf:google-bert/bert-base-uncased, because runs/ has no pretraining run")
+    assert alone.exit_code == 2 and "Give --init" in last and "--data-dir" in last and "dev.tsv" in last, alone.output
     for number, name in enumerate(("older", "newer")):
         folder = tmp_path / "runs" / name
         write_tiny_bert(folder / "model")

@@ -85,7 +85,9 @@ def test_the_graph_has_static_shapes_and_no_foreign_op(real_size):
 
 
 def test_no_tpu_is_one_clear_line():
-    with pytest.raises(UserError, match=r"no TPU was found on this machine \(--tpu local\).*docs/tpu.md"):
+    with pytest.raises(
+        UserError, match=r"no TPU was found on this machine \(--tpu local; .*auto would train on CPU:0.*docs/tpu.md"
+    ):
         make_strategy("tpu")
 
 

@@ -29,7 +29,7 @@ from keras_bert.data.corpus.text_lines import (
     until_damage,
 )
 from keras_bert.data.corpus.web_archives import warc_documents
-from keras_bert.data.corpus.wikipedia import wiki_documents
+from keras_bert.data.corpus.wikipedia import article, wiki_documents
 from keras_bert.errors import UserError
 from keras_bert.globs import expand
 from keras_bert.terminal_bar import terminal_bar
@@ -278,7 +278,11 @@ def _line_documents(
 
 
 def _tfds_documents(entry: str) -> Iterator[tuple[str | None, str | None]]:
-    return map(decoded_document, _tfds_text(entry).dataset().as_numpy_iterator())
+    source = _tfds_text(entry)
+    documents = map(decoded_document, source.dataset().as_numpy_iterator())
+    if not source.has_headings:
+        return documents
+    return ((text, problem) if problem else article((text or "").split("\n")) for text, problem in documents)
 
 
 def _tfds_text(entry: str) -> TfdsText:

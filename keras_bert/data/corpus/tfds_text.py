@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from keras_bert.errors import UserError
-from keras_bert.extras import import_extra
-from keras_bert.files import is_folder, is_remote
+from keras_bert.data.tfds_builder import open_builder, tfds
+from keras_bert.errors import MissingData, UserError, reason
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-tfds = import_extra("tensorflow_datasets", "A corpus of TensorFlow Datasets")
+    from keras_bert.data.pipeline.runners import Runner
 
 _ENTRY = re.compile(r"tfds:(.*?)(?::([A-Za-z_]\w*(?:\[[^\]]*\])?(?:\+.+)?))?\Z", re.DOTALL)
 _DEFAULT_SPLIT = "train"
@@ -28,11 +27,12 @@ class TfdsText:
     Args:
         entry: `tfds:NAME[/CONFIG][:SPLIT]`; NAME may also be the folder that a data set was prepared in. The default
             split is `train`.
-        beam_runner, beam_options: prepare a data set that TFDS makes with Apache Beam.
+        runner: prepares a data set that TFDS makes with Apache Beam; see `open_builder`.
 
     Attributes:
         name: the data set's full name with its version, and the split.
         size: number of examples.
+        has_headings: whether the texts are Wikipedia's, with headings and lists among the paragraphs.
 
     Raises:
         UserError: TFDS has no such data set or split, cannot prepare it, or it has no text.
@@ -40,27 +40,25 @@ class TfdsText:
 
     name: str
     size: int
+    has_headings: bool
 
-    def __init__(self, entry: str, beam_runner: Any = None, beam_options: Any = None):
+    def __init__(self, entry: str, runner: Runner | None = None):
         found = _ENTRY.match(entry)
         assert found is not None, entry
         name, split = found.groups()
         split = split or _DEFAULT_SPLIT
         try:
-            if is_folder(name) or is_remote(name):
-                self._builder = tfds.builder_from_directory(name)
-            else:
-                self._builder = tfds.builder(name)
-                config = tfds.download.DownloadConfig(beam_runner=beam_runner, beam_options=beam_options)
-                self._builder.download_and_prepare(download_config=config)
+            self._builder = open_builder(name, runner=runner)
+        except MissingData as error:
+            raise UserError(f"tfds:{error} Give another tfds:NAME[/CONFIG][:SPLIT], or text files.") from None
+        try:
             self.size = self._builder.info.splits[split].num_examples
-        except Exception as error:  # TFDS raises almost anything: network errors, missing packages, errors of its own.
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
+        except Exception as error:  # Of TFDS's own, for what is no split and for broken instructions.
             raise UserError(
-                f"{entry}: needs a data set and a split that tensorflow_datasets can prepare. Received: {reason}. "
-                "Check the name (tfds:NAME/CONFIG:SPLIT), or give text files."
+                f"{entry}: needs a split of {', '.join(self._builder.info.splits)} ({reason(error)})."
             ) from None
         self.name = f"{self._builder.info.full_name}:{split}"
+        self.has_headings = self._builder.name == "wikipedia"
         self._split = split
         self._feature = self._string_feature(entry)
 

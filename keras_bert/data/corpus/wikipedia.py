@@ -23,20 +23,24 @@ _FIRST_VARIANT = re.compile(r"\s*zh[\w-]*:([^;]*)")
 def wiki_documents(lines: Iterable[str]) -> Iterator[tuple[str | None, str | None]]:
     """Iterates over `(document, None)` or `(None, why it was left out)`; blank lines separate paragraphs."""
     title: str | None = None
-    paragraphs: list[str] = []
+    own: list[str] = []
     for line in chain(lines, ["</doc>"]):
         if line.startswith("<doc "):
-            title, paragraphs = html.unescape(_TITLE.search(line)[1] or ""), []  # type: ignore[index]
+            title, own = html.unescape(_TITLE.search(line)[1] or ""), []  # type: ignore[index]
         elif title is None:
             continue
         elif line.startswith("</doc>"):
-            text = "\n\n".join(paragraphs)
-            yield (text, None) if len(text.encode()) >= SHORTEST_DOCUMENT else (None, TOO_SHORT)
+            yield article(own, title)
             title = None
-        elif line:
-            paragraph = cleaned(line)
-            if paragraph != title and is_running_text(paragraph):
-                paragraphs.append(paragraph)
+        else:
+            own.append(line)
+
+
+def article(lines: Iterable[str], title: str | None = None) -> tuple[str | None, str | None]:
+    """`(the paragraphs of running text, None)` or `(None, why the article is left out)`."""
+    paragraphs = (cleaned(line) for line in lines if line)
+    text = "\n\n".join(paragraph for paragraph in paragraphs if paragraph != title and is_running_text(paragraph))
+    return (text, None) if len(text.encode()) >= SHORTEST_DOCUMENT else (None, TOO_SHORT)
 
 
 def cleaned(line: str) -> str:

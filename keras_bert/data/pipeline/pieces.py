@@ -85,8 +85,7 @@ def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
     for entry in filter(is_tfds, corpus.paths):
         from keras_bert.data.corpus.tfds_text import TfdsText  # Imports TensorFlow.
 
-        with runner.its_workers():
-            TfdsText(entry, beam_runner=runner.beam_runner(), beam_options=runner.options())
+        TfdsText(entry, runner)
 
 
 def _sources(entry: str) -> list[str]:

@@ -61,7 +61,7 @@ class Classification(TaskKind):
             if own:
                 task = dataclasses.replace(with_own_files(task, own), format=None)
             else:
-                source = data_source(task.tfds.name if task.tfds else None, config.data.folder)
+                source = data_source(task.tfds.name if task.tfds else None, config.data.folder, task.splits.values())
         options = {"source": source, "tokenizer": tokenizer, "config": config, "head": head, "described": described}
         if isinstance(task, QuestionTask):
             return QuestionProblem(task=task, **options)

@@ -127,7 +127,7 @@ def _tfds_passages(task: QuestionTask, split: str, source: TfdsSource) -> tuple[
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
     assert task.tfds is not None
-    table, name = TfdsTable(task.tfds.name, source.data_dir, source.download), str(task.splits[split].tfds)
+    table, name = TfdsTable(task.tfds.name, source), str(task.splits[split].tfds)
     origin = f"{table.name} {name}"
     if task.is_cloze:
         columns = ("idx/passage", "idx/query", "passage", "query", "entities", "answers")

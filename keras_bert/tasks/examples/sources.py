@@ -20,10 +20,12 @@ class TfdsSource:
         data_dir: the folder in which TFDS keeps its data sets, or the folder that the task's was prepared in; None for
             TFDS's default folder.
         download: whether a data set that is not prepared there may be downloaded.
+        own_files: names of the task's own files, to give instead.
     """
 
     data_dir: str | None = None
     download: bool = False
+    own_files: tuple[str, ...] = ()
 
 
 # Where the examples of a task are: the folder with the task's files, or one that contains that folder; "" if the task
@@ -96,7 +98,7 @@ def _tfds_table(task: Task, split: Split, source: TfdsSource) -> SplitTable:
         raise needs_files(task.name, (split.files[0] for split in task.splits.values()))
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
-    table = TfdsTable(task.tfds.name, source.data_dir, source.download)
+    table = TfdsTable(task.tfds.name, source)
     words = table.label_names(task.tfds.label)
     if words and task.labels and task.kind == SINGLE_LABEL:
         if set(words) != set(task.labels):
@@ -125,13 +127,13 @@ def _index(column: str, cell: object) -> int:
         raise BadCell(f"needs a whole number in the column {column!r}. Received: {cell!r}") from None
 
 
-def data_source(tfds_name: str | None, folder: str | None) -> Source:
+def data_source(tfds_name: str | None, folder: str | None, splits: Iterable[Split]) -> Source:
     """The source of a benchmark's examples: its files in a folder, or the data set that TFDS prepared there.
 
     Without a folder it is TFDS's default folder, and a missing data set is downloaded.
     """
     if not folder:
-        return TfdsSource(download=True)
+        return TfdsSource(download=True, own_files=tuple(dict.fromkeys(split.files[0] for split in splits)))
     if tfds_name and any(map(files.exists, (files.join(folder, "dataset_info.json"), files.join(folder, tfds_name)))):
         return TfdsSource(folder)
     return folder

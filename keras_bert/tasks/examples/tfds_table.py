@@ -1,17 +1,14 @@
 """The examples of a TensorFlow Datasets data set as the rows of a table."""
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from keras_bert import files
 from keras_bert.data.corpus.tables import Row
+from keras_bert.data.tfds_builder import open_builder, tfds
 from keras_bert.errors import MissingData, UserError
-from keras_bert.extras import import_extra
-
-tfds = import_extra("tensorflow_datasets", "A task without files of its own (--data-dir)")
+from keras_bert.tasks.examples.sources import TfdsSource
 
 _BATCH = 1024
 
@@ -21,9 +18,7 @@ class TfdsTable:
 
     Args:
         name: `DATASET/CONFIG`.
-        data_dir: the folder in which TFDS keeps its data sets, or the folder that this one was prepared in; None for
-            TFDS's default folder.
-        download: whether a missing data set may be downloaded and prepared.
+        source: where it is prepared, and whether a missing data set may be downloaded.
 
     Attributes:
         name: the data set's full name with its version.
@@ -34,33 +29,12 @@ class TfdsTable:
 
     name: str
 
-    def __init__(self, name: str, data_dir: str | None = None, download: bool = False):
+    def __init__(self, name: str, source: TfdsSource):
         try:
-            if data_dir is not None and files.exists(files.join(data_dir, "dataset_info.json")):
-                self._builder = tfds.builder_from_directory(data_dir)
-                is_prepared = True
-            else:
-                self._builder = tfds.builder(name, data_dir=data_dir)
-                is_prepared = self._builder.is_prepared()
-            if download and not is_prepared:
-                logging.getLogger("keras_bert").warning(
-                    "%s is not in %s yet: tensorflow_datasets fetches it.", name, self._builder.data_path
-                )
-                # It warns about every attempt; their outcome is reported below.
-                logging.getLogger("urllib3").setLevel(logging.ERROR)
-                self._builder.download_and_prepare()
-                is_prepared = True
-        except Exception as error:  # TFDS raises almost anything: network errors, missing packages, errors of its own.
-            reason = " ".join(str(error).split())[:200] or type(error).__name__
-            raise MissingData(
-                f"{name}: needs a data set that tensorflow_datasets can prepare. Received: {reason}. "
-                "Give files instead."
-            ) from None
-        if not is_prepared:
-            raise MissingData(
-                f"{name}: needs a data set prepared in {self._builder.data_path}. Received: none. "
-                "Allow the download, or give files instead."
-            )
+            self._builder = open_builder(name, source.data_dir, source.download)
+        except MissingData as error:
+            files = f"--data-dir with its files ({', '.join(source.own_files)})" if source.own_files else "files"
+            raise MissingData(f"{error} Give {files} instead.") from None
         self.name = self._builder.info.full_name
 
     def label_names(self, feature: str) -> tuple[str, ...] | None:

@@ -112,7 +112,7 @@ def copa_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[Choice
     """(the origin, the rows) of COPA as prepared by TensorFlow Datasets; `split` is TFDS's name of the split."""
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
-    table = TfdsTable(superglue.tfds_name("copa"), source.data_dir, source.download)
+    table = TfdsTable(superglue.tfds_name("copa"), source)
     origin = f"{table.name} {split}"
     return origin, _copa(f"{origin} example", table.rows(split, [*_COPA_COLUMNS, "label", "idx"], "idx"))
 

@@ -40,12 +40,15 @@ class MultipleChoice(TaskKind):
         from keras_bert.tasks.examples.sources import TfdsSource, data_source
         from keras_bert.tasks.examples.split_files import find_split_files, task_folder
         from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
+        from keras_bert.tasks.task import Split
 
         task, folder = MULTIPLE_CHOICE[config.task], config.data.folder
         source: Mapping[str, str] | TfdsSource
         if own:
             source = own
-        elif not task.tfds or isinstance(place := data_source(task.data_set, folder), str):
+        elif not task.tfds or isinstance(
+            place := data_source(task.data_set, folder, map(Split, task.patterns.values())), str
+        ):
             source = find_split_files(task, task_folder(folder, task.folders) if folder else None)
         else:
             source = place

@@ -170,7 +170,7 @@ def _read_tfds(task: SpanTask, split: Split, source: TfdsSource) -> QuestionSet:
         raise needs_files(task.name, (split.files[0] for split in task.splits.values()))
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
-    table = TfdsTable(task.tfds, source.data_dir, source.download)
+    table = TfdsTable(task.tfds, source)
     origin = f"{table.name} {split.tfds}"
     passages: dict[str, int] = {}
     questions = []

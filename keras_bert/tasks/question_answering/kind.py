@@ -59,7 +59,7 @@ class QuestionAnswering(TaskKind):
             task = QUESTION_ANSWERING[config.task]
         if own and (config.task != OWN or INPUT in own):
             task = with_own_files(task, own)
-        source = "" if own else data_source(task.tfds, data.folder)
+        source = "" if own else data_source(task.tfds, data.folder, task.splits.values())
         return QuestionAnsweringProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )

@@ -50,5 +50,5 @@ def _own(data: TaskDataConfig, split: str, path: str, labelled: bool | None) -> 
 
 
 def _stsb(data: TaskDataConfig, splits: tuple[str, ...]) -> tuple[Task, Source]:
-    source = data_source(STSB.tfds.name if STSB.tfds else None, data.folder)
+    source = data_source(STSB.tfds.name if STSB.tfds else None, data.folder, STSB.splits.values())
     return dataclasses.replace(_STSB, splits={name: STSB.splits[name] for name in splits}), source

@@ -136,7 +136,7 @@ def _tfds_rows(task: SpanPairTask, split: str, source: TfdsSource, is_wsc: bool)
     from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
 
     assert task.tfds is not None
-    table, name = TfdsTable(task.tfds.name, source.data_dir, source.download), str(task.splits[split].tfds)
+    table, name = TfdsTable(task.tfds.name, source), str(task.splits[split].tfds)
     columns = ("text", *_WSC_TARGET) if is_wsc else _WIC_COLUMNS
     rows: Iterable[Row] = table.rows(name, (*columns, "label", "idx"), "idx")
     if is_wsc:

@@ -55,7 +55,9 @@ class SpanPairs(TaskKind):
         from keras_bert.tasks.task import with_own_files
 
         task = SPAN_PAIRS[config.task]
-        source = "" if own else data_source(task.tfds.name if task.tfds else None, config.data.folder)
+        source = (
+            "" if own else data_source(task.tfds.name if task.tfds else None, config.data.folder, task.splits.values())
+        )
         task = with_own_files(task, own) if own else task
         return SpanPairProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described

@@ -1,12 +1,17 @@
 """A small data set that TFDS itself writes, read from its folder and by name."""
 
+import http.server
+import threading
+
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.data import tfds_builder
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.errors import UserError
+from keras_bert.time_limits import any_answers
 
 TEXTS = [f"Text number {n}.\n\nIt is short." for n in range(30)]
 
@@ -67,12 +72,87 @@ def test_the_first_string_where_there_is_no_text(tmp_path):
 def test_what_tfds_cannot_give_is_named(folder, tmp_path):
     numbers = store(tmp_path, "numbers", {"label": tfds.features.Scalar(np.int64)}, [{"label": n} for n in range(30)])
     for entry, told in (
-        ("tfds:no_such_data_set_at_all", "needs a data set and a split"),
-        (f"tfds:{folder}:validation", "needs a data set and a split"),
-        (f"tfds:{tmp_path}", "needs a data set and a split"),
+        ("tfds:wikipedias", "no such data set. Did you mean wikipedia?"),
+        (f"tfds:{folder}:validation", "needs a split of .*test.*train"),
+        (f"tfds:{tmp_path}", "cannot open it"),
         (f"tfds:{numbers}", "needs a text feature"),
-        ("tfds:", "needs a data set and a split"),
+        ("tfds:", "cannot open it"),
     ):
         with pytest.raises(UserError, match=told) as error:
             documents(entry)
         assert entry in str(error.value) and "\n" not in str(error.value)
+
+
+ARTICLE = (
+    "Paris is the capital and the most populous city of France, on the river Seine.\n\n"
+    "History \nThe Parisii, a tribe of the Celts, inhabited the area from the middle of the third century BC on.\n\n"
+    "Climate \n\nParis has an oceanic climate, affected by the North Atlantic Current all through the year.\n\n"
+    "See also\nOutline of Paris"
+)
+DATA_DIR = "tensorflow_datasets.core.constants.DATA_DIR"  # Of TFDS_DATA_DIR, which is read once.
+WIKIPEDIA = "wikipedia/20230601.en"
+
+
+@pytest.fixture(scope="module")
+def wikipedia(tmp_path_factory):
+    """A folder with Wikipedia as TFDS prepares it."""
+    folder = tmp_path_factory.mktemp("wikipedia")
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name="wikipedia",
+        config="20230601.en",
+        version="1.0.0",
+        data_dir=str(folder),
+        features=tfds.features.FeaturesDict({"title": tfds.features.Text(), "text": tfds.features.Text()}),
+        split_datasets={"train": [(0, {"title": "Paris", "text": ARTICLE}), (1, {"title": "P", "text": "See also"})]},
+    )
+    return str(folder)
+
+
+def test_wikipedia_is_paragraphs_without_headings(wikipedia, monkeypatch):
+    """BERT was trained on the text passages alone (paper, section 3.1)."""
+    monkeypatch.setattr(DATA_DIR, wikipedia)
+    [read] = documents(f"tfds:{WIKIPEDIA}")
+    paragraphs = read.split("\n\n")
+    assert [paragraph.split()[0] for paragraph in paragraphs] == ["Paris", "The", "Paris"] and "also" not in read
+
+
+def test_what_takes_hours_to_make_is_looked_for_in_the_public_bucket(wikipedia, tmp_path, monkeypatch):
+    """Else everybody parses a dump of 20 GB for half a day."""
+    monkeypatch.setattr(DATA_DIR, str(tmp_path))
+    monkeypatch.setattr(tfds_builder, "BUCKET", wikipedia)
+    monkeypatch.setattr(tfds_builder, "any_answers", lambda servers: True)
+    assert len(documents(f"tfds:{WIKIPEDIA}")) == 1 and not list(tmp_path.iterdir())
+
+
+def test_no_network_is_not_a_wrong_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(DATA_DIR, str(tmp_path))
+    monkeypatch.setattr(tfds_builder, "any_answers", lambda servers: False)
+    with pytest.raises(UserError, match="there is no network to fetch it: no answer from .* text files") as error:
+        documents(f"tfds:{WIKIPEDIA}")
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_needed_to_make_wikipedia_is_one_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr(DATA_DIR, str(tmp_path))
+    monkeypatch.setattr(tfds_builder, "any_answers", lambda servers: len(servers) > 1)
+    monkeypatch.setattr("keras_bert.extras.is_installed", lambda package: package != "mwxml")
+    with pytest.raises(UserError, match=r"mwxml, which is not installed.*\[tfds-wikipedia\]"):
+        documents(f"tfds:{WIKIPEDIA}")
+
+
+def test_a_server_that_answers_anything_is_there():
+    """A proxy or a bucket may answer 403 or 404 to its root."""
+
+    class NotFound(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.send_error(404)
+
+        def log_message(self, *arguments):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), NotFound) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        assert any_answers(["http://127.0.0.1:9", address])
+        server.shutdown()
+    assert not any_answers([address])
