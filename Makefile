@@ -7,10 +7,18 @@ PYTEST ?=
 WORKERS ?= 3
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo lint check test test-slow parity
+.PHONY: demo tpu lint check test test-slow parity
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python run.py pretrain
+
+# On a TPU VM. Its TensorFlow is one release behind, and both tensorflow-text and requirements/ would overwrite it.
+# It takes any newer libtpu, but with 0.0.52 it aborts when imported: functions that it calls are gone.
+tpu: $(VENV)/bin/python
+	$(VENV)/bin/python $(PIP_INSTALL) tensorflow-tpu==2.20.0 libtpu==0.0.14
+	$(VENV)/bin/python $(PIP_INSTALL) --no-deps "tensorflow-text==2.20.*"
+	grep -hv '^tensorflow\(-text\)\?>' $(filter requirements/%,$(REQUIREMENTS)) | \
+	  $(VENV)/bin/python $(PIP_INSTALL) -r /dev/stdin
 
 RUN_TESTS = $(VENV)/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
