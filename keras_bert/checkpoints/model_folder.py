@@ -25,7 +25,7 @@ from keras_bert.checkpoints.tokenizer_settings import (
     vocabulary_file,
 )
 from keras_bert.config.bert import BertConfig
-from keras_bert.config.reading import FIELD
+from keras_bert.config.reading import FIELD, ReadingConfig
 from keras_bert.errors import UserError
 from keras_bert.model_kinds import ModelKind, kind_of_config
 from keras_bert.task_kinds import kind_of_fields, task_kinds
@@ -106,6 +106,12 @@ class ModelFolder:
         `max_length`; empty for other models.
         """
         return self.other_fields.get(FIELD) or {}
+
+    @property
+    def reading(self) -> ReadingConfig:
+        """How the model reads texts. Raises `UserError` if config.json has invalid settings for that."""
+        file = files.join(self.path, CONFIG)
+        return ReadingConfig.from_fields(self.other_fields, self.config.max_position_embeddings, file)
 
     def require_length(self, vocabulary_length: int) -> None:
         """Raises `UserError` unless a vocabulary of this length fits the model."""

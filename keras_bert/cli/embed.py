@@ -37,7 +37,8 @@ from keras_bert.quiet import import_tensorflow
 @click.option(
     "--max-length",
     type=int,
-    help="Truncate texts to this many tokens, [CLS] and [SEP] included. Default: the model's maximum.",
+    help="Truncate texts to this many tokens, [CLS] and [SEP] included. Default: as in fine-tuning, or else the "
+    "model's maximum.",
 )
 @click.option(
     "--batch-tokens",
@@ -74,7 +75,7 @@ def embed(
       python run.py embed --model runs/demo --input texts.txt --output vectors.npz
     """
     folder = open_model_folder(model, lower_case)
-    check_embedding(folder.config, pooling, max_length)
+    check_embedding(folder.config, pooling, folder.reading.max_length if max_length is None else max_length)
     if index:
         if pooling == "tokens":
             raise UserError("--index: needs a vector for each text. Received: --pooling tokens. Leave one out.")

@@ -6,7 +6,6 @@ import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, folder_to_write, model_option
-from keras_bert.config.reading import ReadingConfig
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
 
@@ -92,7 +91,7 @@ def export(
     """
     _require_options_of(context, kind)
     folder = open_model_folder(model, lower_case)
-    ReadingConfig.from_fields(folder.other_fields, folder.config.max_position_embeddings, f"{folder.path}/config.json")
+    _ = folder.reading  # Refuses invalid settings.
     import_tensorflow(context.find_root().params["debug"])
     if kind == LITERT:
         from keras_bert.export.litert import write_litert

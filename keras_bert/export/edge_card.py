@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from keras_bert.config.reading import ReadingConfig
 from keras_bert.export.edge_signature import FLOAT16, INT8, NONE
 from keras_bert.export.signature import Signature
 from keras_bert.inference.loading import LoadedModel
@@ -66,7 +65,7 @@ def edge_card(bert: LoadedModel, signature: Signature, quantization: str, size: 
     """
     outputs = signature.traced().structured_outputs
     positions = bert.config.max_position_embeddings
-    reading = ReadingConfig.from_fields(bert.folder.other_fields, positions, f"{bert.path}/config.json")
+    reading = bert.folder.reading
     has_choices = signature.inputs[0].shape.rank == 3
     more = "".join(f', {spec.name}=np.array([{_EXAMPLES[spec.name]}], "int32")' for spec in signature.inputs[3:])
     is_pair = reading.pair or has_choices or {"start_logits", "end_logits"} <= set(outputs)

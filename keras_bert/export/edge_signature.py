@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from keras_bert.config.bert import MASKED
 from keras_bert.config.heads import CrfTaggingConfig
-from keras_bert.config.reading import ReadingConfig
 from keras_bert.errors import UserError
 from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_at_positions
@@ -38,10 +37,8 @@ def edge_signature(
     Raises:
         UserError: config.json has invalid settings for reading texts, or the head has a CRF.
     """
-    reading = ReadingConfig.from_fields(
-        bert.folder.other_fields, bert.config.max_position_embeddings, f"{bert.path}/config.json"
-    )
-    inputs, network = EdgeInputs(bert.config, bert.tokenizer, reading), EdgeNetwork(bert.model, quantization)
+    inputs = EdgeInputs(bert.config, bert.tokenizer, bert.folder.reading)
+    network = EdgeNetwork(bert.model, quantization)
     head = None if encoder_only else bert.head
     if isinstance(head, CrfTaggingConfig):
         raise UserError(

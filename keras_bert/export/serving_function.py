@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.bert import MASKED
-from keras_bert.config.reading import ReadingConfig
 from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_signatures
 from keras_bert.export.network import FLOAT32, Network
@@ -119,9 +118,7 @@ def serving_function(
     Raises:
         UserError: config.json has invalid settings for reading texts.
     """
-    positions, path = bert.config.max_position_embeddings, f"{bert.path}/config.json"
-    reading = ReadingConfig.from_fields(bert.folder.other_fields, positions, path)
-    text_inputs = TextInputs(bert.config, bert.tokenizer, reading)
+    text_inputs = TextInputs(bert.config, bert.tokenizer, bert.folder.reading)
     network = Network(bert.model, dtype, jit)
     head = None if encoder_only else bert.head
     if head:

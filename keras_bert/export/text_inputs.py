@@ -7,11 +7,10 @@ import tensorflow as tf
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import ReadingConfig
 from keras_bert.export.signature import Signature
-from keras_bert.inputs.long_texts import fit_rows
+from keras_bert.inputs.long_texts import fit_rows, single_row
 from keras_bert.inputs.padding import padded_length, padded_lengths
 from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.inputs.segments import padded_rows
-from keras_bert.inputs.truncation import truncate
 from keras_bert.text.tokenizers import Tokenizer
 
 FINEST = 8
@@ -41,12 +40,13 @@ class TextInputs:
         self._token_lengths = padded_lengths(config.max_position_embeddings, FINEST)
 
     def from_texts(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The encoder's inputs for texts `[batch]`, truncated at the end."""
+        """The encoder's inputs for texts `[batch]`, a row each; see `single_row`."""
         return self.from_pieces(self._pieces(texts))
 
     def from_pieces(self, pieces: PieceSpans) -> dict[str, tf.Tensor]:
-        """The encoder's inputs for the pieces of texts, truncated at the end."""
-        return padded_rows([truncate(pieces, self.reading.max_length - 2)], self.vocabulary, self.lengths)
+        """The encoder's inputs for the pieces of texts, a row each; see `single_row`."""
+        row = single_row(pieces, self.reading.max_length, self.reading.long)
+        return padded_rows([row], self.vocabulary, self.lengths)
 
     def from_columns(self, *columns: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor | None]:
         """The encoder's inputs for texts, or pairs of texts, `[batch]`, fitted into rows as `reading` says.

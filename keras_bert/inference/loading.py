@@ -75,7 +75,7 @@ class LoadedModel:
         """Embeds texts. Before fine-tuning, `cls` is of little use.
 
         Args:
-            texts: texts, truncated to the model's maximum length.
+            texts: texts, read as the export reads them: longer ones are truncated as in fine-tuning.
             pooling: `mean`, `cls`, `last4` or `tokens`; see `PooledEncoder`.
 
         Returns: float32 array [texts, hidden]; for `last4` [texts, 4 * hidden]; for `tokens` a list with an array
@@ -92,8 +92,13 @@ class LoadedModel:
     def embedder(
         self, pooling: str = "mean", max_length: int | None = None, batch_tokens: int = BATCH_TOKENS
     ) -> TextEmbedder:
-        """Returns a `TextEmbedder`, which also reports truncated texts and the offsets of pieces."""
-        return TextEmbedder(self.encoder, self.tokenizer, pooling, max_length, batch_tokens)
+        """Returns a `TextEmbedder`, which also reports truncated texts and the offsets of pieces.
+
+        By default `max_length` is that of fine-tuning or, without it, the model's maximum.
+        """
+        reading = self.folder.reading
+        length = reading.max_length if max_length is None else max_length
+        return TextEmbedder(self.encoder, self.tokenizer, pooling, length, batch_tokens, reading.long)
 
     def predict(self, texts: Sequence[TextOrPair], top_k: int = 5) -> list[Any]:
         """Applies the model's head to each text, as its export does.

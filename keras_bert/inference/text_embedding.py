@@ -8,8 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.pooling import check_embedding
+from keras_bert.config.reading import TRUNCATE
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.inference.pooling import PooledEncoder
+from keras_bert.inputs.long_texts import single_row
+from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.models.encoder import BertEncoder
 from keras_bert.text.tokenizers import Tokenizer
 
@@ -52,6 +55,8 @@ class TextEmbedder:
         max_length: the maximum number of tokens per text, [CLS] and [SEP] included; longer texts are truncated. By
             default, and at most, the encoder's maximum length.
         batch_tokens: the maximum number of tokens per batch, padding included; a longer text is a batch of its own.
+        long: what is left of longer texts: with `head_tail` their beginning and end, else their beginning; see
+            `InputConfig`.
 
     Raises:
         UserError: an unknown pooling, or the encoder has too few layers or positions.
@@ -64,12 +69,13 @@ class TextEmbedder:
         pooling: str = "mean",
         max_length: int | None = None,
         batch_tokens: int = BATCH_TOKENS,
+        long: str = TRUNCATE,
     ) -> None:
         check_embedding(encoder.config, pooling, max_length)
         self.max_length = max_length or encoder.config.max_position_embeddings
         self._model = PooledEncoder(encoder, pooling)
         self._tokenizer = tokenizer
-        self._batch_tokens = batch_tokens
+        self._batch_tokens, self._long = batch_tokens, long
 
     def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
         """Embeds `texts`."""
@@ -79,11 +85,12 @@ class TextEmbedder:
             found = self._tokenizer.tokenize_with_offsets(texts)
         else:
             found = (self._tokenizer.tokenize(texts),)
-        given = found[0].row_lengths().numpy()
-        lengths = np.minimum(given, self.max_length - _SPECIAL_TOKENS)
+        spans = single_row(PieceSpans.of(found[0]), self.max_length, self._long)
+        lengths = spans.lengths.numpy()
         splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
+        positions = np.arange(splits[-1], dtype="int32") - np.repeat(splits[:-1].astype("int32"), lengths)
         # The indices in `found` of the pieces that truncation leaves.
-        kept = np.arange(splits[-1]) + np.repeat(found[0].row_starts().numpy() - splits[:-1], lengths)
+        kept = spans.spread(lambda column: tf.repeat(column, lengths)).indices(positions).numpy()
         pieces, *offsets = (ragged.values.numpy()[kept] for ragged in found)
         rows = [pieces[start:end] for start, end in itertools.pairwise(splits)]
 
@@ -96,7 +103,7 @@ class TextEmbedder:
                 continue
             for index, states in zip(batch, output, strict=True):
                 vectors[splits[index] : splits[index + 1]] = states[1 : 1 + lengths[index]]
-        return EmbeddedTexts(vectors, given > lengths, splits, pieces, *offsets)
+        return EmbeddedTexts(vectors, found[0].row_lengths().numpy() > lengths, splits, pieces, *offsets)
 
 
 def batches_by_length(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:

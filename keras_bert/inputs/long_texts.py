@@ -4,10 +4,19 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from keras_bert.config.reading import HEAD_TAIL, WINDOWS
+from keras_bert.config.reading import HEAD_TAIL, TRUNCATE, WINDOWS
 from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.inputs.truncation import head_and_tail, truncate, truncate_pairs
 from keras_bert.inputs.windows import windows, windows_of_pairs
+
+
+def single_row(spans: PieceSpans, max_length: int, long: str) -> PieceSpans:
+    """The pieces of each text that fit into one row of `max_length` tokens, as `fit_rows` takes them.
+
+    A model that reads a long text in windows has several rows for it; here it gets the beginning.
+    """
+    [row], _ = fit_rows([spans], max_length, TRUNCATE if long == WINDOWS else long, None)
+    return row
 
 
 def fit_rows(

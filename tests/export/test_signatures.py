@@ -94,6 +94,19 @@ def test_vectors_of_a_model_with_a_head(served):
     np.testing.assert_allclose(function(TEXTS)["mean_embedding"], bert.encode(TEXTS), **TOLERANCE)
 
 
+@pytest.mark.parametrize("long", ["truncate", "head_tail", "windows"])
+def test_vectors_are_of_what_the_model_reads(served, long):
+    """An index of `embed`'s vectors would find little for a query that a server has embedded."""
+    bert, function = served("single", reading=(("max_length", 10), ("long", long)), encoder_only=True)
+    text = "the cat sat on a 中 mat, sat the cat"
+    vectors = function([text, *TEXTS])["mean_embedding"]
+    np.testing.assert_allclose(bert.encode([text, *TEXTS]), vectors, **TOLERANCE)
+    read = bert.tokenizer.vocabulary.tokens
+    found = [read[piece] for piece in bert.embedder()([text]).pieces]
+    ends = ["##t", ",", "sat", "the", "cat"] if long == "head_tail" else ["sat", "o", "##n", "a", "中", "m"]
+    assert found[:2] == ["the", "cat"] and found[-len(ends) :] == ends and len(found) == 8
+
+
 @pytest.mark.parametrize("kind", OF_WHOLE_TEXTS)
 def test_tokens_give_what_their_text_gives(served, kind):
     bert, function = served(kind)

@@ -203,6 +203,16 @@ def test_what_the_model_cannot_do_is_refused(bert, arguments, message):
         bert.embedder(**arguments)
 
 
+def test_head_and_tail_keep_their_offsets(bert):
+    """The vectors of a text's end would be shown at pieces from its middle."""
+    embedder = TextEmbedder(bert.encoder, bert.tokenizer, "tokens", 10, long="head_tail")
+    text = "the cat sat on mat . 中 the cats sat . mat"
+    embedded = embedder(["the cat", text])
+    found = [text[start:end] for start, end in zip(embedded.starts[2:], embedded.ends[2:])]
+    assert found == ["the", "cat", "the", "cat", "s", "sat", ".", "mat"]
+    assert embedded.is_cut.tolist() == [False, True]
+
+
 def test_max_length_counts_cls_and_sep(bert):
     np.testing.assert_allclose(
         bert.embedder(max_length=4)(["the cat sat"]).vectors, bert.encode(["the cat"]), atol=1e-5
