@@ -150,6 +150,24 @@ def test_texts_by_windows_are_answered_as_at_once(model, tmp_path, monkeypatch):
         )
 
 
+@pytest.mark.parametrize(
+    ("kind", "texts", "fields"),
+    [
+        ("single", ["label"], ["answer_label", "probability", "probabilities"]),
+        ("multi", ["labels"], ["answer_labels", "probabilities"]),
+        ("regression", ["score"], ["answer_score"]),
+        ("pair", ["probability", "answer_probability"], ["label", "answer_answer_probability", "probabilities"]),
+    ],
+)
+def test_no_answer_takes_the_place_of_a_text(model, tmp_path, kind, texts, fields):
+    """Texts in a column that is named as an answer would be missing from the file of answers."""
+    path = model(kind, task="text", max_length=20, texts=texts, label="stars")
+    (tmp_path / "in.jsonl").write_text(lines({name: f"the {name}" for name in texts}))
+    out = give("predict", "--model", path, "--input", tmp_path / "in.jsonl", "--output", "-")
+    [answer] = map(json.loads, out.stdout.splitlines())
+    assert list(answer) == [*texts, *fields] and [answer[name] for name in texts] == [f"the {name}" for name in texts]
+
+
 @pytest.mark.parametrize("output", ["-", "out"])
 def test_what_should_be_known_is_told_beside_the_answers(model, tmp_path, monkeypatch, output):
     """Those who wrote to stdout did not hear of it."""

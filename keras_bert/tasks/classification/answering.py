@@ -148,7 +148,8 @@ def writing_answers(
     """Function (window, the exported model's outputs) that writes the answers to a split, window by window.
 
     If the benchmark accepts a submission for the split, that is written, into the folder `output`. Otherwise `output`
-    is a file, or "-" for stdout, with one JSON object per text: the texts by column, and `plain_answers`.
+    is a file, or "-" for stdout, with one JSON object per text: the texts by column, and `plain_answers`, in which a
+    field that is named as one of the columns is called `answer_` and its name.
     """
     if task.splits[split].submission:
         with writing_submission(task, split, output) as submit:
@@ -156,6 +157,16 @@ def writing_answers(
         return
     with text_output(output) as write:
         yield lambda window, served: write(
-            json.dumps({**dict(zip(task.texts, texts)), **answer}, ensure_ascii=False) + "\n"
+            json.dumps(_with_texts(dict(zip(task.texts, texts)), answer), ensure_ascii=False) + "\n"
             for texts, answer in zip(zip(*window.texts), plain_answers(head, task, served), strict=True)
         )
+
+
+def _with_texts(texts: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The texts by column and the answer's fields, under names that are no column's."""
+    row: dict[str, Any] = dict(texts)
+    for name, value in answer.items():
+        while name in texts:
+            name = f"answer_{name}"
+        row[name] = value
+    return row
