@@ -98,6 +98,12 @@ def parent(path: StrPath) -> str:
     return os.path.dirname(path.rstrip("/") or path) or "."
 
 
+def real(path: StrPath) -> str:
+    """One name for all spellings of a path: on a disk absolute, with links followed and without `file://`."""
+    path = os.fspath(path).removeprefix("file://")
+    return path.rstrip("/") if is_remote(path) else os.path.realpath(path)
+
+
 def shown(path: StrPath) -> str:
     """A path for messages: relative to the working folder, or unchanged if remote."""
     return os.fspath(path) if is_remote(path) else os.path.relpath(path)

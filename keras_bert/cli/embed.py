@@ -9,6 +9,7 @@ from keras_bert.errors import UserError
 from keras_bert.extras import require
 from keras_bert.files import exists, is_remote
 from keras_bert.quiet import import_tensorflow
+from keras_bert.tasks.answer_files import require_unread
 
 
 @click.command()
@@ -80,6 +81,7 @@ def embed(
         if pooling == "tokens":
             raise UserError("--index: needs a vector for each text. Received: --pooling tokens. Leave one out.")
         require("usearch", "--index")
+    require_unread([output, index], [source, folder.path])
     if source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give one with a text on each line, or - for stdin.")
     import_tensorflow(context.find_root().params["debug"])

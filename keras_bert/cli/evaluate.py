@@ -76,7 +76,8 @@ def evaluate(
     from keras_bert.tasks.finetuning.results_table import evaluation_lines
     from keras_bert.tasks.segmentation.restored_spaces import set_restored_spaces
 
-    ensemble = Ensemble([FinetunedModel(folder, table_settings(**data), task) for folder in folders])
+    given = table_settings(**data)
+    ensemble = Ensemble([FinetunedModel(folder, given, task, outputs=[output, picture]) for folder in folders])
     problem = ensemble.problem
     set_restored_spaces(problem, restore_spaces)
     splits = splits_like(problem, split)

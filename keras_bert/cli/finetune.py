@@ -30,6 +30,7 @@ from keras_bert.config.recipes import config_names, find_config
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM, command_line, note_fresh_folder
 from keras_bert.quiet import import_tensorflow
+from keras_bert.tasks.answer_files import require_unread
 from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
 from keras_bert.training.run_folder import RunFolder
 
@@ -169,6 +170,8 @@ def finetune(
     chosen = {**features_recipe, **set_by_key, **flags}
     recipes = {name: _recipe(name, chosen) for name in names}
     for recipe in recipes.values():
+        own = recipe.data
+        require_unread([picture], [folder.path, own.folder, own.train, own.dev, own.test])
         folder.require_positions(recipe.input.max_length)
         if recipe.features.kind:
             feature_layers(recipe.features.kind, folder.config.num_blocks)

@@ -73,7 +73,7 @@ def predict(
     from keras_bert.tasks.prediction import predict as write_answers
     from keras_bert.tasks.segmentation.restored_spaces import set_restored_spaces
 
-    finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source)
+    finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source, outputs=[output])
     set_restored_spaces(finetuned.problem, restore_spaces)
     splits = splits_like(finetuned.problem, split) if split else [INPUT]
     written, count = write_answers(finetuned, splits, output)

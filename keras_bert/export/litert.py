@@ -18,6 +18,9 @@ from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.whole_files import atomic_write, whole_folder, write_json
 
 MODEL, LABELS, TOKENIZER, CARD = "model.tflite", "labels.txt", "tokenizer.py", "README.md"
+_TABLE = os.path.basename(standalone_tokenizer.FILE)
+_SHOWN = 5
+_ALWAYS_WRITTEN = {MODEL, TOKENIZER, CARD, VOCABULARY, TOKENIZER_CONFIG, CONFIG, _TABLE}
 
 
 def write_litert(
@@ -26,7 +29,7 @@ def write_litert(
     """Writes a folder with the model, vocabulary, labels, tokenizer in plain Python and a card, whole or not at all.
 
     Args:
-        output: the folder; an earlier export of this format in it is replaced.
+        output: the folder, new or empty, or that of an earlier export of this format, which is replaced.
         bert, quantization, top_k, encoder_only: see `edge_signature`.
 
     Returns: the size of model.tflite in bytes.
@@ -40,8 +43,12 @@ def write_litert(
             f"{bert.path}: needs a WordPiece vocabulary, which the tokenizer in plain Python reads. Received: a "
             "SentencePiece model. Export a SavedModel instead."
         )
-    if files.list_folder(output) and not files.exists(files.join(output, MODEL)):
-        raise UserError(f"{output}: needs a new or empty folder. Received: one with other files. Give another.")
+    held = set(files.list_folder(output))
+    if held and not _ALWAYS_WRITTEN <= held <= {*_ALWAYS_WRITTEN, LABELS}:
+        found = ", ".join(sorted(held - _ALWAYS_WRITTEN - {LABELS})[:_SHOWN]) or "a part of an export"
+        raise UserError(
+            f"{output}: needs a new or empty folder, or an earlier export. Received: {found}. Give another."
+        )
     labels = () if encoder_only else getattr(bert.head, "labels", ())
     broken = next((label for label in labels if "\n" in label or "\r" in label), None)
     if broken is not None:
@@ -59,9 +66,9 @@ def write_litert(
         write_json(files.join(aside, CONFIG), {**bert.folder.other_fields, **bert.config.to_fields()})
         if labels:
             _write(files.join(aside, LABELS), "".join(f"{label}\n" for label in labels).encode())
-        for source, name in ((standalone_tokenizer.__file__, TOKENIZER), (standalone_tokenizer.FILE, None)):
+        for source, name in ((standalone_tokenizer.__file__, TOKENIZER), (standalone_tokenizer.FILE, _TABLE)):
             with open(source, "rb") as stream:
-                _write(files.join(aside, name or os.path.basename(source)), stream.read())
+                _write(files.join(aside, name), stream.read())
         card = edge_card(bert, signature, quantization, len(content), labels)
         _write(files.join(aside, CARD), card.encode())
         _write(files.join(aside, MODEL), content)

@@ -35,6 +35,31 @@ def check_output(output: str, needed: str) -> None:
         raise UserError(f"{output}: needs a file to write. Received: a folder. Name a file in it.")
 
 
+def require_unread(written: Iterable[str | None], read: Iterable[str | None]) -> None:
+    """Raises `UserError` if an output, by whatever name, is what a command reads, or another output.
+
+    Nor may it be an existing file in a folder that is read, or a folder of answers that holds a file to read: only the
+    task knows the names of the files in it.
+
+    Args:
+        written: the files and folders to write; None and "-" are ignored.
+        read: the files and folders to read; None, "-" and what does not exist are ignored.
+    """
+    inputs = [files.real(path) for path in read if path not in (None, STANDARD_STREAM) and files.exists(path)]
+    outputs: list[str] = []
+    for output in written:
+        if output is None or output == STANDARD_STREAM:
+            continue
+        real = files.real(output)
+        clash = [path for path in inputs if real == path or files.parent(path) == real and files.is_file(path)]
+        if files.is_file(output):
+            clash += [path for path in inputs if real.startswith(f"{path}/")]
+        if clash or real in outputs:
+            what = f"that of {clash[0]}, which is read" if clash else "that of another output"
+            raise UserError(f"{output}: needs a place of its own. Received: {what}. Give another.")
+        outputs.append(real)
+
+
 @contextlib.contextmanager
 def text_output(path: str) -> Iterator[Callable[[Iterable[str]], None]]:
     """Function (texts) that appends them to a file, or writes them to stdout ("-") at once, always in UTF-8.

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import keras
@@ -18,6 +18,7 @@ from keras_bert.export.serving_function import ServingFunction, serving_function
 from keras_bert.files import exists, join
 from keras_bert.inference.loading import load_folder
 from keras_bert.program import PROGRAM
+from keras_bert.tasks.answer_files import require_unread
 from keras_bert.tasks.problem import Answers, Problem
 from keras_bert.tasks.problems import open_problem, require_read
 from keras_bert.tasks.question_answering.problem import N_BEST
@@ -82,6 +83,7 @@ class FinetunedModel:
         task: another task that the model can answer (such as ax for a model trained on mnli); None for its own.
         batch_size: rows per batch.
         asked: a file to answer in place of the task's splits; see `open_problem`.
+        outputs: the paths that are to be written, none of which may be one that is read.
 
     Attributes:
         folder: the model's folder.
@@ -109,9 +111,12 @@ class FinetunedModel:
         task: str | None = None,
         batch_size: int = 32,
         asked: str | None = None,
+        outputs: Iterable[str | None] = (),
     ):
         self.folder = folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
         self.config = finetune_config(folder.name, folder, data or {}, task)
+        own = self.config.data
+        require_unread(outputs, [folder.path, *([asked] if asked else [own.folder, own.train, own.dev, own.test])])
         strategy = make_strategy("one")
         with strategy.scope():
             loaded = load_folder(folder)

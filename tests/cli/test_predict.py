@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import re
 import shutil
 import sys
 
@@ -11,10 +12,11 @@ from click.testing import CliRunner
 from served import write_served
 from squad_file import paragraph, write_squad
 
+from keras_bert import files
 from keras_bert.cli import main
 from keras_bert.config.heads import ClassificationConfig
 from keras_bert.errors import UserError
-from keras_bert.tasks.answer_files import json_objects, text_output
+from keras_bert.tasks.answer_files import json_objects, require_unread, text_output
 from keras_bert.tasks.evaluation import FinetunedModel, splits_like
 from keras_bert.tasks.prediction import predict
 from keras_bert.tasks.question_answering.squad import CMRC, QUESTION_ANSWERING
@@ -85,8 +87,9 @@ def test_a_reader_writes_a_folder_and_nothing_else(model, tmp_path, small_window
 
     refused = give("predict", "--model", path, "--input", file, "--output", "-")
     assert refused.exit_code == 2 and "--output: needs a folder" in refused.output
-    refused = give("predict", "--model", path, "--input", file, "--output", file)
-    assert refused.exit_code == 2 and "asked.json: needs a folder" in refused.output
+    (tmp_path / "old.txt").touch()
+    refused = give("predict", "--model", path, "--input", file, "--output", tmp_path / "old.txt")
+    assert refused.exit_code == 2 and "old.txt: needs a folder" in refused.output
     write_squad(tmp_path / "twice.json", *hidden, hidden[0])
     refused = give("predict", "--model", path, "--input", tmp_path / "twice.json", "--output", tmp_path / "none")
     assert (
@@ -251,6 +254,67 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_computed(tmp_path
     ):
         with pytest.raises(UserError, match=told):
             predict(Counted(kind, *splits), splits, output)
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "named"),
+    [
+        (["in.txt"], ["in.txt"], "in.txt"),
+        (["./sub/../in.txt"], ["file://{}/in.txt"], "in.txt"),
+        (["in.txt"], ["link.txt"], "in.txt"),
+        (["ram://answers/a/b"], ["ram://answers/a"], "ram://answers/a"),
+        (["sub/old.txt"], [None, "."], "{}"),  # Of a data folder or a model, a file that is there.
+        (["."], ["in.txt"], "in.txt"),  # The answers of a reader, in the folder of its questions.
+        (["new.npz", None, "sub/../new.npz"], [], "another output"),
+    ],
+)
+def test_nothing_that_is_read_is_written(tmp_path, monkeypatch, written, read, named):
+    """The only copy of what was to be answered would be lost."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    for name in ("in.txt", "sub/old.txt", "ram://answers/a/b"):
+        with files.open_file(name, "w") as stream:
+            stream.write("the cat")
+    (tmp_path / "link.txt").symlink_to("in.txt")
+    named = named.format(tmp_path)
+    with pytest.raises(
+        UserError, match=rf"needs a place of its own. Received: that of \S*{re.escape(named)}[.,]?.*Give"
+    ):
+        require_unread(written, [path and path.format(tmp_path) for path in read])
+
+
+def test_other_places_are_written(tmp_path):
+    """Answers could not be written beside a model or its data."""
+    (tmp_path / "in.txt").write_text("the cat")
+    new, old = str(tmp_path / "new.txt"), str(tmp_path / "in.txt")
+    require_unread([new, "-", None, str(tmp_path / "model.npz")], [old, "-", None, str(tmp_path / "absent"), "hf:NAME"])
+    require_unread([new, str(tmp_path / "answers")], [str(tmp_path)])
+
+
+def test_commands_refuse_to_write_what_they_read(model, tmp_path, monkeypatch):
+    """Before the model is loaded; also where the file is named by the run alone."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(model("single", task="text", max_length=20, texts=["text"], label="label"), "run/model")
+    (tmp_path / "texts.jsonl").write_text(lines({"text": "the cat", "label": "yes"}))
+    (tmp_path / "run" / "config.yaml").write_text("task: text\ndata: {dev: texts.jsonl, label: label}\n")
+    before = (tmp_path / "texts.jsonl").read_bytes()
+    monkeypatch.setattr("keras_bert.inference.loading.load_folder", None)
+    monkeypatch.setattr("keras_bert.tasks.evaluation.load_folder", None)
+    for command in (
+        ["predict", "--input", "texts.jsonl", "--output", "texts.jsonl"],
+        ["predict", "--split", "dev", "--output", "texts.jsonl"],
+        ["evaluate", "--output", "texts.jsonl"],
+        ["evaluate", "--picture", "texts.jsonl"],
+        ["embed", "--input", "texts.jsonl", "--output", "texts.jsonl"],
+        ["embed", "--input", "texts.jsonl", "--output", "a.npz", "--index", "texts.jsonl"],
+        ["embed", "--input", "texts.jsonl", "--output", "run/model/vocab.txt"],
+    ):
+        refused = give(*command, "--model", "run")
+        assert refused.exit_code == 2 and "needs a place of its own" in refused.output, refused.output
+    picture = ["--task", "text", "--init", "run", "--train", "texts.jsonl", "--label", "label"]
+    refused = give("finetune", *picture, "--picture", "texts.jsonl", "--set", "input.max_length=20")
+    assert refused.exit_code == 2 and "needs a place of its own" in refused.output, refused.output
+    assert (tmp_path / "texts.jsonl").read_bytes() == before
 
 
 def test_what_goes_out_is_utf8_whatever_the_locale(monkeypatch):

@@ -211,6 +211,22 @@ def test_another_folder_is_not_overwritten(served, tmp_path):
         LiteRTModel(tmp_path)
 
 
+@pytest.mark.parametrize("held", [["model.tflite"], ["model.tflite", "notes.txt"], ["export"]])
+def test_files_that_no_export_wrote_are_kept(served, tmp_path, held):
+    """The folder was replaced, with whatever stood beside a model.tflite in it."""
+    bert, _ = served("single")
+    if held == ["export"]:
+        write_litert(tmp_path, bert)
+        held = ["notes.txt"]
+    for name in held:
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(
+        UserError, match=f"earlier export. Received: {'notes.txt' if 'notes.txt' in held else 'a part'}"
+    ):
+        write_litert(tmp_path, bert)
+    assert all((tmp_path / name).read_text() == "mine" for name in held)
+
+
 @pytest.mark.parametrize("kind", WITH_CRF)
 def test_a_crf_is_refused(tmp_path, kind):
     bert = keras_bert.load(write_served(tmp_path / "model", kind))
