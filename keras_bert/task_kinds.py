@@ -39,6 +39,7 @@ class TaskKind(abc.ABC):
             the bias of the output layer, whose length is the number of outputs.
         titles: what `inspect` calls those parts.
         tasks: the names that `--task` takes.
+        own_task: that of the user's own files, which a model is taken for that names no task; None for none.
         in_transformers: whether transformers has a class of the head's name; those of other kinds of models have
             another name in place of "Bert" (`AlbertFor…`). If not, config.json calls the model a BertModel and names
             the head in the field `keras_bert`.
@@ -57,6 +58,7 @@ class TaskKind(abc.ABC):
     tensors: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     titles: ClassVar[Mapping[str, str]] = {}
     tasks: ClassVar[tuple[str, ...]] = ()
+    own_task: ClassVar[str | None] = None
     in_transformers: ClassVar[bool] = True
     pools: ClassVar[bool] = False
     in_google: ClassVar[bool] = False

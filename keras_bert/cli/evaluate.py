@@ -47,7 +47,7 @@ def evaluate(
     picture: str | None,
     **data: Any,
 ) -> None:
-    """Score a fine-tuned model on labelled examples.
+    """Score a model that was fine-tuned, here or elsewhere, on labelled examples.
 
     \b
     --noise KIND[=SHARE]      what is changed in that share of the words, blanks or Chinese characters

@@ -23,7 +23,7 @@ from keras_bert.tasks.task import INPUT
     help="Answer a split of the task instead. The test split is written in the leaderboard's format, if there is one.",
 )
 @click.option(
-    "--task", metavar="NAME", help="With --split: another task for the same model, such as ax for an mnli model."
+    "--task", metavar="NAME", help="Another task for the same model, such as, with --split, ax for an mnli model."
 )
 @click.option("--output", required=True, metavar="FILE|-|DIR", help="Where to write the answers; - writes to stdout.")
 @restore_spaces_option
@@ -39,7 +39,7 @@ def predict(
     restore_spaces: str | None,
     **data: Any,
 ) -> None:
-    """Write a fine-tuned model's predictions.
+    """Write the predictions of a model that was fine-tuned, here or elsewhere.
 
     \b
     Model                --input                                        --output

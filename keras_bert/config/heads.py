@@ -109,6 +109,11 @@ class _LabelledHead(_Head):
     def num_labels(self) -> int:
         return len(self.labels)
 
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether the labels are those of a config.json that names none."""
+        return self.labels == _unnamed(self.num_labels)
+
     def to_fields(self) -> dict[str, Any]:
         """The fields for config.json."""
         return {
@@ -302,13 +307,18 @@ def _new_head(head: type[Labelled], origin: str, labels: tuple[str, ...], *value
         raise UserError(f"{origin}{error}") from None
 
 
+def _unnamed(count: int) -> tuple[str, ...]:
+    """What transformers calls labels without names."""
+    return tuple(f"LABEL_{index}" for index in range(count))
+
+
 def _label_names(fields: Mapping[str, Any], num_labels: int, path: str) -> tuple[str, ...]:
     """The labels in config.json's fields; LABEL_0 and so on, as in transformers, if it has none.
 
     Raises:
         UserError: the names are not one for each of `num_labels` labels.
     """
-    names = fields.get("id2label") or {str(index): f"LABEL_{index}" for index in range(num_labels)}
+    names = fields.get("id2label") or dict(zip(map(str, range(num_labels)), _unnamed(num_labels)))
     numbers = [str(index) for index in range(num_labels)]
     if not isinstance(names, dict) or set(names) != set(numbers):
         raise UserError(

@@ -8,8 +8,11 @@ from typing import Any, TypeVar
 import keras
 import tensorflow as tf
 
+from keras_bert import settings
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
+from keras_bert.config.heads import REGRESSION
+from keras_bert.config.reading import FIELD
 from keras_bert.data.batches.length_batches import every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.corpus.tables import known_format
@@ -18,6 +21,7 @@ from keras_bert.export.serving_function import ServingFunction, serving_function
 from keras_bert.files import exists, join
 from keras_bert.inference.loading import load_folder
 from keras_bert.program import PROGRAM
+from keras_bert.task_kinds import kind_of_head
 from keras_bert.tasks.answer_files import require_unread
 from keras_bert.tasks.problem import Answers, Problem
 from keras_bert.tasks.problems import open_problem, require_read
@@ -75,7 +79,10 @@ class Evaluator:
 
 
 class FinetunedModel:
-    """A model that was fine-tuned with this package, with its task as recorded in its folder or run.
+    """A fine-tuned model, with its task as recorded in its folder or run.
+
+    One that names no task, such as a classifier of the hub, is taken for a model of the user's own files: its head says
+    of which kind, its config.json names the labels.
 
     Args:
         model: a run folder or a model folder.
@@ -94,7 +101,7 @@ class FinetunedModel:
         evaluate: the evaluator.
 
     Raises:
-        UserError: the folder does not record what its model was fine-tuned on, or the data does not fit the model.
+        UserError: the model has no head for a task, or the data does not fit it.
     """
 
     folder: ModelFolder
@@ -113,16 +120,20 @@ class FinetunedModel:
         asked: str | None = None,
         outputs: Iterable[str | None] = (),
     ):
-        self.folder = folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
+        folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
+        is_described = "task" in folder.task
+        self.folder = folder = folder if is_described else _taken_for_own(folder, task)
         self.config = finetune_config(folder.name, folder, data or {}, task)
         own = self.config.data
         require_unread(outputs, [folder.path, *([asked] if asked else [own.folder, own.train, own.dev, own.test])])
         strategy = make_strategy("one")
         with strategy.scope():
             loaded = load_folder(folder)
-        self._loaded = loaded
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
         self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task, asked)
+        if not is_described:  # So that it is served as the problem reads: pairs, for example.
+            folder = _described(folder, self.problem.described())
+        self._loaded = dataclasses.replace(loaded, folder=folder)
         self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
 
     @functools.cached_property
@@ -154,11 +165,6 @@ def finetune_config(path: str, folder: ModelFolder, data: Mapping[str, Any], tas
         task: another task's name; None for the model's own.
     """
     described = folder.task
-    if not described:
-        raise UserError(
-            f"{path}: needs a model that was fine-tuned here on a task. Received: one whose config.json names none. "
-            f"Fine-tune one with: {PROGRAM} finetune --task NAME --init MODEL"
-        )
     config = _run_config(path)
     if config is None:
         config = FinetuneConfig(described["task"], data=_settings(TaskDataConfig, described))
@@ -175,9 +181,38 @@ def finetune_config(path: str, folder: ModelFolder, data: Mapping[str, Any], tas
     )
 
 
+def _taken_for_own(folder: ModelFolder, task: str | None) -> ModelFolder:
+    """The folder of a model that names no task, described as that of a model for the user's own files, or for `task`.
+
+    Raises `UserError` if it has no head for a task.
+    """
+    task = task or (kind_of_head(folder.head).own_task if folder.head else None)
+    if not folder.head or not task:
+        received = f"a {folder.head.architecture} that names no task" if folder.head else "one without a task's head"
+        raise UserError(
+            f"{folder.name}: needs a fine-tuned model. Received: {received}. "
+            f"Fine-tune one with: {PROGRAM} finetune --task NAME --init MODEL"
+        )
+    texts = {"texts": ["text_a", "text_b"]} if folder.reading.pair else {}
+    if getattr(folder.head, "is_unnamed", False) and getattr(folder.head, "problem_type", None) != REGRESSION:
+        labels = folder.head.labels
+        note = f"{folder.path}: its config.json has no names for the labels {labels[0]} to {labels[-1]} (id2label)."
+        folder = dataclasses.replace(folder, notes=[*folder.notes, note])
+    length = folder.reading.max_length
+    question = min(InputConfig.max_question_length, length - 4)  # As the export; only small models are affected.
+    return _described(folder, {"task": task, "max_length": length, "max_question_length": question, **texts})
+
+
+def _described(folder: ModelFolder, task: Mapping[str, Any]) -> ModelFolder:
+    """The folder with this description of its task, as if it said so itself."""
+    return dataclasses.replace(folder, other_fields={**folder.other_fields, FIELD: {**folder.task, **task}})
+
+
 def _run_config(path: str) -> FinetuneConfig | None:
-    """The recipe in a run folder; None for a folder with only a model."""
-    file = join(path, "config.yaml")
+    """The recipe in a run folder, of several seeds that of the best; None for a folder with only a model."""
+    file, results = join(path, "config.yaml"), join(path, "results.json")
+    if not exists(file) and exists(results):
+        file = join(path, f"seed-{settings.read_json(results).get('best_seed')}", "config.yaml")
     return FinetuneConfig.from_file(file) if exists(file) else None
 
 

@@ -40,6 +40,8 @@ def open_problem(
         raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {config.task!r}.")
     if head is None:  # What was trained already may have a recipe of an earlier version.
         _require_used(config, kind)
+    elif not isinstance(head, kind.head):
+        raise UserError(f"task: needs one for a {head.architecture}. Received: {config.task}. Give another --task.")
     own = {INPUT: asked} if asked else _own_files(config.data)
     problem = kind.open_problem(config, tokenizer, head, described or {}, own)
     if head is None and config.head.bilstm_size:

@@ -286,7 +286,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
             ["finetune", "--task", "sst2", "--init", "BERT", "--set", "training.epoch=3"],
             "The nearest is training.epochs",
         ),
-        (["evaluate", "--model", "BERT"], "needs a model that was fine-tuned here on a task"),
+        (["evaluate", "--model", "BERT"], "needs a fine-tuned model. Received: one without a task's head"),
         (["predict", "--model", "BERT", "--output", "x"], "Give one of the two"),
         (["evaluate", "--model", "BERT", "--noise", "rain"], "noise: needs KIND or KIND=SHARE"),
         (["evaluate", "--model", "BERT", "--output", "-"], "--output: needs the name of a file. Received: -"),

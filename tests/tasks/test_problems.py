@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from served import write_served
+from served import HEADS, write_served
 from tiny import VOCABULARY
 
 from keras_bert.config.finetuning import FinetuneConfig
@@ -142,3 +142,67 @@ def test_a_trained_model_answers_without_the_training_file_that_balanced_its_cla
     )
     problem = open_problem(config, TOKENIZER, ClassificationConfig(("no", "yes")), asked=path)
     assert problem.objective.class_weights is None and [w.texts for w in problem.windows("input")] == [[["w1"]]]
+
+
+def test_the_best_of_several_seeds_is_evaluated_on_the_data_of_its_run(tmp_path):
+    """The folder of the seeds has no recipe of its own. The training file that balanced its classes may be gone."""
+    dev = written(tmp_path / "dev.jsonl", '{"text": "cat", "stars": "no"}\n{"text": "sat", "stars": "yes"}\n')
+    write_served(tmp_path / "run" / "model", "single", task="text", label="stars", max_length=20)
+    written(tmp_path / "run" / "results.json", '{"best_seed": 2}')
+    (tmp_path / "run" / "seed-2").mkdir()
+    written(
+        tmp_path / "run" / "seed-2" / "config.yaml",
+        f"task: text\ndata: {{train: absent, dev: {dev}, label: stars}}\ntraining: {{balance_classes: true}}\n",
+    )
+    model = FinetunedModel(str(tmp_path / "run"))
+    assert model.problem.splits == ("train", "dev") and model.evaluate("dev")["accuracy"] in (0.0, 0.5, 1.0)
+
+
+OTHERS = {
+    "single": ("a.jsonl", '{"text": "the cat sat", "label": "yes"}\n{"text": "a mat", "label": "no"}\n', {}),
+    "pair": ("a.jsonl", '{"p": "the cat", "q": "sat", "label": "yes"}\n', {"texts": ["p", "q"]}),
+    "multi": ("a.jsonl", '{"text": "the cat", "label": ["a", "b"]}\n', {}),
+    "regression": ("a.jsonl", '{"text": "the cat", "label": 1.5}\n{"text": "sat", "label": 0}\n', {}),
+    "tagging": ("a.txt", "the O\ncat B-X\n\nsat O\n", {}),
+    "choice": ("a.jsonl", '{"question": "the", "choices": ["cat", "sat"], "label": 1}\n', {}),
+    "answering": (
+        "a.json",
+        '{"data": [{"paragraphs": [{"context": "the cat sat", "qas": [{"id": "1", "question": "who", '
+        '"answers": [{"text": "cat", "answer_start": 4}]}]}]}]}',
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_models_of_others_answer_as_they_are_scored(tmp_path, kind):
+    """Their config.json says what they answer, but not on which task they were fine-tuned: they were refused."""
+    name, content, data = OTHERS[kind]
+    path, file = write_served(tmp_path / "model", kind), written(tmp_path / name, content)
+    if kind == "pair":  # As a folder of transformers, which does not say that it is.
+        path = write_served(tmp_path / "other", "single", HEADS["pair"])
+    model, asked = FinetunedModel(path, {**data, "dev": file}), FinetunedModel(path, data, asked=file)
+    assert all(np.isfinite(value) for value in model.evaluate("dev").values())
+    answers, _ = model.evaluate.answers("dev")
+    served = asked.problem.served_answers("input", asked.serving_function)
+    if kind == "answering":
+        assert answers["1"].best_text == served["1"].best_text
+    elif kind == "tagging":
+        assert answers == served
+    else:
+        np.testing.assert_allclose(np.concatenate(answers), np.concatenate(served), atol=1e-5)
+
+
+def test_labels_without_names_are_told_and_read_by_their_numbers(tmp_path, caplog):
+    head = ClassificationConfig(("LABEL_0", "LABEL_1"))
+    dev = written(tmp_path / "dev.csv", "text,label\nthe cat,1\nsat,LABEL_0\n")
+    model = FinetunedModel(write_served(tmp_path / "model", "single", head), {"dev": dev})
+    assert model.problem.rows("dev").extra["labels"].tolist() == [1, 0]
+    assert "its config.json has no names for the labels LABEL_0 to LABEL_1 (id2label)" in caplog.text
+
+
+def test_a_task_for_another_head_is_refused(tmp_path):
+    """As an AttributeError, after the model was loaded."""
+    path = write_served(tmp_path / "model", "tagging", task="tokens")
+    with pytest.raises(UserError, match="task: needs one for a BertForTokenClassification. Received: sst2"):
+        FinetunedModel(path, {"folder": "absent"}, "sst2")

@@ -23,6 +23,7 @@ class Classification(TaskKind):
     """A label, several labels or a number for a text or a pair of texts."""
 
     head, part, tasks = ClassificationConfig, CLASSIFIER, (*_BENCHMARKS, XNLI, TEXT)
+    own_task = TEXT
     pools = in_google = weighs_classes = True
     pipeline = "text-classification"
 

@@ -60,6 +60,7 @@ class SequenceProblem(Problem):
         head: ClassificationConfig | None = None,
         described: Mapping[str, Any] | None = None,
     ):
+        self._is_trained = head is not None
         if head is None:
             task = with_labels(task, source)
             head = ClassificationConfig(task.labels or (str(task.label),), task.kind)
@@ -189,7 +190,7 @@ class SequenceProblem(Problem):
         if training.class_weights and training.balance_classes:
             raise UserError("training.class_weights: needs balance_classes to be false. Received: both.")
         if training.balance_classes:
-            if "train" not in self.splits:  # A trained model on other files: nothing here is trained.
+            if self._is_trained and "train" not in self._kept:  # Nothing is trained, and the file may be gone.
                 return None
             labels = self._labels("train")
             counts = np.bincount(labels, minlength=self.head.num_labels)

@@ -1,6 +1,7 @@
 """The task `text`: the user's own table with one or two texts per row."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.config.heads import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, ClassificationConfig
@@ -105,8 +106,11 @@ def _check(
 
 
 def own_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Task:
-    """The `text_task` of a recipe's data, with the labels of a trained model's head, if there is one."""
-    return text_task(
+    """The `text_task` of a recipe's data, with the labels of a trained model's head, if there is one.
+
+    Files may call labels without names, LABEL_0 and so on, by their numbers.
+    """
+    task = text_task(
         data.texts,
         data.label or "label",
         train=data.train,
@@ -119,3 +123,5 @@ def own_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Task:
         columns=data.columns or None,
         dev_share=data.dev_share,
     )
+    unnamed = {str(index): label for index, label in enumerate(task.labels or ())}
+    return replace(task, also_written=unnamed) if head and head.is_unnamed else task

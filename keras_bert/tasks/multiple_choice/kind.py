@@ -15,6 +15,7 @@ class MultipleChoice(TaskKind):
     """One score for each choice (paper, section 4.4)."""
 
     head, part, tasks = MultipleChoiceConfig, CLASSIFIER, tuple(MULTIPLE_CHOICE)
+    own_task = "choice"
     pools = True
     pipeline = "multiple-choice"
     example_files = ("choices.csv", "answers.jsonl")

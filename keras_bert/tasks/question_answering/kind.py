@@ -18,6 +18,7 @@ class QuestionAnswering(TaskKind):
     """Where an answer starts and where it ends (paper, sections 4.2 and 4.3)."""
 
     head, part, tasks = SpanExtractionConfig, SPAN_HEAD, (*QUESTION_ANSWERING, OWN)
+    own_task = OWN
     in_google = True
     pipeline = "question-answering"
     answers_in_folder = True
@@ -53,7 +54,7 @@ class QuestionAnswering(TaskKind):
                 **given,
                 scoring=data.scoring,
                 dev_share=data.dev_share,
-                unanswerable=described.get("unanswerable"),
+                unanswerable=described.get("unanswerable", False if INPUT in own else None),
             )
         else:
             task = QUESTION_ANSWERING[config.task]

@@ -14,6 +14,7 @@ class Segmentation(CrfTagging):
 
     head: ClassVar[type[Any]] = SegmentationConfig
     tasks: ClassVar[tuple[str, ...]] = ("segment",)
+    own_task = "segment"
     noun, example_files = "characters", ("texts.txt", "segmented.txt")
 
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:

@@ -18,6 +18,7 @@ class Tagging(TaskKind):
     head: ClassVar[type[Any]] = TokenClassificationConfig
     part = CLASSIFIER
     tasks: ClassVar[tuple[str, ...]] = TAGGING_TASKS
+    own_task: ClassVar[str | None] = "tokens"
     pipeline = "token-classification"
     noun, example_files = "words", ("words.txt", "tagged.txt")
 
