@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
 
-TextOrPair: TypeAlias = str | Sequence[str]
+TextOrPair: TypeAlias = str | bytes | Sequence[str | bytes]
 
 
 @dataclasses.dataclass
@@ -27,26 +27,22 @@ class Classification:
 Answer: TypeAlias = Classification | dict[str, float] | float
 
 
-def text_columns(texts: Sequence[TextOrPair], pair: bool | None = None) -> list[list[str]]:
+def text_columns(texts: Sequence[str | tuple[str, str]], pair: bool | None = None) -> list[list[str]]:
     """The texts or, for pairs, the first and the second texts.
 
     Args:
-        texts: n texts, or n pairs of texts.
+        texts: n texts, or n pairs of texts, as from `text_list`.
         pair: whether the model takes pairs; None if that is not known.
 
     Raises:
         ValueError: other texts than the model takes, or single texts and pairs together.
     """
-    pair = any(not isinstance(text, str) for text in texts) if pair is None else pair
-    wrong = next((text for text in texts if not (_is_pair(text) if pair else isinstance(text, str))), None)
+    pair = any(isinstance(text, tuple) for text in texts) if pair is None else pair
+    wrong = next((text for text in texts if isinstance(text, tuple) != pair), None)
     if wrong is not None:
         needed, remedy = ("pairs of texts", "(text, text)") if pair else ("single texts", "a string")
         raise ValueError(f"texts: needs only {needed}. Received: {wrong!r}. Give {remedy} for each.")
     return [list(column) for column in zip(*texts, strict=True)] if pair else [list(texts)]  # type: ignore[arg-type]
-
-
-def _is_pair(text: object) -> bool:
-    return isinstance(text, (tuple, list)) and len(text) == 2 and all(isinstance(part, str) for part in text)
 
 
 def class_answers(classification: ClassificationConfig, served: Iterable[Mapping[str, Any]]) -> list[Answer]:

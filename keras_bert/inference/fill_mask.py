@@ -10,7 +10,7 @@ from scipy.special import softmax
 from keras_bert.config.bert import BOTH, MASKED, NEXT, BertConfig
 from keras_bert.errors import UserError
 from keras_bert.inference.encoder_inputs import encoder_inputs
-from keras_bert.inference.text_list import require_list
+from keras_bert.inference.text_list import text_list
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.program import PROGRAM
 from keras_bert.text.tokenizers import Tokenizer
@@ -55,9 +55,9 @@ def fill_masks(model: BertForPreTraining, tokenizer: Tokenizer, texts: Sequence[
     Raises:
         UserError: the model predicts other tokens than masked ones, or a text has no [MASK] or is longer than the
             model's maximum length.
-        ValueError: `texts` is no list.
+        ValueError: `texts` is no list of texts.
     """
-    require_list(texts)
+    texts = text_list(texts)
     if model.config.predicts != MASKED:
         raise UserError(
             f"Filling a {MASK} needs a model that sees both sides of it. Received: one that predicts "

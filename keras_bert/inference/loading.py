@@ -21,7 +21,7 @@ from keras_bert.inference.classify import TextOrPair
 from keras_bert.inference.fill_mask import Filling, fill_masks
 from keras_bert.inference.generation import Continuation, TextGenerator
 from keras_bert.inference.text_embedding import BATCH_TOKENS, TextEmbedder
-from keras_bert.inference.text_list import require_list
+from keras_bert.inference.text_list import text_list
 from keras_bert.layers.initializers import normal_replaced_by
 from keras_bert.models.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
@@ -75,7 +75,8 @@ class LoadedModel:
         """Embeds texts. Before fine-tuning, `cls` is of little use.
 
         Args:
-            texts: texts, read as the export reads them: longer ones are truncated as in fine-tuning.
+            texts: texts, or their UTF-8 as bytes, read as the export reads them: longer ones are truncated as in
+                fine-tuning.
             pooling: `mean`, `cls`, `last4` or `tokens`; see `PooledEncoder`.
 
         Returns: float32 array [texts, hidden]; for `last4` [texts, 4 * hidden]; for `tokens` a list with an array
@@ -83,9 +84,8 @@ class LoadedModel:
 
         Raises:
             UserError: an unknown pooling, or `last4` for a model with fewer than four layers.
-            ValueError: `texts` is no list.
+            ValueError: `texts` is no list of texts.
         """
-        require_list(texts)
         embedded = self.once(f"embedder by {pooling}", lambda: self.embedder(pooling))(texts)
         return embedded.by_text() if pooling == "tokens" else embedded.vectors
 
@@ -112,11 +112,12 @@ class LoadedModel:
 
         Raises:
             UserError: the folder has no head, the head does not answer whole texts, or a text cannot be filled.
-            ValueError: `texts` is no list, or the model takes pairs and these are single texts, or the reverse.
+            ValueError: `texts` is no list of texts or pairs, or the model takes pairs and these are single texts, or
+                the reverse.
         """
-        require_list(texts)
+        texts = text_list(texts, pairs=True)
         if self.head:
-            answers = kind_of_head(self.head).answer_texts(self, cast("list", texts))
+            answers = kind_of_head(self.head).answer_texts(self, texts)
             if answers is not None:
                 return answers
             raise UserError(
@@ -134,7 +135,7 @@ class LoadedModel:
 
         Raises:
             UserError: the folder has no masked LM head, or a text has no [MASK] or is too long.
-            ValueError: `texts` is no list.
+            ValueError: `texts` is no list of texts.
         """
         return fill_masks(self._token_model("fill [MASK]s"), self.tokenizer, texts, top_k)
 
@@ -160,9 +161,10 @@ class LoadedModel:
 
         Raises:
             UserError: the model is not causal or has no masked LM head, or a text fills its positions.
-            ValueError: an option is out of range, or does not apply at temperature 0; or `texts` is no list.
+            ValueError: an option is out of range, or does not apply at temperature 0; or `texts` is no list of
+                texts.
         """
-        require_list(texts)
+        texts = text_list(texts)
         sampling = SamplingConfig(max_tokens, temperature, top_k, top_p, seed)
         model = self._token_model("generate")
         generator = self.once("generator", lambda: TextGenerator(model, self.tokenizer, self.path))

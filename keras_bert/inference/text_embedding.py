@@ -11,6 +11,7 @@ from keras_bert.config.pooling import check_embedding
 from keras_bert.config.reading import TRUNCATE
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.inference.pooling import PooledEncoder
+from keras_bert.inference.text_list import text_list
 from keras_bert.inputs.long_texts import single_row
 from keras_bert.inputs.pieces import PieceSpans
 from keras_bert.models.encoder import BertEncoder
@@ -78,7 +79,8 @@ class TextEmbedder:
         self._batch_tokens, self._long = batch_tokens, long
 
     def __call__(self, texts: Sequence[str]) -> EmbeddedTexts:
-        """Embeds `texts`."""
+        """Embeds `texts`. Raises `ValueError` if they are no list of texts."""
+        texts = text_list(texts)
         is_by_token = self._model.pooling == "tokens"
         found: tuple[tf.RaggedTensor, ...]
         if is_by_token:

@@ -1,10 +1,45 @@
-"""Refuses a single text where several are needed: a string is a sequence of texts too, of one character each."""
+"""Texts as given in Python: which strings they are, and what is refused."""
+
+from collections.abc import Iterable
+from typing import Any
 
 _SHOWN = 40
 
 
-def require_list(texts: object) -> None:
-    """Raises `ValueError` if `texts` is a text."""
+def text_list(texts: Iterable[Any], pairs: bool = False) -> list[Any]:
+    """The texts as strings, of which bytes are the UTF-8.
+
+    Args:
+        texts: strings or bytes.
+        pairs: whether tuples or lists of two texts are taken too, and returned as tuples.
+
+    Raises:
+        ValueError: `texts` is a single text, which is a sequence of texts too, of one character each; or it holds
+            something else, or what is not UTF-8.
+    """
     if isinstance(texts, (str, bytes)):
-        shown = repr(texts[:_SHOWN]) + ("…" if len(texts) > _SHOWN else "")
-        raise ValueError(f"texts: needs a list of texts. Received: the text {shown}. Put it into a list: [text].")
+        raise ValueError(
+            f"texts: needs a list of texts. Received: the text {_shown(texts)}. Put it into a list: [text]."
+        )
+    return [
+        tuple(map(_text, text)) if pairs and isinstance(text, (tuple, list)) and len(text) == 2 else _text(text)
+        for text in texts
+    ]
+
+
+def _text(text: object) -> str:
+    if not isinstance(text, (str, bytes)):
+        raise ValueError(f"texts: needs strings. Received: {_shown(text)}. Give a string for each.")
+    try:
+        if isinstance(text, bytes):
+            return text.decode("utf-8")
+        text.encode("utf-8")
+        return text
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        raise ValueError(f"texts: needs UTF-8. Received: {_shown(text)} ({error.reason}). Mend it.") from None
+
+
+def _shown(text: object) -> str:
+    if isinstance(text, (str, bytes)):
+        return repr(text[:_SHOWN]) + ("…" if len(text) > _SHOWN else "")
+    return repr(text)[:_SHOWN]

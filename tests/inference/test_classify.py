@@ -70,6 +70,25 @@ def test_a_model_answers_what_it_was_trained_on(tmp_path, pair, texts):
         load(str(tmp_path / "model")).predict(texts)
 
 
+def test_what_is_no_text_is_refused_in_one_line(tmp_path):
+    """Bytes were an error of the tokenizer, None a pair, and half a surrogate pair an error of TensorFlow's."""
+    bert = loaded(tmp_path, ClassificationConfig(("score",), REGRESSION))
+    text = "The cat sat. é"
+    assert bert.predict([text.encode()]) == bert.predict([text])
+    assert bert.predict([[text.encode(), text]]) == bert.predict([(text, text)])
+    assert bert.encode([text.encode()]).tolist() == bert.encode([text]).tolist()
+    for wrong, message in (
+        (None, "strings. Received: None. Give"),
+        (("a", "b", "c"), r"strings. Received: \('a', 'b', 'c'\)"),
+        (("a", float("nan")), "strings. Received: nan"),
+        ("a \ud83d", r"UTF-8. Received: 'a \\ud83d' \(surrogates not allowed\)"),
+        (b"caf\xe9", r"UTF-8. Received: b'caf\\xe9' \(unexpected end of data\)"),
+    ):
+        for answer in (bert.predict, bert.encode):
+            with pytest.raises(ValueError, match=f"texts: needs {message if answer is bert.predict else ''}"):
+                answer([wrong])
+
+
 def test_each_text_is_answered_as_if_alone(tmp_path):
     """In order, over batches, empty and too long ones too."""
     bert = loaded(tmp_path, ClassificationConfig(("score",), REGRESSION))
