@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from keras_bert import extras
 from keras_bert.errors import UserError
+from keras_bert.text.divided_texts import utf8_batches
 from keras_bert.text.sentencepiece_vocabulary import PAD, UNK, SentencePieceVocabulary
 from keras_bert.text.sentences import split_sentences
 from keras_bert.text.vocabulary import CLS, MASK, SEP
@@ -16,7 +17,6 @@ _SINGLE = ("(", ")", '"', "-", ".", "–", "£", "€")
 _COVERAGE = 0.99995
 _MOST_SENTENCES = 10_000_000  # More teach nothing; the trainer keeps them in memory.
 _MOST_BYTES = 4192  # The trainer skips longer lines.
-_BATCH_SIZE = 1024
 
 
 def require_sentencepiece() -> None:
@@ -75,7 +75,7 @@ def _lines(texts: Iterable[str], lower_case: bool) -> Iterator[str]:
 
     normalize = AlbertNormalizer(lower_case)
     sentences = (sentence for text in texts for sentence in split_sentences(text))
-    while batch := [sentence.encode("utf-8", "ignore") for sentence in itertools.islice(sentences, _BATCH_SIZE)]:
+    for batch in utf8_batches(sentences):
         for line in normalize(batch).texts.numpy():
             if 0 < len(line) <= _MOST_BYTES:
                 yield line.decode("utf-8")

@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from keras_bert.text.divided_texts import divide_text
 from keras_bert.text.sentences import split_sentences
 
 
@@ -86,3 +87,20 @@ def test_time_grows_linearly_on_hostile_text(unit):
     start = time.process_time()
     split_sentences("." + unit * 200_000 + "a")
     assert time.process_time() - start < 5
+
+
+def test_long_texts_are_cut_between_sentences():
+    """A part that ends within a sentence would give two that no one wrote; one that is too long, unbounded memory."""
+    assert list(divide_text(" as it is ", 10)) == [" as it is "]
+    assert list(divide_text("Mr. A. Cat sat.  It ate. It slept", 26)) == ["Mr. A. Cat sat.  It ate.", "It slept"]
+    assert list(divide_text("no sentence ends in here", 16)) == ["no sentence", "ends in here"]
+    assert list(divide_text("貓坐著。狗跑了", 5)) == ["貓坐著。", "狗跑了"]
+    assert list(divide_text("x" * 7, 3)) == ["xxx", "xxx", "x"]
+
+
+def test_parts_of_random_texts_are_short_enough_and_lose_nothing():
+    rng = random.Random(0)
+    for _ in range(200):
+        text = "".join(rng.choices(["a", ". ", "B", "。", "\n\n", " ", "Mr. "], k=60))
+        parts = list(divide_text(text, longest := rng.randint(1, 20)))
+        assert "".join("".join(parts).split()) == "".join(text.split()) and max(map(len, parts)) <= longest

@@ -4,9 +4,12 @@ import sys
 import pytest
 
 from keras_bert.errors import UserError
+from keras_bert.text import divided_texts
+from keras_bert.text.basic_tokenizer import BasicTokenizer
 from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
 from keras_bert.text.vocabulary_learning import learn_vocabulary
+from keras_bert.text.word_counts import count_words
 
 STEMS = "walk talk jump play learn read work paint farm drive ÉCOLE Straße 中文 ΟΔΟΣ x½".split()
 ENDINGS = ["", "s", "ed", "ing", "er", "ers", "'s", "-able", "ΑΣ"]
@@ -69,3 +72,19 @@ def test_what_cannot_be_learned_is_refused():
     for texts in ([], ["", " \0 "]):
         with pytest.raises(UserError, match="needs words"):
             learn_vocabulary(texts, 100)
+
+
+def test_texts_of_any_length_are_counted_in_bounded_batches(monkeypatch):
+    """Normalizing takes a hundred times the memory of its batch: some dozens of books at once took gigabytes."""
+    sizes = []
+    normalize = BasicTokenizer.normalize
+    monkeypatch.setattr(
+        BasicTokenizer, "normalize", lambda self, batch: sizes.append(len(b"".join(batch))) or normalize(self, batch)
+    )
+    texts = [" ".join(TEXTS), *TEXTS[::5]]
+    expected = count_words(texts, True)
+    monkeypatch.setattr(divided_texts, "_LONGEST_IN_BATCH", 100)
+    monkeypatch.setattr(divided_texts, "_BATCH_BYTES", 1000)
+    sizes.clear()
+    assert count_words(texts, True) == expected
+    assert len(sizes) > 5 and max(sizes) < 1400

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
-from keras_bert.data.corpus.text_lines import Unreadable
+from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
+from keras_bert.data.corpus.text_lines import Unreadable, until_damage
 
 _COLUMNS = 10
 _FORM, _UPOS, _MISC = 1, 3, 9
@@ -31,42 +33,50 @@ class AnnotatedText(str):
 
 def is_conllu(lines: Iterable[str]) -> bool:
     """Whether the first line of a file that is neither blank nor a comment is a word of CoNLL-U."""
-    return _cells(next((line for line in lines if line.strip() and not line.startswith("#")), "")) is not None
+    return _is_word(next((line for line in lines if line.strip() and not line.startswith("#")), ""))
 
 
-def _cells(line: str) -> list[str] | None:
-    """The cells of a word; None if the line is none."""
-    cells = line.rstrip("\r\n").split("\t")
-    return cells if len(cells) == _COLUMNS and _NUMBER.fullmatch(cells[0]) else None
+def _is_word(line: str) -> bool:
+    cells = line.split("\t")
+    return len(cells) == _COLUMNS and bool(_NUMBER.fullmatch(cells[0]))
 
 
-def conllu_documents(lines: Iterable[str]) -> Iterator[AnnotatedText]:
+def conllu_documents(lines: Iterable[str], report: CorpusReport) -> Iterator[AnnotatedText]:
     """The documents of a CoNLL-U file, words labelled with their UPOS; one document if it has no `# newdoc`.
 
-    A multiword token (`1-2`) has the label of its first word. Raises `Unreadable` at a line that is not CoNLL-U, after
-    the sentences before it.
+    A multiword token (`1-2`) has the label of its first word. `report` counts where documents are cut. Raises
+    `Unreadable` at a line that is not CoNLL-U, after the sentences before it.
     """
     sentences: list[str] = []
     words: list[list[tuple[int, int, str]]] = []
-    sentence, problem = _Sentence(), None
-    for number, line in enumerate(lines, start=1):
+    length, sentence = 0, _Sentence()
+    damage: list[Unreadable] = []
+    for line in chain(until_damage(_well_formed(lines), damage), ["# newdoc"]):
         if not line.strip() or line.startswith("#"):
-            _add(sentence, sentences, words)
+            text = sentence.text.rstrip()
+            if text:
+                if sentences and length + len(text) > LONGEST_DOCUMENT:
+                    yield AnnotatedText.of(sentences, words)
+                    sentences, words, length = [], [], 0
+                    report.cuts += 1
+                sentences.append(text)
+                words.append(sentence.words)
+                length += len(text) + 1
             sentence = _Sentence()
             if line.startswith("# newdoc") and sentences:
                 yield AnnotatedText.of(sentences, words)
-                sentences, words = [], []
+                sentences, words, length = [], [], 0
             continue
-        cells = _cells(line)
-        if cells is None:
-            problem = Unreadable(f"line {number} is not a number and nine more cells, as in CoNLL-U")
-            break
-        sentence.add(cells)
-    _add(sentence, sentences, words)
-    if sentences:
-        yield AnnotatedText.of(sentences, words)
-    if problem:
-        raise problem
+        sentence.add(line.rstrip("\r\n").split("\t"))
+    if damage:
+        raise damage[0]
+
+
+def _well_formed(lines: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and not line.startswith("#") and not _is_word(line):
+            raise Unreadable(f"line {number} is not a number and nine more cells, as in CoNLL-U")
+        yield line
 
 
 class _Sentence:
@@ -92,10 +102,3 @@ class _Sentence:
         self.text += form if "SpaceAfter=No" in cells[_MISC].split("|") else f"{form} "
         if last:
             self._covered, self._awaits_label = int(last), True
-
-
-def _add(sentence: _Sentence, sentences: list[str], words: list[list[tuple[int, int, str]]]) -> None:
-    text = sentence.text.rstrip()
-    if text:
-        sentences.append(text)
-        words.append(sentence.words)

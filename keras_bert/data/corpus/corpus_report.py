@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keras_bert.data.corpus.filters import Filtered
 
+LONGEST_DOCUMENT = 1_000_000  # In characters. Longer documents are cut, so that memory stays bounded.
 _UNITS = {"citation_markers": "markers", "repeated_spans": "sentences"}
 
 
@@ -18,6 +19,7 @@ class CorpusReport:
 
     Attributes:
         documents: how many documents were read and kept.
+        cuts: how often a document was cut in two, because it was longer than `LONGEST_DOCUMENT`.
         dropped: documents left out because of what they are, counted by reason.
         skipped: {file: why it, or the rest of it after a damaged place, was not read}.
         books: plain-text files in which many paragraphs were joined into one document.
@@ -29,6 +31,7 @@ class CorpusReport:
     """
 
     documents: int = 0
+    cuts: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     skipped: dict[str, str] = field(default_factory=dict)
     books: list[str] = field(default_factory=list)
@@ -53,6 +56,7 @@ class CorpusReport:
     def add(self, other: CorpusReport) -> None:
         """Adds the report on files that come after those of this one."""
         self.documents += other.documents
+        self.cuts += other.cuts
         self.lines += other.lines
         self.books += other.books
         self.skipped.update(other.skipped)
@@ -63,6 +67,7 @@ class CorpusReport:
     def counts(self) -> dict[str, Any]:
         """What was left out, for `meta.json`: JSON values, without what is empty or 0."""
         values = {
+            "cuts": self.cuts,
             "dropped": self.dropped,
             "broken_lines": self.broken_lines,
             "filtered": self.filtered,
@@ -77,6 +82,10 @@ class CorpusReport:
 
     def __str__(self) -> str:
         lines = [f"dropped: {count:,} documents ({reason})" for reason, count in sorted(self.dropped.items())]
+        if self.cuts:
+            lines.append(
+                f"cut: documents of over {LONGEST_DOCUMENT:,} characters, {self.cuts:,} times, between sentences"
+            )
         lines += [
             f"skipped: {count:,} broken lines ({reason}), the first {self.first_broken[reason]}"
             for reason, count in sorted(self.broken_lines.items())

@@ -12,7 +12,7 @@ from keras_bert.config.corpus import CorpusConfig
 from keras_bert.config.pretraining import TFDS_PREFIX
 from keras_bert.data.corpus import formats
 from keras_bert.data.corpus.annotated_text import conllu_documents
-from keras_bert.data.corpus.corpus_report import CorpusReport
+from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
 from keras_bert.data.corpus.filters import DocumentFilters
 from keras_bert.data.corpus.json_lines import json_documents
 from keras_bert.data.corpus.mediawiki import mediawiki_documents
@@ -33,6 +33,7 @@ from keras_bert.data.corpus.wikipedia import article, wiki_documents
 from keras_bert.errors import UserError
 from keras_bert.globs import expand
 from keras_bert.terminal_bar import terminal_bar
+from keras_bert.text.divided_texts import divide_text
 
 if TYPE_CHECKING:
     from keras_bert.data.corpus.tfds_text import TfdsText
@@ -150,8 +151,9 @@ def read_documents(
 
     The format is detected from the start of the file, and JSON lines, CSV and TSV from its name (see `formats`).
     Compression (.gz, .bz2, .xz, .zst) is detected from the content. Plain text has blank lines between documents; see
-    `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A file that cannot be
-    read to its end is named in the report; the whole lines or pages before the damage are kept.
+    `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A document of more
+    than `LONGEST_DOCUMENT` characters is cut between sentences. A file that cannot be read to its end is named in the
+    report; the whole lines or pages before the damage are kept.
 
     What comes from a file depends on nothing but the file and `config`. `filters.repeated_spans`, which compares files,
     is left to `Corpus`.
@@ -209,11 +211,13 @@ def read_source(
                 report.dropped[reason] += 1
                 continue
             assert document is not None
-            filtered = filters(document)
-            report.add_filtered(filtered)
-            if filtered.text is not None:
-                report.documents += 1
-                yield filtered.text
+            for number, part in enumerate(divide_text(document, LONGEST_DOCUMENT)):
+                report.cuts += number > 0
+                filtered = filters(part)
+                report.add_filtered(filtered)
+                if filtered.text is not None:
+                    report.documents += 1
+                    yield filtered.text
     except Unreadable as problem:
         if must_open and problem.is_refused:
             raise UserError(f"{path}: {problem}. Make it readable, or leave it out.") from None
@@ -267,9 +271,9 @@ def _line_documents(
     if kind == formats.WIKI_EXTRACTOR:
         yield from wiki_documents(lines)
     elif kind == formats.CONLLU:
-        yield from ((document, None) for document in conllu_documents(lines))
+        yield from ((document, None) for document in conllu_documents(lines, report))
     else:
-        documents, is_book = plain_documents(lines)
+        documents, is_book = plain_documents(lines, report)
         if is_book:
             report.books.append(path)
         yield from ((document, None) for document in documents)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
+from keras_bert.text.divided_texts import divide_text
 from keras_bert.text.sentences import split_sentences
-
-LONGEST_DOCUMENT = 1_000_000  # In characters. Longer documents are cut, so that memory stays bounded.
 
 # In novels with blank lines between paragraphs, or around headings and verse, 20% or more of the blocks are a single
 # sentence; in Wikipedia's articles 1–14%. Fewer than 20 blocks are not enough to tell.
@@ -15,7 +15,7 @@ _BOOK_SINGLE_SHARE = 0.2
 _BOOK_PASSAGE = 10_000  # Characters.
 
 
-def plain_documents(lines: Iterable[str]) -> tuple[Iterable[str], bool]:
+def plain_documents(lines: Iterable[str], report: CorpusReport) -> tuple[Iterable[str], bool]:
     """Blocks between blank lines; in a book, where a block is only a paragraph or a heading, many blocks are joined.
 
     A file counts as a book if at least `_BOOK_SINGLE_SHARE` of its first blocks are a single sentence, because such
@@ -23,11 +23,12 @@ def plain_documents(lines: Iterable[str]) -> tuple[Iterable[str], bool]:
 
     Args:
         lines: the lines of the file.
+        report: counts where documents are cut.
 
     Returns:
         (the documents, whether the file is a book)
     """
-    blocks = _blocks(lines)
+    blocks = _blocks(lines, report)
     sample, length = [], 0
     for block in blocks:
         sample.append(block)
@@ -53,12 +54,17 @@ def _passages(blocks: Iterable[str]) -> Iterator[str]:
         yield "\n\n".join(passage)
 
 
-def _blocks(lines: Iterable[str]) -> Iterator[str]:
+def _blocks(lines: Iterable[str], report: CorpusReport) -> Iterator[str]:
     block, length = [], 0
     for line in chain(lines, [""]):
         if line.strip():
             block.append(line)
             length += len(line) + 1
-        if block and (length >= LONGEST_DOCUMENT or not line.strip()):
+            if length > LONGEST_DOCUMENT:
+                *full, rest = divide_text("\n".join(block), LONGEST_DOCUMENT)
+                yield from full
+                report.cuts += len(full)
+                block, length = [rest], len(rest) + 1
+        elif block:
             yield "\n".join(block).strip()
             block, length = [], 0

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 from keras_bert.data.corpus.annotated_text import conllu_documents
+from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import read_documents
 from keras_bert.data.corpus.text_lines import Unreadable
 
@@ -45,19 +46,19 @@ def test_documents_sentences_and_words(tmp_path):
 
 def test_a_file_without_newdoc_is_one_document():
     lines = [line for line in PAGE.splitlines() if not line.startswith("#")]
-    (document,) = conllu_documents(lines)
+    (document,) = conllu_documents(lines, CorpusReport())
     assert len(document.sentences) == 3
 
 
 @pytest.mark.parametrize("line", ["1\tYes", "one\tYes\t_\tX\t_\t_\t0\t_\t_\t_"])
 def test_other_lines_are_named(line):
     with pytest.raises(Unreadable, match="line 1 is not a number and nine more cells"):
-        list(conllu_documents([line]))
+        list(conllu_documents([line], CorpusReport()))
 
 
 def test_what_comes_before_such_a_line_is_kept():
     """A treebank without `# newdoc`, one document, would be lost for its last line."""
-    documents = conllu_documents([*PAGE.splitlines()[-1:], "", "2\tNo"])
+    documents = conllu_documents([*PAGE.splitlines()[-1:], "", "2\tNo"], CorpusReport())
     assert next(documents) == "Yes"
     with pytest.raises(Unreadable, match="line 3"):
         next(documents)

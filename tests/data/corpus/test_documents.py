@@ -61,9 +61,28 @@ def test_documents_of_several_sentences_are_not_taken_for_a_book(tmp_path):
 
 def test_a_text_without_blank_lines_is_cut_and_not_held_whole(tmp_path):
     lines = [f"{n} {SENTENCE}" for n in range(30_000)]
-    documents, _ = read(write(tmp_path / "a.txt", "\n".join(lines)))
+    documents, report = read(write(tmp_path / "a.txt", "\n".join(lines)))
     assert "\n".join(documents).split("\n") == lines
-    assert len(documents) > 1 and max(map(len, documents)) < 1_000_200
+    assert len(documents) > 1 and max(map(len, documents)) <= 1_000_000
+    assert report.cuts == len(documents) - 1
+
+
+def test_a_long_document_is_cut_between_sentences_whatever_its_format(tmp_path):
+    """A line of 30 MB was one document, which took gigabytes to tokenize, and lines that were cut were not told."""
+    text = " ".join(f"{n} {SENTENCE}" for n in range(25_000))
+    tagged = "".join(f"1\t{SENTENCE}\t_\tX\t_\t_\t0\t_\t_\t_\n\n" for _ in range(13_000))
+    for name, content, joint in (
+        ("line.txt", text, " "),
+        ("line.jsonl", json.dumps({"text": text}), " "),
+        ("tags.conllu", tagged, "\n"),
+    ):
+        documents, report = read(write(tmp_path / name, content))
+        assert len(documents) > 1 and max(map(len, documents)) <= 1_000_000
+        assert all(document.endswith(SENTENCE) for document in documents)
+        assert joint.join(documents) == (text if joint == " " else "\n".join([SENTENCE] * 13_000))
+        assert report.cuts == report.counts()["cuts"] == report.documents - 1
+        assert f"cut: documents of over 1,000,000 characters, {report.cuts} times, between sentences" in str(report)
+    assert documents[-1].words[0][0] == (0, len(SENTENCE), "X")
 
 
 def test_json_lines(tmp_path):
