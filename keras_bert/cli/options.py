@@ -8,6 +8,7 @@ import click
 
 from keras_bert import settings
 from keras_bert.config.corpus import BROKEN_LINES, CorpusConfig, extended_filters
+from keras_bert.config.pretraining import DataConfig
 from keras_bert.config.recipes import name_from_file
 from keras_bert.config.training import STRATEGIES
 from keras_bert.errors import UserError
@@ -58,6 +59,14 @@ text_option = click.option(
     required=True,
     metavar="GLOB",
     help="Text to read: a file, a folder, a quoted glob, or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
+)
+
+validation_share_option = click.option(
+    "--validation-share",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=DataConfig.validation_share,
+    show_default=True,
+    help="Fraction of the documents held out for validation, from which no vocabulary is learned.",
 )
 
 _CORPUS_OPTIONS = (

@@ -6,13 +6,18 @@ from typing import Any
 import click
 
 from keras_bert.checkpoints.given_vocabulary import given_vocabulary
-from keras_bert.cli.options import corpus_config, corpus_options, folder_to_write, text_casing_option, text_option
+from keras_bert.cli.options import (
+    corpus_config,
+    corpus_options,
+    folder_to_write,
+    text_casing_option,
+    text_option,
+    validation_share_option,
+)
 from keras_bert.cli.runner_options import beam_runner, runner_options
 from keras_bert.config.pretraining import DataConfig
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
-
-_DEFAULTS = DataConfig()
 
 
 @click.command()
@@ -36,17 +41,11 @@ _DEFAULTS = DataConfig()
     show_default=True,
     help="Tokenizer processes; 0 starts one per core.",
 )
-@click.option(
-    "--validation-share",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    default=_DEFAULTS.validation_share,
-    show_default=True,
-    help="Fraction of the documents held out for validation.",
-)
+@validation_share_option
 @click.option(
     "--shard-megabytes",
     type=click.FloatRange(0.0, min_open=True),
-    default=_DEFAULTS.shard_megabytes,
+    default=DataConfig.shard_megabytes,
     show_default=True,
     help="Size of a shard in megabytes.",
 )

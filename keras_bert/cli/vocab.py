@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keras_bert.checkpoints.given_vocabulary import given_vocabulary
-from keras_bert.cli.options import corpus_arguments, corpus_config, corpus_options, text_casing_option, text_option
+from keras_bert.cli.options import (
+    corpus_arguments,
+    corpus_config,
+    corpus_options,
+    text_casing_option,
+    text_option,
+    validation_share_option,
+)
 from keras_bert.cli.runner_options import beam_runner, runner_options
-from keras_bert.config.pretraining import SENTENCEPIECE, VOCABULARIES, WORDPIECE
+from keras_bert.config.pretraining import SENTENCEPIECE, VOCABULARIES, WORDPIECE, DataConfig
 from keras_bert.errors import UserError
 from keras_bert.files import exists
 from keras_bert.program import PROGRAM
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
     help="What --size learns: BERT's WordPiece vocabulary, or a SentencePiece unigram model like ALBERT's.",
 )
 @text_casing_option
+@validation_share_option
 @click.option("--output", required=True, metavar="FILE", help="Vocabulary file to write.")
 @runner_options
 @click.pass_context
@@ -57,12 +65,15 @@ def vocab(
     unused: int,
     kind: str,
     lower_case: bool | None,
+    validation_share: float,
     output: str,
     runner: str | None,
     beam_options: tuple[str, ...],
     **reading: Any,
 ) -> None:
     """Learn a vocabulary from text, or extend one with the words of a new domain.
+
+    Documents that `prepare` holds out for validation are left out, as in a run that learns its own vocabulary.
 
     \b
     Examples:
@@ -81,6 +92,7 @@ def vocab(
     if exists(output):
         raise UserError(f"{output}: exists already. Remove it, or give another --output.")
     from keras_bert.data.corpus.documents import Corpus
+    from keras_bert.data.corpus.held_out import training_documents
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
     corpus = Corpus(inputs, corpus_config(**reading))
@@ -98,10 +110,10 @@ def vocab(
         from keras_bert.text.sentencepiece_learning import learn_sentencepiece
 
         assert size is not None
-        vocabulary = learn_sentencepiece(corpus.documents(), size, lower_case)
+        vocabulary = learn_sentencepiece(training_documents(corpus.documents(), validation_share), size, lower_case)
         summary = f"{len(vocabulary):,} pieces of a SentencePiece model."
     elif base is not None and extend is not None:
-        counts = _word_counts(corpus, lower_case, output, on_beam)
+        counts = _word_counts(corpus, lower_case, validation_share, output, on_beam)
         vocabulary, added = extend_from_counts(base, counts, extend)
         first = ", ".join(f"{word} ({count:,})" for word, count in added[:5])
         summary = f"{len(added):,} new words in [unused] rows, the most frequent {first}; all other ids are unchanged."
@@ -109,7 +121,7 @@ def vocab(
         from keras_bert.text.vocabulary_learning import SMALLEST_COUNT, learn_from_counts
 
         assert size is not None
-        counts = _word_counts(corpus, lower_case, output, on_beam)
+        counts = _word_counts(corpus, lower_case, validation_share, output, on_beam)
         vocabulary = learn_from_counts(counts, size, unused)
         summary = f"{len(vocabulary):,} pieces"
         if unused:
@@ -123,6 +135,7 @@ def vocab(
     click.echo(summary)
     given = "".join(f" --input {shlex.quote(path)}" for path in inputs) + corpus_arguments(**reading)
     given += "" if lower_case else " --cased"
+    given += "" if validation_share == DataConfig.validation_share else f" --validation-share {validation_share}"
     click.echo(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {shlex.quote(output)} --output prepared")
 
 
@@ -146,12 +159,15 @@ def _check_sentencepiece(extend: str | None, unused: int, runner: str | None, ou
     require_sentencepiece()
 
 
-def _word_counts(corpus: Corpus, lower_case: bool, output: str, runner: Runner | None) -> Counter[str]:
-    """Returns how often each word occurs."""
+def _word_counts(
+    corpus: Corpus, lower_case: bool, validation_share: float, output: str, runner: Runner | None
+) -> Counter[str]:
+    """Returns how often each word occurs in the documents that are not held out."""
     if runner:
         from keras_bert.data.pipeline.count_words import count_words as count_on_beam
 
-        return count_on_beam(corpus, lower_case, f"{output}.counts", runner, click.echo)
+        return count_on_beam(corpus, lower_case, validation_share, f"{output}.counts", runner, click.echo)
+    from keras_bert.data.corpus.held_out import training_documents
     from keras_bert.text.word_counts import count_words
 
-    return count_words(corpus.documents(), lower_case)
+    return count_words(training_documents(corpus.documents(), validation_share), lower_case)

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from corpus import write_corpus
 
 from keras_bert.cli import main
+from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -77,6 +78,28 @@ def test_the_vocabulary_says_whether_texts_are_lower_cased(text):
         "vocab", "--extend", "bert/vocab.txt", "--uncased", "--input", text, "--output", "w", status=2
     )
     run("vocab", "--extend", "accents.txt", "--cased", "--input", text, "--output", "w.txt")
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece", "extended"])
+def test_nothing_is_learned_from_held_out_documents(text, kind):
+    """Pieces that occur in no training document would stay untrained, and validation would know its own words."""
+    pages = {
+        character: f"Here is {character}. There is {character} again." for character in map(chr, range(0x4E10, 0x4E40))
+    }
+    Path("pages.txt").write_text("\n\n".join(pages.values()), encoding="utf-8")
+    options, file = ["--size", "300"], "v.txt"
+    if kind == "sentencepiece":
+        pytest.importorskip("sentencepiece")
+        options, file = [*options, "--kind", kind], "v.model"
+    elif kind == "extended":
+        Vocabulary([*SPECIAL_TOKENS, *(f"[unused{n}]" for n in range(60))]).to_file("base.txt")
+        options = ["--extend", "base.txt"]
+    output = run("vocab", "--input", "pages.txt", *options, "--validation-share", "0.3", "--output", file)
+    assert f"--validation-share 0.3 --vocab {file}" in output
+    vocabulary = Vocabulary.from_file(file)
+    learned = {character for character in pages if any(character in token for token in vocabulary.tokens)}
+    trained = {character for character, page in pages.items() if not is_validation(page, 0.3)}
+    assert learned == trained and 0 < len(trained) < len(pages)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import hashlib
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,7 +24,17 @@ def is_validation(text: str, share: float) -> bool:
 
 def is_validation_hash(hashes: np.ndarray, share: float) -> np.ndarray:
     """`is_validation` of texts by their hashes: uint64 [documents] to bool [documents]."""
-    return hashes < np.uint64(math.ceil(share * _HASHES))  # NumPy would compare with a float inexactly.
+    return hashes < np.uint64(_first_training_hash(share))  # NumPy would compare with a float inexactly.
+
+
+def training_hashes_from(share: float, least: int, greatest: int) -> int:
+    """The hash from which on `split_documents` gives documents to train, if theirs are from `least` to `greatest`."""
+    first = _first_training_hash(share)
+    if least < first <= greatest:
+        return first
+    if least == greatest:  # A single document is not held out.
+        return least
+    return least + 1 if first <= least else greatest
 
 
 def split_documents(
@@ -78,9 +88,18 @@ def training_documents(documents: Iterable[str], share: float) -> Iterator[str]:
     return (document for document, held_out in split_documents(documents, share) if not held_out)
 
 
+def text_hashes(texts: Sequence[str]) -> np.ndarray:
+    """`text_hash` of each text: uint64 [texts]."""
+    return np.array([text_hash(text) for text in texts], np.uint64)
+
+
 def text_hash(text: str) -> int:
     """64 bits of the text's BLAKE2 hash."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8"), digest_size=8).digest(), "little")
+
+
+def _first_training_hash(share: float) -> int:
+    return math.ceil(share * _HASHES)
 
 
 class HashSet:

@@ -1,22 +1,29 @@
 """Counts the words of a corpus on Apache Beam, so that a vocabulary can be learned from text of any size.
 
-Workers count the words of files by themselves; then each brings together all counts of some of the words. The machine
-that learns the vocabulary gets the words that are frequent enough to matter (`count_divisor`).
+Workers first hash all documents, which tells what is a duplicate and what is held out. Then they count the words of
+files by themselves, and each brings together all counts of some of the words. The machine that learns the vocabulary
+gets the words that are frequent enough to matter (`count_divisor`).
 """
 
+import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, no_documents
-from keras_bert.data.pipeline.parts import PartFiles
+from keras_bert.data.corpus.held_out import text_hash, text_hashes, training_hashes_from
+from keras_bert.data.pipeline.duplicates import Hashes
+from keras_bert.data.pipeline.parts import DROPPED, PartFiles
 from keras_bert.data.pipeline.pieces import Piece, divide, identities, prepare_tfds
 from keras_bert.data.pipeline.reading_record import one_per_file, reading_record, report_of
-from keras_bert.data.pipeline.repeated_spans import find_repeated_spans
+from keras_bert.data.pipeline.repeated import find_repeated, find_repeated_spans
 from keras_bert.data.pipeline.runners import Runner, in_worker
 from keras_bert.data.pipeline.span_work import read_clean_blocks
 from keras_bert.data.shards.tokenizer_processes import start_tensorflow
@@ -34,17 +41,23 @@ _READ = "read"
 
 
 def count_words(
-    corpus: Corpus, lower_case: bool, folder: str, runner: Runner, report: Callable[[str], object] | None = None
+    corpus: Corpus,
+    lower_case: bool,
+    validation_share: float,
+    folder: str,
+    runner: Runner,
+    report: Callable[[str], object] | None = None,
 ) -> Counter[str]:
-    """Counts the words of a corpus as `text.word_counts.count_words` does.
+    """Counts the words of `training_documents` as `text.word_counts.count_words` does.
 
     If there are more words than a vocabulary is learned from, those are left out that are too rare to count.
 
     Args:
         corpus: the text; its `report` is filled in. Workers read its files by the same paths.
         lower_case: as for the tokenizer.
+        validation_share: share of documents held out, between 0 and 1.
         folder: a folder for the work, which workers write by the same path. After a failure it is left, and counts of
-            files that were finished are kept; otherwise it is removed.
+            files that were finished are kept if the corpus is still the same; otherwise it is removed.
         runner: runs the pipeline.
         report: receives lines of text on what is being done.
 
@@ -58,9 +71,14 @@ def count_words(
     try:
         work = _CountWork(corpus.config, folder, lower_case)
         pieces = divide(corpus)
-        if work.files.keep_for(identities(pieces, corpus, lower_case)):
+        # What is a duplicate depends on all files.
+        if work.files.keep_for(identities(pieces, corpus, lower_case, validation_share, text_hash(json.dumps(pieces)))):
             report(f"Resuming in {folder}: counts of finished files are kept.")
         find_repeated_spans(runner, pieces, corpus.config, work.files)
+        find_repeated(runner, pieces, work.hashes, work.files, DROPPED)
+        hashes = list(chain.from_iterable(ask(work.files.record, [_hashes_name(piece) for piece in pieces])))
+        if hashes:
+            work = replace(work, first_hash=training_hashes_from(validation_share, min(hashes), max(hashes)))
         with runner.pipeline() as pipeline:
             _build(pipeline, work, pieces)
         corpus.report = report_of(work.files.record(_READ))
@@ -77,15 +95,29 @@ def count_words(
 
 @dataclass(frozen=True)
 class _CountWork:
-    """The work of one count, sent to every worker. What is finished is in a file, and not done again."""
+    """The work of one count, sent to every worker. What is finished is in a file, and not done again.
+
+    Documents with a hash below `first_hash` are held out.
+    """
 
     reading: CorpusConfig
     folder: str
     lower_case: bool
+    first_hash: int = 0
 
     @property
     def files(self) -> PartFiles:
         return PartFiles(self.folder)
+
+    def hashes(self, piece: Piece) -> Iterator[Hashes]:
+        """The hashes of all documents of a piece, block by block; writes down the least and the greatest."""
+        extremes: list[int] = []
+        for number, documents in read_clean_blocks(piece, CorpusReport(), self.reading, self.files):
+            if documents and number in piece.numbers(number + 1):
+                hashes = text_hashes(documents)
+                extremes += [int(hashes.min()), int(hashes.max())]
+                yield Hashes(piece.source, number, np.arange(len(hashes)), hashes)
+        self.files.write_record(_hashes_name(piece), [min(extremes), max(extremes)] if extremes else [])
 
     def count(self, piece: Piece) -> tuple[dict[str, Any], int]:
         """Writes the counts of a piece. Returns the record of its file, and how many words the piece has."""
@@ -97,7 +129,10 @@ class _CountWork:
             for number, documents in read_clean_blocks(piece, report, self.reading, self.files):
                 blocks = number + 1
                 if number in piece.numbers(blocks):
-                    counts += word_counts.count_words(documents, self.lower_case)
+                    dropped = set(self.files.dropped(piece.source, number).tolist())
+                    kept = (document for place, document in enumerate(documents) if place not in dropped)
+                    training = (document for document in kept if text_hash(document) >= self.first_hash)
+                    counts += word_counts.count_words(training, self.lower_case)
             done = {"read": reading_record(blocks, report), "total": counts.total(), "words": counts}
             self.files.write_record(piece.name, done)
         return done["read"], done["total"]
@@ -119,6 +154,10 @@ class _CountWork:
         least = count_divisor(total)
         frequent = {word: count for word, count in counts.items() if count >= least}
         self.files.write_record(_bucket_name(number), frequent)
+
+
+def _hashes_name(piece: Piece) -> str:
+    return f"{piece.name}-hashes"
 
 
 def _bucket_name(number: int) -> str:

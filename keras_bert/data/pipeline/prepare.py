@@ -21,7 +21,7 @@ from keras_bert.data.pipeline.parts import PartFiles
 from keras_bert.data.pipeline.pieces import Piece, bucket_count, divide, identities, prepare_tfds
 from keras_bert.data.pipeline.prepare_work import METAS, SUMMARY, PrepareWork
 from keras_bert.data.pipeline.reading_record import one_per_file, report_of
-from keras_bert.data.pipeline.repeated_spans import find_repeated_spans
+from keras_bert.data.pipeline.repeated import find_repeated_spans
 from keras_bert.data.pipeline.runners import Runner, in_worker
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.data.shards.prepare import NO_DOCUMENTS, NO_TOKEN, PrepareReport, prepare_settings

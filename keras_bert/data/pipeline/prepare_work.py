@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.data.corpus.corpus_report import CorpusReport
-from keras_bert.data.corpus.held_out import SIDES, text_hash
+from keras_bert.data.corpus.held_out import SIDES, text_hashes
 from keras_bert.data.pipeline.duplicates import Hashes
 from keras_bert.data.pipeline.parts import DROPPED, PartFiles
 from keras_bert.data.pipeline.pieces import Piece
@@ -59,8 +59,7 @@ class PrepareWork:
             for number, documents in read_clean_blocks(piece, report, self.reading, parts):
                 blocks = number + 1
                 if number in piece.numbers(blocks) and not parts.has_part(piece.source, number):
-                    hashes = np.array([text_hash(document) for document in documents], np.uint64)
-                    parts.write_part(piece.source, number, hashes, self._tokenized(documents))
+                    parts.write_part(piece.source, number, text_hashes(documents), self._tokenized(documents))
             record = reading_record(blocks, report)
             parts.write_record(piece.name, record)
         return record

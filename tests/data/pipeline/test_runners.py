@@ -19,8 +19,8 @@ from keras_bert.data.pipeline.runners import Runner  # noqa: E402
 
 RUNNER = ["--runner", "direct", "--workers", "1"]
 ONE = ["--", "--direct_num_workers=1"]  # `vocab` has no --workers.
-SHARDS = ["--shard-megabytes", "0.002", "--validation-share", "0.2"]
-READING = ["--broken-lines", "skip"]
+SHARDS = ["--shard-megabytes", "0.002"]
+READING = ["--broken-lines", "skip", "--validation-share", "0.2"]
 
 
 @pytest.fixture(scope="module")

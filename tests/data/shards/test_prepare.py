@@ -2,7 +2,13 @@ import random
 
 import pytest
 
-from keras_bert.data.corpus.held_out import is_validation, split_documents, training_documents
+from keras_bert.data.corpus.held_out import (
+    is_validation,
+    split_documents,
+    text_hash,
+    training_documents,
+    training_hashes_from,
+)
 from keras_bert.data.shards.prepare import prepare as prepare_folder
 from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.shard_files import ShardSet
@@ -69,12 +75,16 @@ def test_the_side_is_a_function_of_the_text():
 
 
 @pytest.mark.parametrize("share", [1e-6, 1 - 1e-6, 0.5])
-@pytest.mark.parametrize("count", [2, 3, 10])
+@pytest.mark.parametrize("count", [1, 2, 3, 10])
 def test_neither_side_is_empty_and_order_does_not_matter(share, count):
+    """Workers of a pipeline, which see a part of the documents each, decide by their hashes."""
     documents = make_documents(count)
     sides = dict(split_documents(documents, share))
-    assert sorted(sides) == sorted(documents) and len(set(sides.values())) == 2
+    assert sorted(sides) == sorted(documents) and len(set(sides.values())) == min(count, 2)
     assert dict(split_documents(documents[::-1], share)) == sides
+    hashes = [text_hash(document) for document in documents]
+    first = training_hashes_from(share, min(hashes), max(hashes))
+    assert {document: text_hash(document) < first for document in documents} == sides
 
 
 def test_a_larger_share_only_adds_to_what_is_held_out():
