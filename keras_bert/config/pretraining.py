@@ -22,6 +22,11 @@ from keras_bert.model_kinds import kind_of_config, with_article
 TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
 
 SOURCES = ("files", "python_documentation", "text")
+# Settings of `data` that a source does not use.
+_UNUSED = {
+    "python_documentation": ("files", "text_field", "broken_lines", "phrase_tags"),
+    "text": ("text_field", "broken_lines", "shard_megabytes", "shards_per_group", "phrases", "phrase_tags"),
+}
 WORDPIECE, SENTENCEPIECE = VOCABULARIES = ("wordpiece", "sentencepiece")
 _MASK = "[MASK]"  # `text.vocabulary.MASK`, which settings cannot import.
 _OLD_WHOLE_WORD = (
@@ -49,7 +54,8 @@ class DataConfig(CorpusConfig):
 
     Both are prepared, that is, tokenized once into shards. `text` is for text that cannot be prepared: plain lines of
     `files` (or the corpus `tfds:NAME`) are tokenized during the run; see `data.batches.text_batches`.
-    How files are read and filtered is as for `prepare`; see `CorpusConfig`.
+    How files are read and filtered is as for `prepare`; see `CorpusConfig`. Settings that a source does not use keep
+    their defaults.
 
     `phrases` is a file of phrases, one per line, and `phrase_tags` are parts of speech (UPOS) in CoNLL-U files; both
     are marked when the text is prepared, for `masking.unit: phrase`.
@@ -80,9 +86,10 @@ class DataConfig(CorpusConfig):
             "no data.filters, which drop lines that have tags",
             self.phrase_tags,
         )
-        for key in ("phrases", "phrase_tags"):
+        for key in _UNUSED.get(self.source, ()):
             given = getattr(self, key)
-            require(self.source != "text" or not given, key, "no value if source is text, which is not prepared", given)
+            needed = f"no value if source is {self.source}, which does not use it"
+            require(given == getattr(DataConfig(), key), key, needed, given)
 
 
 @dataclass

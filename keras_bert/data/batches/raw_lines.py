@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.pretraining import TFDS_PREFIX
@@ -77,6 +78,24 @@ class RawLines:
 
         sources = tf.data.Dataset.from_tensor_slices(order)
         return sources.interleave(chunks_of, _FILES_AT_ONCE, 1, num_parallel_calls=_FILES_AT_ONCE, deterministic=True)
+
+    def require_text(self, validation: bool) -> None:
+        """Raises `UserError` if there is no document on a side. Then, and only then, it reads all of the text."""
+        chunks = self.chunks(validation).filter(lambda number, lines, documents: tf.size(lines) > 0)
+        if next(iter(chunks.take(1)), None) is not None:
+            return
+        others = self.chunks(not validation).as_numpy_iterator()
+        count = sum(len(np.unique(documents[documents > 0])) for _, _, documents in others)
+        side, change = ("validation", "raise") if validation else ("training", "lower")
+        # Whole documents are held out, so that no share helps a single one.
+        remedy = (
+            f"Give more documents, or {change} data.validation_share"
+            if count > 1
+            else "Put blank lines between documents, or give each in a file of its own"
+        )
+        raise UserError(
+            f"{self.names}: needs text for {side}. Received: none; documents on the other side: {count:,}. {remedy}."
+        )
 
     def training_texts(self) -> Iterator[str]:
         """Iterates over the lines of the training side as strings, to learn a vocabulary from."""

@@ -298,7 +298,7 @@ def _require_two_documents(shards: ShardSet, side: str) -> None:
     if sum(documents) >= 2:
         remedy = "Raise data.shard_megabytes"
     elif side == VALIDATION:
-        remedy = "Raise data.validation_share, give more documents"
+        remedy = "Raise data.validation_share, put blank lines between documents, give more of them"
     else:
         remedy = "Put blank lines between documents, give more of them"
     raise UserError(

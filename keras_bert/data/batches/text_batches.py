@@ -81,11 +81,9 @@ class TextBatches:
         self._validation = validation
         first = next(iter(self._rows().filter(lambda word_ids, lengths, ids: tf.size(ids) > 0).take(1)), None)
         if first is None:
+            lines.require_text(validation)
             side = "validation" if validation else "training"
-            raise UserError(
-                f"{lines.names}: needs text for {side}. Received: none. Give more documents, with blank lines between "
-                "them, or change data.validation_share."
-            )
+            raise UserError(f"{lines.names}: needs text for {side}. Received: none with a token. Give more documents.")
         self.padding_share = 1.0 - float(tf.reduce_mean(tf.cast(first[1], tf.float64))) / phase.sequence_length
 
     def remove_epoch(self, epoch: int) -> None:

@@ -15,6 +15,7 @@ from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.data.statistics.token_sample import sample_of_lines, sample_of_shards
+from keras_bert.errors import UserError
 from keras_bert.tasks.pretraining.data import prepare_run_data, shards_folder
 from keras_bert.tasks.pretraining.marks import require_no_chinese_words, require_word_marks
 from keras_bert.tasks.pretraining.run_text import corpus_of, remove_other_data
@@ -77,6 +78,11 @@ def _shard_sources(
     shards = {
         side: ShardSet.open(shards_folder(config, folder, side), vocabulary, verify=side != TRAIN) for side in SIDES
     }
+    if not shards[VALIDATION].meta["documents"]:
+        raise UserError(
+            f"{shards[VALIDATION].folder}: needs documents that are held out. Received: none, because all of the text "
+            "is one document. Put blank lines between documents, or give more of them."
+        )
     counts = shards[TRAIN].token_counts()
     require_word_marks(shards[TRAIN], counts, config.masking, vocabulary)
     plans, group = files.join(folder, "plans", f"worker-{worker}"), config.data.shards_per_group
@@ -107,6 +113,9 @@ def _text_sources(
     if not is_settled:
         remove_other_data(config, corpus_of(config), folder, report)
     lines = RawLines(config.data.files, config.data.validation_share)
+    if not is_settled:  # Told before a vocabulary is learned.
+        for validation in (False, True):
+            lines.require_text(validation)
     vocabulary = run_vocabulary(config, folder, lines.training_texts, report)
     tokenizer = make_tokenizer(vocabulary, config.vocabulary.lower_case)
     sample = functools.partial(sample_of_lines, lines, tokenizer)

@@ -163,5 +163,5 @@ def test_the_last_batch_of_a_pass_is_filled_with_rows_that_weigh_nothing(make_so
 
 
 def test_a_side_without_text_is_refused(make_source):
-    with pytest.raises(UserError, match="needs text for validation. Received: none"):
+    with pytest.raises(UserError, match=r"needs text for validation. Received: none.*or raise data.validation_share"):
         make_source(validation=True, share=0.0)

@@ -154,10 +154,27 @@ def test_a_prepared_folder_comes_alone(prepared, tmp_path):
         run_data(recipe(text, prepared), tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("files", "needs documents that are held out.*all of the text is one document. Put blank lines between"),
+        ("text", r"needs text for (training|validation).*on the other side: 1. Put blank lines between"),
+    ],
+)
+def test_a_text_without_blank_lines_is_told_what_helps(tmp_path, source, told):
+    """Neither more text nor another share holds out a part of a single document."""
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(documents(60)))
+    config = recipe(path, **{"data.source": source, "objective.pair": "none"})
+    with pytest.raises(UserError, match=told):
+        open_batch_sources(config, str(tmp_path / "run"), lambda line: None)
+    assert source == "files" or os.listdir(tmp_path / "run") == ["text.json"]  # Nothing was learned.
+
+
 def test_a_small_text_needs_a_larger_share_for_validation(tmp_path):
     """A small share of 25 documents holds out one, which has no random next sentences."""
     config = recipe(write_corpus(tmp_path / "text.txt", 25), **{"data.validation_share": 0.001})
-    told = r"two validation documents .* Received: 1 in 1 shards. Raise data.validation_share, give more documents, or"
+    told = r"two validation documents .* Received: 1 in 1 shards. Raise data.validation_share, put blank lines"
     with pytest.raises(UserError, match=told):
         open_batch_sources(config, str(tmp_path / "run"), lambda line: None)
 

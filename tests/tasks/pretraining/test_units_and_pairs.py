@@ -105,6 +105,15 @@ def test_phrases_that_nothing_marks_are_refused(corpus, tmp_path, settings, mess
             {"objective.pair": "none", "data.source": "text", "data.phrases": "p"},
             "data.phrases: needs no value if source is text",
         ),
+        (
+            {"objective.pair": "none", "data.source": "text", "data.text_field": "body"},
+            "data.text_field: needs no value if source is text, which does not use it. Received: 'body'",
+        ),
+        (
+            {"objective.pair": "none", "data.source": "text", "data.shard_megabytes": 4},
+            "data.shard_megabytes: needs no value if source is text",
+        ),
+        ({"data.source": "python_documentation"}, "data.files: needs no value if source is python_documentation"),
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused(settings, message):
