@@ -144,6 +144,20 @@ def make_folder(path: StrPath) -> None:
         disks.make_folder(path)
 
 
+def require_writable(path: StrPath) -> None:
+    """Raises `OSError` if no file or folder can be made at `path`; leaves nothing behind. Of stores it asks little."""
+    if is_remote(path):
+        stores.require_bucket(path)
+        return
+    with contextlib.suppress(FileNotFoundError):
+        os.lstat(path)  # The name may be invalid, or a file may be where a folder is needed.
+    folder = os.path.abspath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
 def remove_folder(path: StrPath) -> None:
     """Removes a folder and its contents as far as possible."""
     if is_remote(path):

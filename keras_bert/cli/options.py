@@ -13,15 +13,17 @@ from keras_bert.config.recipes import name_from_file
 from keras_bert.config.training import STRATEGIES
 from keras_bert.errors import UserError
 from keras_bert.files import is_file
-from keras_bert.tasks.answer_files import PLAIN_FILE, check_output
+from keras_bert.tasks.answer_files import PLAIN_FILE, check_output, require_writable
 
 _CORPUS = CorpusConfig()
 
 
 def folder_to_write(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
-    """Parameter callback: refuses a path that is a file where a folder is to be written, before any computation."""
+    """Parameter callback: refuses a path that cannot be written as a folder, before any computation."""
     if path and is_file(path):
         raise UserError(f"{path}: needs a folder. Received: a file. Give another path.")
+    if path:
+        require_writable(path)
     return path
 
 

@@ -12,6 +12,7 @@ from keras_bert.files import exists
 from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
 from keras_bert.task_kinds import kind_of_head
+from keras_bert.tasks.answer_files import STANDARD_STREAM, require_writable
 from keras_bert.tasks.task import INPUT
 
 
@@ -65,8 +66,10 @@ def predict(
         raise UserError("--input: needs a file of examples, or --split a split of the task. Give one of the two.")
     if source and source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give an existing one, or - for stdin.")
+    if output != STANDARD_STREAM:
+        require_writable(output)
     folder = open_model_folder(model)
-    if output == "-" and folder.head and kind_of_head(folder.head).answers_in_folder:
+    if output == STANDARD_STREAM and folder.head and kind_of_head(folder.head).answers_in_folder:
         raise UserError("--output: needs a folder, because question answering writes several files. Received: -.")
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
@@ -78,7 +81,7 @@ def predict(
     splits = splits_like(finetuned.problem, split) if split else [INPUT]
     written, count = write_answers(finetuned, splits, output)
     for line in finetuned.problem.notes:
-        click.echo(line, err=output == "-")
-    if output != "-":
+        click.echo(line, err=output == STANDARD_STREAM)
+    if output != STANDARD_STREAM:
         step = f"{PROGRAM} evaluate --model {shlex.quote(model)}"
         click.echo(f"Written: {', '.join(written)}, {count:,} examples. Next: {step}")

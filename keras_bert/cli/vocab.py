@@ -12,6 +12,7 @@ from keras_bert.cli.options import (
     corpus_arguments,
     corpus_config,
     corpus_options,
+    file_to_write,
     text_casing_option,
     text_option,
     validation_share_option,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 )
 @text_casing_option
 @validation_share_option
-@click.option("--output", required=True, metavar="FILE", help="Vocabulary file to write.")
+@click.option("--output", required=True, metavar="FILE", callback=file_to_write, help="Vocabulary file to write.")
 @runner_options
 @click.pass_context
 def vocab(
@@ -88,6 +89,11 @@ def vocab(
         raise click.UsageError("--unused goes with --size: --extend fills the existing [unused] rows.")
     if kind == SENTENCEPIECE or (extend or "").endswith(".model"):
         _check_sentencepiece(extend, unused, runner, output)
+    elif output.endswith(".model"):
+        raise UserError(
+            f"--output: needs another name, because .model is a SentencePiece model's. Received: {output}. "
+            "Give vocab.txt, or --kind sentencepiece."
+        )
     on_beam = beam_runner(runner, beam_options)
     if exists(output):
         raise UserError(f"{output}: exists already. Remove it, or give another --output.")
@@ -95,6 +101,9 @@ def vocab(
     from keras_bert.data.corpus.held_out import training_documents
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
+    reserved = len(SPECIAL_TOKENS) + unused
+    if size is not None and size <= reserved:
+        raise UserError(f"--size: needs more than the {reserved} special tokens and slots. Received: {size}.")
     corpus = Corpus(inputs, corpus_config(**reading))
     base = None
     if extend is not None:

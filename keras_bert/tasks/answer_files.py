@@ -33,6 +33,16 @@ def check_output(output: str, needed: str) -> None:
         raise UserError("--output: needs the name of a file. Received: -.")
     if needed != FOLDER and output != STANDARD_STREAM and files.is_folder(output):
         raise UserError(f"{output}: needs a file to write. Received: a folder. Name a file in it.")
+    if output != STANDARD_STREAM:
+        require_writable(output)
+
+
+def require_writable(output: str) -> None:
+    """Raises `UserError` if nothing can be written at this path."""
+    try:
+        files.require_writable(output)
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written ({error.strerror or error}). Give another path.") from None
 
 
 def require_unread(written: Iterable[str | None], read: Iterable[str | None]) -> None:

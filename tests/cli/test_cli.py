@@ -127,6 +127,31 @@ def test_a_file_where_a_folder_is_to_be_written_is_told_before_anything_is_done(
     assert below.exit_code == 2 and "Traceback" not in below.output, below.output
 
 
+@pytest.mark.parametrize("place", ["in.txt/new/out", "/proc/new/out"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "vocab --input in.txt --size 90 --output",
+        "prepare --input in.txt --vocab in.txt --output",
+        "pretrain --output",
+        "finetune --task sst2 --init in.txt --output",
+        "export --model in.txt --output",
+        "embed --model in.txt --input - --output",
+        "predict --model in.txt --input in.txt --output",
+        "evaluate --model in.txt --output",
+        "convert --to google in.txt",
+    ],
+)
+def test_a_path_that_cannot_be_written_is_told_before_anything_is_read(command, place, tmp_path, monkeypatch):
+    """`vocab` read the whole corpus first, and `predict` loaded the model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("text")
+    result = invoke(*command.split(), place)
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1].startswith(f"Error: {place}: cannot be written (")
+    assert os.listdir(tmp_path) == ["in.txt"]
+
+
 @pytest.mark.parametrize("command", ["evaluate --model in.txt --output", "embed --model in.txt --input - --output"])
 def test_a_folder_where_a_file_is_to_be_written_is_told_before_anything_is_done(command, tmp_path):
     result = invoke(*command.split(), str(tmp_path))
