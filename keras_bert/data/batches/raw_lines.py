@@ -8,12 +8,14 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.pretraining import TFDS_PREFIX
+from keras_bert.data.batches.text_packing import break_sentences
 from keras_bert.data.corpus.formats import PLAIN, format_of
 from keras_bert.data.corpus.text_lines import BINARY, GZIP, Unreadable, beginning, compression, read_chunks
 from keras_bert.errors import UserError
 from keras_bert.globs import expand
 
 _LINES_AT_ONCE = 512
+_BYTES_AT_ONCE, _LONGEST_LINE = 1 << 20, 1 << 16  # Tokenizing takes some 60 bytes of memory for each byte.
 _FILES_AT_ONCE = 4
 _SIDE_KEY = (20181011, 4805)
 _SIDES = 2**30
@@ -58,19 +60,20 @@ class RawLines:
 
     @tf.autograph.experimental.do_not_convert  # AutoGraph would search for control flow for seconds; there is none.
     def chunks(self, validation: bool, order: tf.Tensor | None = None) -> tf.data.Dataset:
-        """One pass over the text, in chunks of at most 512 lines of one source.
+        """One pass over the text, in chunks of at most 512 lines and about a megabyte of one source.
 
         Args:
             validation: whether to read the held-out documents or the others.
             order: int64 [sources], the order in which to visit the files, four at a time; by default as given.
 
         The elements are (chunk number int64, less than 2**43 and independent of `order`; lines string [n]; documents
-        int32 [n], equal for lines of the same document), without blank lines.
+        int32 [n], equal for lines of the same document), without blank lines. Each sentence of a line of more than
+        64 KiB is a line.
         """
         order = tf.range(self.sources, dtype=tf.int64) if order is None else order
 
         def chunks_of(source: tf.Tensor) -> tf.data.Dataset:
-            chunks = self._lines(source).batch(_LINES_AT_ONCE)
+            chunks = self._lines(source).batch(_LINES_AT_ONCE).flat_map(_of_bounded_size)
             # Whether a document continues into the chunk, and whether it is held out.
             state = (tf.constant(False), tf.constant(False))
             chunks = chunks.scan(state, lambda state, lines: self._part(state, lines, validation))
@@ -119,6 +122,19 @@ class RawLines:
         held_out = tf.gather(held_out, document)
         is_wanted = ~is_blank & (held_out if validation else ~held_out)
         return (~is_blank[-1], held_out[-1]), (tf.boolean_mask(lines, is_wanted), tf.boolean_mask(document, is_wanted))
+
+
+def _of_bounded_size(lines: tf.Tensor) -> tf.data.Dataset:
+    """The lines [n], sentence by sentence where they are long, in parts of about a megabyte."""
+    is_long = tf.strings.length(lines) > _LONGEST_LINE
+
+    def divided() -> tf.Tensor:
+        return tf.strings.split(tf.where(is_long, break_sentences(lines), lines), "\n").values
+
+    lines = tf.cond(tf.reduce_any(is_long), divided, lambda: lines)
+    parts = tf.cumsum(tf.cast(tf.strings.length(lines), tf.int64)) // _BYTES_AT_ONCE
+    starts = tf.where(tf.concat([[True], parts[1:] != parts[:-1]], axis=0))[:, 0]
+    return tf.data.Dataset.from_tensor_slices(tf.RaggedTensor.from_row_starts(lines, starts, validate=False))
 
 
 def _document(text: tf.Tensor) -> tf.Tensor:

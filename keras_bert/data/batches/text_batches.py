@@ -24,7 +24,7 @@ class TextBatches:
     """Reads `RawLines` as batches for pretraining, tokenized, packed, shuffled and masked during the run.
 
     The order of the files is a function of (seed, epoch); rows are shuffled within blocks of 8,192 by (seed, epoch,
-    row), and a row's mask is a function of (seed, epoch, row) too. A row does not extend beyond the 512 lines that are
+    row), and a row's mask is a function of (seed, epoch, row) too. A row does not extend beyond the lines that are
     tokenized together. Bytes that are not UTF-8 are dropped, as by the tokenizer.
 
     All epochs form one stream, because their length is not known before they are read; `batches_per_epoch` is

@@ -11,10 +11,14 @@ _IDEOGRAPHIC_STOP = r"""([。！？｡]["'”’」』）】》〉)\]]*)"""
 
 def split_lines(lines: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Splits lines [n] into sentences: (string [sentences], int32 [sentences], the line of each)."""
-    marked = tf.strings.regex_replace(lines, _STOP_BEFORE_CAPITAL, "\\1\n\\2")
-    marked = tf.strings.regex_replace(marked, _IDEOGRAPHIC_STOP, "\\1\n")
-    sentences = tf.strings.split(marked, "\n")
+    sentences = tf.strings.split(break_sentences(lines), "\n")
     return sentences.values, row_ids(sentences.row_splits, tf.size(sentences.values))
+
+
+def break_sentences(lines: tf.Tensor) -> tf.Tensor:
+    """Lines [n] with a line break after each sentence."""
+    lines = tf.strings.regex_replace(lines, _STOP_BEFORE_CAPITAL, "\\1\n\\2")
+    return tf.strings.regex_replace(lines, _IDEOGRAPHIC_STOP, "\\1\n")
 
 
 def pack_sentences(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert.data.batches import raw_lines
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.errors import UserError
 
@@ -49,6 +50,19 @@ def test_a_document_that_goes_on_in_another_chunk_stays_on_its_side(tmp_path):
 def test_the_end_of_a_file_ends_a_document(tmp_path):
     names = [_write(tmp_path / name, [["one", "two"]]) for name in ("a.txt", "b.txt")]
     assert _read(RawLines(names, 0.0), False) == [["one", "two"], ["one", "two"]]
+
+
+def test_chunks_are_bounded_by_bytes_and_long_lines_divided_between_sentences(tmp_path, monkeypatch):
+    """512 lines were tokenized together whatever their length: gigabytes, if a line is a document, or all of a file."""
+    monkeypatch.setattr(raw_lines, "_BYTES_AT_ONCE", 300)
+    monkeypatch.setattr(raw_lines, "_LONGEST_LINE", 100)
+    short = [[f"Line {n}. It is short."] for n in range(40)]
+    long = [" ".join(f"Sentence {n} of a long line." for n in range(40))]
+    lines = RawLines([_write(tmp_path / "a.txt", [*short, long])], 0.0)
+    sizes = [sum(map(len, chunk)) for _, chunk, _ in lines.chunks(False).as_numpy_iterator()]
+    assert len(sizes) > 5 and max(sizes) <= 400
+    found = [line for document in _read(lines, False) for line in document]
+    assert found == [*(line for [line] in short), *(f"Sentence {n} of a long line." for n in range(40))]
 
 
 def test_compressed_files_give_the_same(tmp_path):
