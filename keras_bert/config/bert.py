@@ -12,7 +12,13 @@ from keras_bert.config.checks import require, require_positive
 from keras_bert.model_kinds import kind_of_model_fields
 from keras_bert.whole_files import atomic_write
 
-ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh")
+# The names of transformers, several for one function. Google's code knows gelu, relu, tanh and linear.
+ACTIVATIONS = (
+    *("gelu", "gelu_python", "gelu_10"),
+    *("gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"),
+    *("quick_gelu", "relu", "relu2", "relu6", "leaky_relu", "silu", "swish", "mish", "hardswish"),
+    *("sigmoid", "tanh", "linear"),
+)
 BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
 LEARNED, SINUSOIDAL = POSITIONS = ("learned", "sinusoidal")
 IS_DECODER = "is_decoder"

@@ -47,7 +47,7 @@ def refusal(folder):
         ({"is_decoder": "yes"}, "is_decoder 'yes' is not supported"),
         ({"add_cross_attention": True}, "add_cross_attention True is not supported"),
         ({"quantization_config": {"bits": 4}}, "quantization_config .* is not supported"),
-        ({"hidden_act": "swish"}, "hidden_act: needs one of gelu, gelu_new, relu, tanh. Received: 'swish'"),
+        ({"hidden_act": "prelu"}, "hidden_act: needs one of gelu, .*, linear. Received: 'prelu'"),
         ({"hidden_size": 18}, "hidden_size: needs a multiple"),
         ({"hidden_size": "many"}, "hidden_size: needs a whole number"),
         ({"vocab_size": 61}, "needs 61 rows.*Received: 60"),

@@ -6,8 +6,28 @@ import pytest
 import tensorflow as tf
 from tiny import pretraining_batch, random_model, random_weights, tiny_config, without_dropout
 
+from keras_bert.config.bert import ACTIVATIONS
+from keras_bert.layers.activations import activation
 from keras_bert.models.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
+
+# What transformers' functions make of -2, 0.5 and 12.
+ACTIVATED = {
+    ("gelu", "gelu_python"): (-0.0455, 0.345731, 12.0),
+    ("gelu_10",): (-0.0455, 0.345731, 10.0),
+    ("gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"): (-0.045402, 0.345714, 12.0),
+    ("quick_gelu",): (-0.064341, 0.350388, 12.0),
+    ("relu",): (0.0, 0.5, 12.0),
+    ("relu2",): (0.0, 0.25, 144.0),
+    ("relu6",): (0.0, 0.5, 6.0),
+    ("leaky_relu",): (-0.02, 0.5, 12.0),
+    ("silu", "swish"): (-0.238406, 0.31123, 11.999926),
+    ("mish",): (-0.252501, 0.375245, 12.0),
+    ("hardswish",): (-0.333333, 0.291667, 12.0),
+    ("sigmoid",): (0.119203, 0.622459, 0.999994),
+    ("tanh",): (-0.964028, 0.462117, 1.0),
+    ("linear",): (-2.0, 0.5, 12.0),
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +52,15 @@ def test_padding_never_changes_a_real_token(model, batch):
         for received in (other["sequence_output"][row, :length], alone["sequence_output"][0]):
             np.testing.assert_allclose(received, full["sequence_output"][row, :length], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(alone["pooled_output"][0], full["pooled_output"][row], rtol=1e-5, atol=1e-6)
+
+
+def test_every_activation_is_that_of_transformers():
+    """A model of another function of the same name, such as Keras' leaky_relu, would answer wrongly without a word."""
+    assert sorted(name for names in ACTIVATED for name in names) == sorted(ACTIVATIONS)
+    for names, expected in ACTIVATED.items():
+        for name in names:
+            received = activation(name)(np.array([-2.0, 0.5, 12.0], "float32"))
+            np.testing.assert_allclose(received, expected, rtol=0, atol=2e-6, err_msg=name)
 
 
 def test_a_keras_file_opens_without_custom_objects(model, batch, tmp_path):
@@ -74,7 +103,7 @@ def test_a_missing_input_is_named(model, batch):
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"hidden_size": 18}, "hidden_size: needs a multiple"), ({"hidden_act": "swish"}, "hidden_act: needs one of")],
+    [({"hidden_size": 18}, "hidden_size: needs a multiple"), ({"hidden_act": "prelu"}, "hidden_act: needs one of")],
 )
 def test_impossible_configs_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
