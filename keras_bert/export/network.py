@@ -7,6 +7,7 @@ from typing import TypeVar
 import keras
 import tensorflow as tf
 
+from keras_bert.checkpoints.stored_tensors import require_finite
 from keras_bert.export.unpadded import encode
 from keras_bert.inputs.padding import doubling_lengths, padded_length
 
@@ -25,9 +26,14 @@ class Network:
         dtype: the type in which matrices are stored, one of `DTYPES`; the computation is in float32.
         jit: whether XLA compiles the encoder for single rows, once for each of a few lengths. Several rows are not
             compiled: XLA cannot skip their padding, which costs more than it gains.
+
+    Raises:
+        UserError: a weight is NaN or infinite, after training in this process; a file's are refused when it is loaded.
     """
 
     def __init__(self, model: keras.Model, dtype: str = FLOAT32, jit: bool = False) -> None:
+        for variable in model.variables:
+            require_finite(variable.numpy(), variable.path)
         self._model, self._jit = model, jit
         self._compiled_lengths = doubling_lengths(model.config.max_position_embeddings)
         self._widened: list[tuple[keras.Variable, WidenedWeight]] = []

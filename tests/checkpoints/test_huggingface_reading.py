@@ -192,6 +192,15 @@ def test_a_quantised_model_is_refused(folder):
         load(folder)
 
 
+@pytest.mark.parametrize("damage", [np.nan, np.inf])
+def test_weights_that_are_not_numbers_are_refused(folder, damage):
+    """Every answer of such a model would be NaN, with status 0 and a label; its export would serve it."""
+    name = "bert.encoder.layer.1.output.dense.weight"
+    rewrite(folder, lambda tensors: {**tensors, name: np.where(np.eye(16, 32), np.float32(damage), tensors[name])})
+    with pytest.raises(UserError, match=f"{name} needs finite numbers. Received: 16 of 512 that are NaN or infinite"):
+        load(folder)
+
+
 @pytest.mark.parametrize("parts, architecture", [(("cls.",), "BertModel"), (("cls.seq",), "BertForMaskedLM")])
 def test_a_folder_without_heads_names_its_architecture(tmp_path, model, parts, architecture):
     tensors = {
