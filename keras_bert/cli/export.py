@@ -55,7 +55,7 @@ _ONLY_OF = {"quantize": LITERT, "dtype": SAVED_MODEL, "jit": SAVED_MODEL, "n_bes
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="For a masked LM: pieces listed for each [MASK].",
+    help="For a masked LM: pieces listed for each [MASK]; for a left-to-right model, those that may follow a text.",
 )
 @click.option(
     "--n-best",

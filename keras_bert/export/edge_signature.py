@@ -6,16 +6,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.config.bert import MASKED
+from keras_bert.config.bert import MASKED, NEXT
 from keras_bert.config.heads import CrfTaggingConfig
 from keras_bert.errors import UserError
 from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_at_positions
 from keras_bert.export.network import Network
+from keras_bert.export.next_token import next_token_signatures
 from keras_bert.export.signature import Signature
 from keras_bert.export.text_inputs import TextInputs
 from keras_bert.inference.loading import LoadedModel
-from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.task_kinds import kind_of_head
 
 NONE, FLOAT16, INT8 = QUANTIZATIONS = ("none", "float16", "int8")
@@ -31,7 +31,7 @@ def edge_signature(
         bert: the result of `keras_bert.load`.
         quantization: how weights are stored, one of `QUANTIZATIONS`. Only INT8 changes the graph, for embeddings; the
             converter does the rest.
-        top_k: the number of pieces for each [MASK].
+        top_k: the number of pieces for each [MASK], or to follow a text.
         encoder_only: whether to return vectors, whatever head the model has.
 
     Raises:
@@ -40,6 +40,7 @@ def edge_signature(
     inputs = EdgeInputs(bert.config, bert.tokenizer, bert.folder.reading)
     network = EdgeNetwork(bert.model, quantization)
     head = None if encoder_only else bert.head
+    predicts = None if encoder_only else bert.predicts
     if isinstance(head, CrfTaggingConfig):
         raise UserError(
             f"{bert.path}: --format litert needs a head without a CRF, because LiteRT lacks what finding its best "
@@ -47,8 +48,10 @@ def edge_signature(
         )
     if head:
         signature = kind_of_head(head).signatures(bert, inputs, network, 1)[TOKENS]
-    elif not encoder_only and isinstance(bert.model, BertForPreTraining) and bert.config.predicts == MASKED:
+    elif predicts == MASKED:
         signature = masked_lm_at_positions(inputs, network, top_k)
+    elif predicts == NEXT:
+        signature = next_token_signatures(inputs, network, top_k)[TOKENS]
     else:
         signature = encoder_signatures(inputs, network)[TOKENS]
     return Signature(lambda *tokens: _without_strings(signature.function(*tokens)), signature.inputs)

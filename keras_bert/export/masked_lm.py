@@ -31,7 +31,7 @@ def masked_lm_signatures(text_inputs: TextInputs, network: Network, top_k: int) 
         is_mask = tf.equal(inputs["input_word_ids"], vocabulary.mask_id) & tf.not_equal(inputs["input_mask"], 0)
         masks = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)
         at_masks = tf.gather_nd(states, tf.where(is_mask))
-        logits = network.run(lambda model: _logits(model, at_masks))
+        logits = network.run(lambda model: token_logits(model, at_masks))
         best, ids = tf.math.top_k(logits, min(top_k, len(vocabulary)))
         scores = tf.exp(best - tf.reduce_logsumexp(logits, axis=-1, keepdims=True))
         pieces = tf.gather(tokens, ids)
@@ -65,7 +65,7 @@ def masked_lm_at_positions(text_inputs: TextInputs, network: Network, top_k: int
         places = tf.clip_by_value(positions, 0, tf.shape(states)[1] - 1)
         at_masks = tf.gather(states, places, batch_dims=1)
         flat = tf.reshape(at_masks, [-1, states.shape[-1]])
-        logits = network.run(lambda model: _logits(model, flat))
+        logits = network.run(lambda model: token_logits(model, flat))
         logits = tf.reshape(logits, tf.concat([tf.shape(positions), logits.shape[-1:]], axis=0))
         scores, ids = tf.math.top_k(tf.nn.softmax(logits), min(top_k, len(text_inputs.vocabulary)))
         return without_invalid({"ids": ids, "scores": scores, "logits": logits}, is_valid)
@@ -74,8 +74,8 @@ def masked_lm_at_positions(text_inputs: TextInputs, network: Network, top_k: int
     return Signature(answer, (*TOKENS, positions))
 
 
-def _logits(model: keras.Model, states: tf.Tensor) -> tf.Tensor:
-    """The logits [masks, vocab] of the states [masks, hidden] of all [MASK]s in the batch."""
+def token_logits(model: keras.Model, states: tf.Tensor) -> tf.Tensor:
+    """The logits [n, vocab] of the tokens that are predicted from states [n, hidden]."""
     return model.mlm_head(states[tf.newaxis], model.encoder.embeddings.word_embeddings)[0]
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.config.bert import MASKED
+from keras_bert.config.bert import MASKED, NEXT
 from keras_bert.export.encoding import encoder_signatures
 from keras_bert.export.masked_lm import masked_lm_signatures
 from keras_bert.export.network import FLOAT32, Network
+from keras_bert.export.next_token import next_token_signatures
 from keras_bert.export.signature import Signature
 from keras_bert.export.text_inputs import TextInputs
 from keras_bert.inference.finite_outputs import require_numbers
 from keras_bert.inference.loading import LoadedModel
-from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.task_kinds import kind_of_head
 
 DEFAULT = "serving_default"
@@ -111,7 +111,7 @@ def serving_function(
         bert: the result of `keras_bert.load`.
         dtype: the type in which weights are stored, one of `network.DTYPES`; the computation is in float32.
         jit: whether XLA compiles the network for single rows, see `Network`.
-        top_k: the number of pieces for each [MASK], for a masked LM.
+        top_k: the number of pieces for each [MASK], or to follow a text.
         n_best: the number of answers to a question about a passage.
         encoder_only: whether to return vectors, whatever head the model has.
 
@@ -121,10 +121,13 @@ def serving_function(
     text_inputs = TextInputs(bert.config, bert.tokenizer, bert.folder.reading)
     network = Network(bert.model, dtype, jit)
     head = None if encoder_only else bert.head
+    predicts = None if encoder_only else bert.predicts
     if head:
         signatures = kind_of_head(head).signatures(bert, text_inputs, network, n_best)
-    elif not encoder_only and isinstance(bert.model, BertForPreTraining) and bert.config.predicts == MASKED:
+    elif predicts == MASKED:
         signatures = masked_lm_signatures(text_inputs, network, top_k)
+    elif predicts == NEXT:
+        signatures = next_token_signatures(text_inputs, network, top_k)
     else:
         signatures = encoder_signatures(text_inputs, network)
     return ServingFunction(signatures, text_inputs, network)

@@ -14,6 +14,7 @@ from keras_bert.inputs.padding import doubling_lengths
 from keras_bert.models.cached_decoding import Cache, begin, extend
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.text.vocabulary import Vocabulary
 
 
 @dataclasses.dataclass
@@ -50,8 +51,7 @@ class TextGenerator:
         self._reader = CachedReader(model)
         self._tokenizer = tokenizer
         self._positions = model.config.max_position_embeddings
-        vocabulary = tokenizer.vocabulary
-        self._never = [vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.mask_id]
+        self._never = never_next(tokenizer.vocabulary)
 
     def __call__(self, text: str, sampling: SamplingConfig | None = None) -> Continuation:
         """Continues a text until [SEP], `sampling.max_tokens` or the model's last position.
@@ -79,6 +79,11 @@ class TextGenerator:
             logits = self._reader.extend(token)
         pieces = [vocabulary.tokens[index] for index in added]
         return Continuation(text, pieces, vocabulary.continued(text, pieces), has_ended)
+
+
+def never_next(vocabulary: Vocabulary) -> list[int]:
+    """The ids of the tokens that are never added to a text."""
+    return [vocabulary.pad_id, vocabulary.unk_id, vocabulary.cls_id, vocabulary.mask_id]
 
 
 def first_ids(tokenizer: Tokenizer, text: str, positions: int) -> list[int]:

@@ -67,6 +67,11 @@ class LoadedModel:
         return self.folder.head
 
     @property
+    def predicts(self) -> str | None:
+        """What its head for tokens predicts, one of `config.bert.TOKENS`; None without one."""
+        return self.config.predicts if isinstance(self.model, BertForPreTraining) else None
+
+    @property
     def encoder(self) -> BertEncoder:
         """The encoder, shared with `model`."""
         return getattr(self.model, "encoder", self.model)

@@ -10,6 +10,12 @@ def truncate(spans: PieceSpans, longest: int | tf.Tensor) -> PieceSpans:
     return spans._replace(lengths=tf.minimum(spans.lengths, longest))
 
 
+def truncate_beginning(spans: PieceSpans, longest: int) -> PieceSpans:
+    """Truncates spans to their last `longest` pieces."""
+    beyond = tf.maximum(spans.lengths - longest, 0)
+    return spans._replace(starts=spans.starts + beyond, lengths=spans.lengths - beyond)
+
+
 def truncate_pairs(firsts: PieceSpans, seconds: PieceSpans, longest: int) -> tuple[PieceSpans, PieceSpans]:
     """Truncates pairs to `longest` pieces together.
 

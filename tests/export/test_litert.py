@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from pages import blocks
-from served import HEADS, KINDS, VOCABULARY, write_served
+from served import CAUSAL, HEADS, KINDS, VOCABULARY, write_served
 from tiny import random_weights, without_dropout
 
 import keras_bert
@@ -131,6 +131,17 @@ def test_a_masked_lm_answers_at_positions(served, exported, quantization):
     np.testing.assert_array_equal(received["ids"], best)
     shares = np.exp(received["logits"]) / np.exp(received["logits"]).sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(received["scores"], np.take_along_axis(shares, best, axis=-1), rtol=1e-4)
+
+
+def test_a_left_to_right_model_answers_with_what_may_follow(served, exported):
+    """It was exported as an encoder without a word."""
+    _, function = served(CAUSAL)
+    inputs = tokens((3, 9))
+    received = LiteRTModel(exported(CAUSAL))(inputs)
+    expected = function.answer("tokens", *(inputs[spec.name] for spec in function.inputs["tokens"]))
+    assert received.keys() == {"ids", "scores"}
+    np.testing.assert_array_equal(received["ids"], expected["ids"][:, :3])
+    np.testing.assert_allclose(received["scores"], expected["scores"][:, :3], rtol=0, atol=1e-5)
 
 
 def test_a_row_that_has_no_embedding_is_answered_with_nan(exported):

@@ -7,11 +7,13 @@ import pytest
 import tensorflow as tf
 from hostile_texts import HOSTILE, random_hostile
 from scipy.special import expit, softmax
-from served import KINDS, OF_WHOLE_TEXTS, VOCABULARY, columns_of
+from served import CAUSAL, KINDS, OF_WHOLE_TEXTS, VOCABULARY, columns_of, write_served
 
+import keras_bert
 from keras_bert.config.finetuning import InputConfig
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.errors import UserError
+from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.encoder_inputs import encoder_inputs
 from keras_bert.tasks.examples.sequence_rows import sequence_rows
 
@@ -74,6 +76,34 @@ def test_masks_are_filled_as_by_fill(served):
 def test_masks_that_are_cut_off_are_not_counted(served):
     _, function = served("masked_lm", top_k=3)
     assert function(["[MASK] " * 100, "cat [MASK]"])["masks"].tolist() == [38, 1]
+
+
+def test_a_left_to_right_model_answers_with_what_may_follow(served):
+    """It was exported as an encoder without a word. Asked again and again, it generates what `generate` does; of a long
+    text the end counts, and a client's tokens are continued after the last one."""
+    bert, function = served(CAUSAL)
+    assert function.columns == ("text",)
+    (expected,) = bert.generate(["The cat"], max_tokens=3)
+    ids = [2, *bert.tokenizer(["The cat"]).to_list()[0]]
+    for piece in expected.pieces:
+        rows = np.array([[*ids, 0, 0], [*ids[:2], *[0] * len(ids)]], "int32")
+        answers = function.answer("tokens", rows, np.int32(rows > 0), np.zeros_like(rows))
+        assert answers["pieces"][0, 0].decode() == piece and answers["pieces"].shape == (2, 5)
+        ids.append(int(answers["ids"][0, 0]))
+    answers = function(["", "The cat", "the " * 9 + "cat " * 38, "cat " * 38])
+    assert answers["pieces"][1, 0].decode() == expected.pieces[0]
+    assert (np.diff(answers["scores"]) <= 0).all() and (answers["scores"].sum(axis=1) <= 1).all()
+    np.testing.assert_allclose(answers["scores"][2], answers["scores"][3], **TOLERANCE)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_weights_that_are_not_numbers_are_refused(tmp_path, number):
+    """A model that was trained in this process would otherwise be served with NaN beside a label."""
+    bert = keras_bert.load(write_served(tmp_path / "model", "single"))
+    kernel = bert.encoder.blocks[0].attention.query.kernel
+    kernel.assign(np.where(np.eye(16), number, kernel))
+    with pytest.raises(UserError, match="query/kernel needs finite numbers. Received: 16 of 256"):
+        serving_function(bert)
 
 
 def test_vectors(served):

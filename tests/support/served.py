@@ -54,12 +54,13 @@ HEADS = {
     "choice": MultipleChoiceConfig(),
 }
 KINDS = (*HEADS, "masked_lm", "encoder")
-ALBERT = "albert"  # A tagger over SentencePiece, which is in none of the lists.
+# A tagger over SentencePiece, and a model of next tokens; both are in none of the lists.
+ALBERT, CAUSAL = "albert", "causal"
 OF_WHOLE_TEXTS = ("single", "pair", "multi", "regression", "masked_lm", "encoder")
 
 
 def write_served(path, kind, head=None, seed=0, **reading):
-    """Writes a model folder of one of `KINDS`, of `ALBERT` or of another head, with `reading` in its config.json."""
+    """Writes a model folder of one of `KINDS`, `ALBERT`, `CAUSAL` or another head, `reading` in its config.json."""
     sizes = {"max_position_embeddings": 40, "num_hidden_layers": 1}
     vocabulary = ALBERT_VOCABULARY if kind == ALBERT else VOCABULARY
     config = without_dropout(vocab_size=len(vocabulary), **sizes)
@@ -70,7 +71,8 @@ def write_served(path, kind, head=None, seed=0, **reading):
     if head:
         model = kind_of_head(head).make_model(config, head)
     else:
-        model = {"masked_lm": BertForPreTraining, "encoder": BertEncoder}[kind](config)
+        config.attention = "causal" if kind == CAUSAL else config.attention
+        model = (BertEncoder if kind == "encoder" else BertForPreTraining)(config)
     random_weights(model, seed)
     write_model_folder(str(path), model, vocabulary, lower_case=True, head=head)
     reading = {"pair": True, **reading} if kind == "pair" else reading
