@@ -43,8 +43,8 @@ class TaskKind(abc.ABC):
         in_transformers: whether transformers has a class of the head's name; those of other kinds of models have
             another name in place of "Bert" (`AlbertFor…`). If not, config.json calls the model a BertModel and names
             the head in the field `keras_bert`.
-        pools: whether the head reads the pooled vector. That of a causal model is not transformers' own, so config.json
-            then calls the model a BertModel too.
+        pools: whether the head reads the pooled vector. That of a causal model trained here is not transformers' own,
+            so config.json then calls the model a BertModel too.
         in_google: whether Google's files, which name no class, are searched for such a head.
         pipeline: the hub's pipeline tag.
         answers_in_folder: whether `predict` always writes several files.

@@ -66,7 +66,7 @@ def write_model_folder(
 def _is_transformers_own(head: TaskHead, fields: Mapping[str, Any], config: BertConfig) -> bool:
     """Whether the fields suffice for transformers to compute what the model does."""
     kind = kind_of_head(head)
-    return kind.is_of(fields) and not (kind.pools and config.is_causal) and not getattr(head, "bilstm_size", None)
+    return kind.is_of(fields) and not (kind.pools and config.pools_last) and not getattr(head, "bilstm_size", None)
 
 
 def describe_folder(path: files.StrPath, card: ModelCard) -> None:

@@ -174,7 +174,7 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
         )
     return {
         "init": folder.name,
-        "model": settings.to_mapping(folder.config),
+        "model": settings.to_mapping(folder.config.for_training()),
         "vocabulary.lower_case": folder.lower_case,
     }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from keras_bert import settings
 from keras_bert.config.checks import require, require_positive
+from keras_bert.config.reading import FIELD
 from keras_bert.model_kinds import kind_of_model_fields
 from keras_bert.whole_files import atomic_write
 
@@ -34,7 +35,8 @@ class BertConfig:
     kinds of models extend it; which class it is says which kind of model it is (`model_kinds.py`).
 
     `attention: causal` makes a left-to-right model: a token attends to itself and to those before it. JSON files say so
-    by `is_decoder`, as transformers does.
+    by `is_decoder`, as transformers does. Its pooler reads the last token, the only one that has seen the whole row;
+    with `pools_cls` it reads [CLS], as in models that transformers trained.
 
     `positions: sinusoidal` takes fixed sines and cosines in place of learned embeddings (Vaswani et al. 2017, section
     3.5). Files hold them as position embeddings, so that transformers computes the same.
@@ -54,6 +56,7 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
     attention: str = BIDIRECTIONAL
     positions: str = LEARNED
+    pools_cls: bool = False
 
     def __post_init__(self) -> None:
         require_positive(
@@ -83,6 +86,15 @@ class BertConfig:
     @property
     def is_causal(self) -> bool:
         return self.attention == CAUSAL
+
+    @property
+    def pools_last(self) -> bool:
+        """Whether the pooler of a causal model reads the last token, not [CLS]."""
+        return self.is_causal and not self.pools_cls
+
+    def for_training(self) -> "BertConfig":
+        """The architecture as it is trained here: what a causal model pools has seen the whole row."""
+        return dataclasses.replace(self, pools_cls=False)
 
     @property
     def predicts(self) -> str:
@@ -156,17 +168,31 @@ class BertConfig:
         fields = dataclasses.asdict(self)
         if self.positions == LEARNED:
             del fields["positions"]
-        return {**fields, IS_DECODER: True} if fields.pop("attention") == CAUSAL else fields
+        if fields.pop("attention") == CAUSAL:
+            return {**fields, IS_DECODER: True}
+        del fields["pools_cls"]
+        return fields
 
     @classmethod
     def from_fields(cls, values: Mapping[str, Any], where: str) -> "BertConfig":
         """The config of which a JSON file has the fields; its other fields are ignored."""
-        names = {item.name for item in dataclasses.fields(cls)} | {IS_DECODER}
+        names = {item.name for item in dataclasses.fields(cls)} - {"attention"} | {IS_DECODER}
         known = {key: value for key, value in values.items() if key in names}
-        attention = CAUSAL if known.pop(IS_DECODER, False) else BIDIRECTIONAL
-        return settings.from_mapping(cls, {**known, "attention": attention}, where)
+        if known.pop(IS_DECODER, False):
+            known = {"pools_cls": not _pools_last(values), **known, "attention": CAUSAL}
+        return settings.from_mapping(cls, known, where)
 
     @classmethod
     def json_fields(cls) -> frozenset[str]:
         """The fields of a JSON file that the config describes."""
         return frozenset({item.name for item in dataclasses.fields(cls)} - {"attention"} | {IS_DECODER})
+
+
+def _pools_last(values: Mapping[str, Any]) -> bool:
+    """Whether a causal model's config.json without `pools_cls` was written here, by an older version.
+
+    transformers' BertLMHeadModel has no pooler, so if there is one, it is ours.
+    """
+    return bool((values.get(FIELD) or {}).get("architecture")) or "BertLMHeadModel" in (
+        values.get("architectures") or ()
+    )

@@ -42,7 +42,7 @@ def encode(
     sequence = tokens.padded(states)
     outputs = {"sequence_output": tf.where(tf.expand_dims(tokens.is_real, -1), sequence, 0.0)}
     if encoder.pooler is not None:
-        pooled = last_state(sequence, inputs["input_mask"]) if causal else sequence[:, :1]
+        pooled = last_state(sequence, inputs["input_mask"]) if encoder.config.pools_last else sequence[:, :1]
         outputs["pooled_output"] = encoder.pooler(pooled)
     return outputs
 

@@ -70,7 +70,7 @@ class BertEncoder(ConfiguredEncoder):
     Returns a dict:
         sequence_output: [batch, seq, hidden], the last layer.
         pooled_output: [batch, hidden], if there is a pooler: of [CLS], or under causal attention of the last token,
-            the only one that has seen the whole row.
+            the only one that has seen the whole row, unless the config says `pools_cls`.
         hidden_states: list of [batch, seq, hidden]: the embeddings, then each block.
         attentions: on request, list of [batch, heads, seq, seq], one for each block.
 
@@ -168,7 +168,8 @@ class BertEncoder(ConfiguredEncoder):
             hidden_states.append(hidden)
         outputs = {"sequence_output": hidden, "hidden_states": hidden_states}
         if self.pooler is not None:
-            outputs["pooled_output"] = self.pooler(last_state(hidden, inputs["input_mask"]) if causal else hidden)
+            pools_last = causal and not self.config.pools_cls
+            outputs["pooled_output"] = self.pooler(last_state(hidden, inputs["input_mask"]) if pools_last else hidden)
         if return_attentions:
             outputs["attentions"] = attentions
         return outputs

@@ -1,6 +1,7 @@
 """Left-to-right attention: equal to transformers' decoder, blind to what comes later, and named in config.json."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from keras_bert.config.bert import BertConfig
 from keras_bert.config.heads import ClassificationConfig
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import serving_function
+from keras_bert.export.text_inputs import TOKENS
 from keras_bert.inference.loading import load
 from keras_bert.layers.dropout import dropout_key
 from keras_bert.models.encoder import BertEncoder
@@ -144,6 +146,38 @@ def test_a_classifier_does_not_pass_for_one_of_transformers(classifier):
     )
 
 
+def test_a_classifier_of_transformers_reads_cls(classifier, tmp_path):
+    """Its answers were off by more than 1: only a folder that says it is ours reads the last token."""
+    model, folder = classifier
+    path = tmp_path / "theirs"
+    shutil.copytree(folder, path)
+    fields = json.loads((path / "config.json").read_text("utf-8"))
+    del fields["pools_cls"], fields["keras_bert"]
+    (path / "config.json").write_text(json.dumps({**fields, "architectures": ["BertForSequenceClassification"]}))
+    bert, batch = load(path), pretraining_batch(model.config)
+    states = model.encoder(batch)["sequence_output"]
+    expected = model.classifier(model.encoder.pooler(states))
+    np.testing.assert_allclose(bert.model(batch)["logits"], expected, rtol=1e-5, atol=1e-5)
+    served = serving_function(bert).answer("tokens", *(batch[spec.name] for spec in TOKENS))
+    np.testing.assert_allclose(served["logits"], expected, rtol=1e-5, atol=1e-5)
+    write_again(tmp_path / "again", bert)
+    again = load(tmp_path / "again")
+    assert again.folder.other_fields["architectures"] == ["BertForSequenceClassification"] and again.head == HEAD
+    np.testing.assert_array_equal(again.model(batch)["logits"], bert.model(batch)["logits"])
+    assert (
+        bert.config.for_training() == model.config
+    )  # Fine-tuning it would otherwise learn from [CLS], which is blind.
+
+
+@pytest.mark.parametrize(
+    "fields", [{"keras_bert": {"architecture": "BertCrfTagger"}}, {"architectures": ["BertLMHeadModel"]}]
+)
+def test_folders_of_older_versions_read_the_last_token(fields):
+    """They have no `pools_cls`."""
+    assert BertConfig.from_fields({"is_decoder": True, **fields}, "config.json").pools_last
+    assert not BertConfig.from_fields({"is_decoder": True, "architectures": ["BertModel"]}, "config.json").pools_last
+
+
 def test_what_makes_no_sense_is_refused_with_the_remedy(classifier, theirs, tmp_path):
     bert, folder = load(theirs.path), open_model_folder(classifier[1])
     with pytest.raises(UserError, match="Use mean"):
@@ -152,4 +186,3 @@ def test_what_makes_no_sense_is_refused_with_the_remedy(classifier, theirs, tmp_
         bert.fill(["The [MASK]."])
     with pytest.raises(UserError, match="Google's code has no causal attention"):
         convert_folder(folder, "google", tmp_path / "google", VOCABULARY)
-    assert "mean_embedding" in serving_function(bert).outputs("serving_default")  # Not the pieces of [MASK]s.

@@ -59,8 +59,8 @@ class Bert(ModelKind):
     def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
         from keras_bert.checkpoints.names import MASKED_LM_HEAD, NEXT_SENTENCE_HEAD
 
-        # It has no place for next sentence prediction; neither has a causal model.
-        if config.is_causal and MASKED_LM_HEAD in parts:
+        # It has no place for next sentence prediction.
+        if config.is_causal and MASKED_LM_HEAD in parts and not (config.pools_cls and NEXT_SENTENCE_HEAD in parts):
             return "BertLMHeadModel"
         if NEXT_SENTENCE_HEAD in parts:
             return "BertForPreTraining" if MASKED_LM_HEAD in parts else "BertForNextSentencePrediction"

@@ -184,10 +184,10 @@ class Finetuning:
 
     def _architecture(self) -> Any:
         """The architecture of `init`, with the recipe's dropout."""
-        rate = self.config.training.dropout
+        rate, architecture = self.config.training.dropout, self.folder.config.for_training()
         if rate is None:
-            return self.folder.config
-        return dataclasses.replace(self.folder.config, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
+            return architecture
+        return dataclasses.replace(architecture, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
 
     def restore(self) -> int:
         """Restores the newest checkpoint or, without one, sets the initial weights; returns the steps done."""
