@@ -86,7 +86,8 @@ class TextInputs:
         """The inputs with a 0 or a [PAD] for what has no embedding, and which rows are valid."""
         is_real = tf.not_equal(input_mask, 0)
         ids_fit = _is_within(input_word_ids, self.config.vocab_size)
-        types_fit = _is_within(input_type_ids, self.config.type_vocab_size)
+        # With one segment, it is every token's: see `BertEmbeddings`.
+        types_fit = _is_within(input_type_ids, max(self.config.type_vocab_size, 2))
         places = tf.range(tf.shape(input_word_ids)[1])
         fits = ids_fit & types_fit & (places < self.config.max_position_embeddings)
         columns = (

@@ -103,7 +103,7 @@ def _embed(
 ) -> tf.Tensor:
     words = look_up(embeddings.word_embeddings.value, ids)
     words += look_up(embeddings.position_embeddings.value, positions)
-    words += look_up(embeddings.token_type_embeddings.value, types)
+    words += look_up(embeddings.token_type_embeddings.value, embeddings.segments(types))
     return embeddings.mapped(embeddings.layer_norm(words))
 
 

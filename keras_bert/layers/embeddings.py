@@ -16,6 +16,8 @@ from keras_bert.layers.tensors import Tensor
 class BertEmbeddings(keras.layers.Layer):
     """Sum of three embeddings, then LayerNorm and dropout. They are learned; `sinusoidal` fixes those of positions.
 
+    With `type_vocab_size` 1 every token is of segment 0, so that a pair is two texts of the same segment.
+
     Call arguments: `input_word_ids` and `input_type_ids`, both [batch, seq] int32.
     Returns: [batch, seq, hidden].
 
@@ -78,6 +80,7 @@ class BertEmbeddings(keras.layers.Layer):
                 f"The sequence needs at most max_position_embeddings ({self.max_position_embeddings}) tokens. "
                 f"Received: {seq}. Truncate it or split it into windows."
             )
+        input_type_ids = self.segments(input_type_ids)
         is_known = ops.logical_and(
             in_range(input_word_ids, self.vocab_size, "input_word_ids", "vocab_size"),
             in_range(input_type_ids, self.type_vocab_size, "input_type_ids", "type_vocab_size"),
@@ -91,6 +94,10 @@ class BertEmbeddings(keras.layers.Layer):
         embedded = words + positions + ops.matmul(one_hot, self.token_type_embeddings)
         embedded = self.layer_norm(ops.cast(embedded, self.compute_dtype))
         return self.mapped(self.dropout(embedded, training=training))
+
+    def segments(self, input_type_ids: Tensor) -> Tensor:
+        """The segments of tokens: as given, or 0 if there is only one."""
+        return input_type_ids if self.type_vocab_size > 1 else ops.zeros_like(input_type_ids)
 
     def mapped(self, embedded: Tensor) -> Tensor:
         """What the first block receives for the normalized sum [..., hidden]: in BERT the same."""

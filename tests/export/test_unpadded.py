@@ -11,7 +11,14 @@ from keras_bert.models.encoder import BertEncoder
 
 @pytest.mark.parametrize("keeps_padding", [False, True])
 @pytest.mark.parametrize(
-    "changes", [{"hidden_act": "gelu"}, {"hidden_act": "gelu_new"}, {"hidden_act": "relu"}, {"attention": "causal"}]
+    "changes",
+    [
+        {"hidden_act": "gelu"},
+        {"hidden_act": "gelu_new"},
+        {"hidden_act": "relu"},
+        {"attention": "causal"},
+        {"type_vocab_size": 1},
+    ],
 )
 def test_it_is_the_encoder(keeps_padding, changes):
     """Padding at the end and inside, both segments, a full row and one of a single token."""

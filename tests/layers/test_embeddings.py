@@ -26,6 +26,13 @@ def test_sum_equals_one_dense_layer_over_concatenated_one_hots(layer):
     np.testing.assert_allclose(received, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_a_model_of_one_segment_reads_pairs_in_it():
+    """A pair failed with TensorFlow's own error after a clean export."""
+    layer = BertEmbeddings(vocab_size=11, hidden_size=6, max_position_embeddings=8, type_vocab_size=1, dropout_rate=0.0)
+    ids, types = tf.constant([[1, 2, 3]]), tf.constant([[0, 1, 1]])
+    np.testing.assert_array_equal(layer(ids, types), layer(ids, tf.zeros_like(types)))
+
+
 @pytest.mark.parametrize(
     ("ids", "types", "message"),
     [
