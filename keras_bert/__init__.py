@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.config.heads import CrfTaggingConfig as CrfTaggingConfig
     from keras_bert.config.heads import FeatureTaggingConfig as FeatureTaggingConfig
     from keras_bert.config.heads import MultipleChoiceConfig as MultipleChoiceConfig
+    from keras_bert.config.heads import NextSentenceConfig as NextSentenceConfig
     from keras_bert.config.heads import SegmentationConfig as SegmentationConfig
     from keras_bert.config.heads import SentenceVectorsConfig as SentenceVectorsConfig
     from keras_bert.config.heads import SpanExtractionConfig as SpanExtractionConfig
@@ -64,6 +65,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.multiple_choice import BertForMultipleChoice as BertForMultipleChoice
     from keras_bert.models.pretraining import BertForPreTraining as BertForPreTraining
     from keras_bert.models.sentence_vectors import BertForSentenceVectors as BertForSentenceVectors
+    from keras_bert.models.sequence_classification import BertForNextSentencePrediction as BertForNextSentencePrediction
     from keras_bert.models.sequence_classification import BertForSequenceClassification as BertForSequenceClassification
     from keras_bert.models.span_extraction import BertForQuestionAnswering as BertForQuestionAnswering
     from keras_bert.models.span_pairs import BertForSpanPairs as BertForSpanPairs

@@ -43,6 +43,7 @@ PUBLIC_NAMES = {
         "ElmoEncoder": "keras_bert.models.elmo_encoder",
         "BertForPreTraining": "keras_bert.models.pretraining",
         "BertForSequenceClassification": "keras_bert.models.sequence_classification",
+        "BertForNextSentencePrediction": "keras_bert.models.sequence_classification",
         "BertForTokenClassification": "keras_bert.models.token_classification",
         "BertForQuestionAnswering": "keras_bert.models.span_extraction",
         "BertForMultipleChoice": "keras_bert.models.multiple_choice",
@@ -55,6 +56,7 @@ PUBLIC_NAMES = {
     },
     "Configs of heads": {
         "ClassificationConfig": "keras_bert.config.heads",
+        "NextSentenceConfig": "keras_bert.config.heads",
         "TokenClassificationConfig": "keras_bert.config.heads",
         "SpanExtractionConfig": "keras_bert.config.heads",
         "MultipleChoiceConfig": "keras_bert.config.heads",

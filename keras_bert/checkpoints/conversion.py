@@ -22,20 +22,21 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
         path: the new folder.
         vocabulary: the vocabulary of `folder`.
 
-    Returns: the names of the tensors that were left out because `names.parts` does not list them.
+    Returns: the names of the tensors that were left out as no part of the model: unknown ones, and other tasks' heads.
 
     Raises:
         UserError: the folder cannot be read.
     """
+    kind, fields = folder.task_kind, folder.other_fields
+    if kind:  # It may be known by its tensors alone.
+        fields = {"architectures": [kind.head.architecture], **fields}
     tensors = {name: value for part in folder.parts() for name, value in folder.read(part).items()}
     if to == "google":
         card = dataclasses.replace(_new_card(folder, path), in_transformers=False)
-        write_google_folder(
-            path, folder.config, tensors, vocabulary, folder.other_fields, card, folder.tokenizer.lower_case
-        )
+        write_google_folder(path, folder.config, tensors, vocabulary, fields, card, folder.tokenizer.lower_case)
     else:
         write_huggingface_folder(
-            path, folder.config, tensors, vocabulary, folder.tokenizer, folder.other_fields, _card(folder, path)
+            path, folder.config, tensors, vocabulary, folder.tokenizer, fields, _card(folder, path)
         )
     return folder.tensors.unused(tensors)
 

@@ -10,7 +10,7 @@ import safetensors.numpy
 from keras_bert import files, whole_files
 from keras_bert.checkpoints.huggingface import WEIGHTS
 from keras_bert.checkpoints.model_card import ModelCard, write_card
-from keras_bert.checkpoints.names import TensorName, parts
+from keras_bert.checkpoints.names import NEXT_SENTENCE_HEAD, TensorName, parts
 from keras_bert.checkpoints.tokenizer_settings import (
     TOKENIZER_CONFIG,
     TokenizerSettings,
@@ -102,10 +102,12 @@ def _config(
 def _kind(present: Collection[str], named: Collection[str]) -> TaskKind | None:
     """The kind of task whose head is among the parts, of those that transformers has a class for; or None.
 
-    Several kinds have a part of the same name. The one that is `named` counts, else the first.
+    Several kinds have a part of the same name, and next sentence prediction has one that models for pretraining have
+    too. The kind that is `named` counts, else the first of the others.
     """
     kinds = [kind for kind in task_kinds() if kind.in_transformers and kind.part in present]
-    return next((kind for kind in kinds if kind.head.architecture in named), kinds[0] if kinds else None)
+    others = (kind for kind in kinds if kind.part != NEXT_SENTENCE_HEAD)
+    return next((kind for kind in kinds if kind.head.architecture in named), next(others, None))
 
 
 def _num_outputs(tensors: Mapping[TensorName, np.ndarray], head: Collection[TensorName]) -> int:

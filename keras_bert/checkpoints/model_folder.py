@@ -16,7 +16,15 @@ from keras_bert.checkpoints.hub_name import is_hub_name
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.load_report import LoadReport
 from keras_bert.checkpoints.model_finding import find_model_folder
-from keras_bert.checkpoints.names import ENCODER, TensorName, model_parts, parts
+from keras_bert.checkpoints.names import (
+    ENCODER,
+    MASKED_LM_HEAD,
+    NEXT_SENTENCE_HEAD,
+    POOLER,
+    TensorName,
+    model_parts,
+    parts,
+)
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import (
     TokenizerSettings,
@@ -28,7 +36,7 @@ from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import FIELD, ReadingConfig
 from keras_bert.errors import UserError
 from keras_bert.model_kinds import ModelKind, kind_of_config
-from keras_bert.task_kinds import kind_of_fields, task_kinds
+from keras_bert.task_kinds import TaskKind, kind_of_fields, task_kinds
 
 if TYPE_CHECKING:
     import keras
@@ -89,16 +97,32 @@ class ModelFolder:
         Raises:
             UserError: the weights are incomplete, or config.json does not fit them.
         """
+        kind = self.task_kind
+        if kind is None:
+            return None
+        config_file = google.config_file(self.path) if self.kind == "google" else files.join(self.path, CONFIG)
+        return kind.head.from_fields(self.other_fields, len(self.tensors.read(self.names(kind.part)[-1])), config_file)
+
+    @functools.cached_property
+    def task_kind(self) -> TaskKind | None:
+        """The kind of task that the model has a head for, by the class that config.json names or else by the tensors.
+
+        A folder that names a class may hold tensors of others, left over from earlier training.
+        """
         named = kind_of_fields(self.other_fields)
         kinds = [named] if named else []
         if self.kind == "google":  # Its files name no class: tensors tell run_classifier.py from run_squad.py.
             kinds += [kind for kind in task_kinds() if kind.in_google]
-        for kind in kinds:
-            *_, bias = names = self.names(kind.part)
-            if self._holds(kind.part, names):
-                config_file = google.config_file(self.path) if self.kind == "google" else files.join(self.path, CONFIG)
-                return kind.head.from_fields(self.other_fields, len(self.tensors.read(bias)), config_file)
-        return None
+        elif not self.other_fields.get("architectures"):
+            kinds += [kind for kind in task_kinds() if kind.in_transformers and self._may_be(kind)]
+        return next((kind for kind in kinds if self._holds(kind.part, self.names(kind.part))), None)
+
+    def _may_be(self, kind: TaskKind) -> bool:
+        """Whether the other tensors are those of a kind's models in transformers."""
+        has_pooler, has_masked_lm = (
+            any(map(self.tensors.holds, self._names.get(part, ()))) for part in (POOLER, MASKED_LM_HEAD)
+        )
+        return (has_pooler or not kind.pools) and not (kind.part == NEXT_SENTENCE_HEAD and has_masked_lm)
 
     @property
     def task(self) -> dict[str, Any]:
@@ -130,12 +154,14 @@ class ModelFolder:
             )
 
     def parts(self) -> list[str]:
-        """The parts of `names.parts(config)` that the folder holds.
+        """The parts of `names.parts(config)` that the folder holds, without the heads of other tasks than the model's.
 
         Raises:
             UserError: a part is incomplete, or there is no encoder.
         """
-        return [part for part, names in self._names.items() if self._holds(part, names)]
+        own = {*self.model_kind.parts(self.config), self.task_kind and self.task_kind.part}
+        others = {kind.part for kind in task_kinds()} - own
+        return [part for part, names in self._names.items() if part not in others and self._holds(part, names)]
 
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """`{name in the file: shape}` of all tensors, unknown ones included."""

@@ -39,7 +39,7 @@ def convert(to: str, lower_case: bool | None, model: str, directory: str) -> Non
     folder.require_length(len(vocabulary))
     left_out = convert_folder(folder, to, directory, vocabulary)
     if left_out:
-        click.echo(f"Left out, because they are no part of BERT: {', '.join(left_out)}.")
+        click.echo(f"Left out, because they are no part of the model: {', '.join(left_out)}.")
     if to == "google":
         _say_what_google_omits(folder.tokenizer)
     click.echo(f"Written: {directory}. Next: {PROGRAM} inspect {shlex.quote(directory)}")

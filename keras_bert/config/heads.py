@@ -163,6 +163,24 @@ class ClassificationConfig(_LabelledHead):
 
 
 @dataclasses.dataclass(frozen=True)
+class NextSentenceConfig(ClassificationConfig):
+    """The head of a `BertForNextSentencePrediction`, alone on an encoder (paper, section 3.1, task 2)."""
+
+    architecture: ClassVar[str] = "BertForNextSentencePrediction"
+    labels: tuple[str, ...] = ("IsNext", "NotNext")
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json; the paper's labels need none, and transformers writes none."""
+        return {"architectures": [self.architecture]} if self == type(self)() else super().to_fields()
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], num_outputs: int, path: str) -> "NextSentenceConfig":
+        """Reads config.json's fields; the labels are the paper's by default."""
+        own = dict(zip("01", cls.labels))
+        return super().from_fields({"id2label": own, **fields}, num_outputs, path)  # type: ignore[return-value]
+
+
+@dataclasses.dataclass(frozen=True)
 class SentenceVectorsConfig(ClassificationConfig):
     """The head of a `BertForSentenceVectors`, for which transformers has no class: the cosine of two texts.
 

@@ -9,6 +9,7 @@ import pytest
 import safetensors.numpy
 from tiny import VOCABULARY, random_model, without_dropout
 
+from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
@@ -190,6 +191,52 @@ def test_a_quantised_model_is_refused(folder):
     rewrite(folder, lambda tensors: {**tensors, name: tensors[name].astype("int8")})
     with pytest.raises(UserError, match=f"{name} needs floating-point numbers. Received: I8"):
         load(folder)
+
+
+def change_config(folder, **fields):
+    """Changes fields of the folder's config.json; `...` leaves one out."""
+    path = os.path.join(folder, "config.json")
+    with open(path, encoding="utf-8") as stream:
+        changed = {**json.load(stream), **fields}
+    with open(path, "w", encoding="utf-8") as stream:
+        json.dump({key: value for key, value in changed.items() if value is not ...}, stream)
+
+
+def head_tensors(name, outputs):
+    return {f"{name}.weight": np.ones((outputs, 16), "float32"), f"{name}.bias": np.ones(outputs, "float32")}
+
+
+def test_heads_that_architectures_does_not_name_are_left_out(folder, tmp_path):
+    """`convert` made a classifier of a masked LM with tensors that were left over from one."""
+    stray = {**head_tensors("classifier", 3), "qa_outputs.bias": np.ones(2, "float32")}
+    rewrite(folder, lambda tensors: {**tensors, **stray})
+    change_config(folder, architectures=["BertForMaskedLM"])
+    opened = open_model_folder(folder)
+    assert opened.head is None and not {"classifier", "qa_outputs"} & set(opened.parts())
+    assert convert_folder(opened, "huggingface", tmp_path / "again", VOCABULARY) == sorted(stray)
+    again = open_model_folder(tmp_path / "again")
+    assert again.other_fields["architectures"] == ["BertForPreTraining"] and again.parts() == opened.parts()
+
+
+@pytest.mark.parametrize(
+    ("absent", "head", "expected"),
+    [
+        ((), {}, None),
+        (("cls.",), head_tensors("classifier", 3), "BertForSequenceClassification"),
+        (("cls.", "bert.pooler"), head_tensors("classifier", 3), "BertForTokenClassification"),
+        (("cls.", "bert.pooler"), head_tensors("qa_outputs", 2), "BertForQuestionAnswering"),
+        (("cls.predictions",), {}, "BertForNextSentencePrediction"),
+    ],
+)
+def test_without_architectures_the_tensors_name_the_head(folder, tmp_path, absent, head, expected):
+    """It was opened as an encoder, and its head was lost."""
+    rewrite(folder, lambda tensors: {**without(*absent)(tensors), **head} if absent else tensors)
+    change_config(folder, architectures=...)
+    opened = open_model_folder(folder)
+    assert (opened.head and opened.head.architecture) == expected
+    assert not convert_folder(opened, "huggingface", tmp_path / "again", VOCABULARY)
+    assert open_model_folder(tmp_path / "again").other_fields["architectures"] == [expected or "BertForPreTraining"]
+    assert not load(folder).report.unused
 
 
 @pytest.mark.parametrize("damage", [np.nan, np.inf])

@@ -6,10 +6,11 @@ from tiny import VOCABULARY as PLAIN
 from tiny import random_weights, without_dropout
 
 from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig, NextSentenceConfig
 from keras_bert.errors import UserError
+from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.loading import load
-from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.models.sequence_classification import BertForNextSentencePrediction, BertForSequenceClassification
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, "the", "cat", "sat", "##s", "."])
@@ -97,6 +98,20 @@ def test_each_text_is_answered_as_if_alone(tmp_path):
     np.testing.assert_allclose(answers[:4], [bert.predict([text])[0] for text in TEXTS], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(answers, answers[:4] * 10, rtol=1e-4, atol=1e-5)
     assert len(bert.predict([("the " * 50, "cat " * 50)])) == 1
+
+
+def test_a_next_sentence_head_says_whether_a_text_follows(tmp_path):
+    """A BertForNextSentencePrediction was opened as an encoder, and its head was lost."""
+    model = BertForNextSentencePrediction(without_dropout(vocab_size=len(VOCABULARY)))
+    random_weights(model)
+    write_model_folder(tmp_path / "model", model, VOCABULARY, lower_case=True, head=NextSentenceConfig())
+    bert = load(tmp_path / "model")
+    assert bert.head == NextSentenceConfig() and not bert.report.unused
+    (answer,) = bert.predict([("the cat", "sat .")])
+    assert list(answer.probabilities) == ["IsNext", "NotNext"]
+    assert serving_function(bert)(["the cat"], ["sat ."])["label"][0].decode() == answer.label
+    with pytest.raises(ValueError, match="needs only pairs of texts"):
+        bert.predict(["the cat"])
 
 
 def test_a_classifier_fills_no_masks(tmp_path):

@@ -13,6 +13,7 @@ from keras_bert.config.heads import (
     SINGLE_LABEL,
     ClassificationConfig,
     MultipleChoiceConfig,
+    NextSentenceConfig,
     SpanExtractionConfig,
     TokenClassificationConfig,
 )
@@ -35,6 +36,7 @@ HEADS = {
     "three_labels": ClassificationConfig(("LABEL_0", "LABEL_1", "LABEL_2"), SINGLE_LABEL),
     "one_label": ClassificationConfig(("LABEL_0",), REGRESSION),
     "no_and_yes": ClassificationConfig(("no", "yes"), SINGLE_LABEL),
+    "next_sentence": NextSentenceConfig(),
     "albert": None,
     "albert_encoder": None,
     "albert_spans": SpanExtractionConfig(),
@@ -135,7 +137,7 @@ def test_is_written_as_transformers_writes_it(opened, name, tmp_path, goldens):
     defaults = read_json(goldens, f"{'albert_' if name.startswith('albert') else ''}config_defaults.json")
     received, expected = (as_opened(read_json(path, "config.json"), defaults) for path in (folder, golden.path))
     received.pop("position_embedding_type")  # Gone from the newest transformers, which knows no other than absolute.
-    if isinstance(HEADS[name], ClassificationConfig):
+    if type(HEADS[name]) is ClassificationConfig:
         expected["problem_type"] = expected["problem_type"] or HEADS[name].problem_type
     assert received == expected
     received, expected = (read_json(path, "tokenizer_config.json") for path in (folder, golden.path))

@@ -33,6 +33,7 @@ CASES = [
     ("single_label", "BertForSequenceClassification", ()),
     ("multi_label", "BertForSequenceClassification", ()),
     ("regression", "BertForSequenceClassification", ()),
+    ("next_sentence", "BertForNextSentencePrediction", ()),
     ("albert", "AlbertForPreTraining", ()),
     ("albert", "AlbertModel", ("predictions.", "sop_classifier.")),
     ("albert_encoder", "AutoModel", ()),

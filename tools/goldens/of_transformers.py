@@ -70,6 +70,7 @@ CASES = {
         "AlbertForSequenceClassification",
         {**labelled("against", "neutral", "for", problem_type="single_label_classification"), **SMALL_ALBERT},
     ),
+    "next_sentence": ("BertForNextSentencePrediction", SMALL),
 }
 
 

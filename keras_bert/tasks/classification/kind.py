@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from keras_bert.checkpoints.names import CLASSIFIER
+from keras_bert.checkpoints.names import CLASSIFIER, NEXT_SENTENCE_HEAD
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import ClassificationConfig
+from keras_bert.config.heads import ClassificationConfig, NextSentenceConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.classification.glue import GLUE
@@ -22,8 +22,10 @@ _BENCHMARKS = {**GLUE, **SUPERGLUE, **QUESTION_TASKS}
 class Classification(TaskKind):
     """A label, several labels or a number for a text or a pair of texts."""
 
-    head, part, tasks = ClassificationConfig, CLASSIFIER, (*_BENCHMARKS, XNLI, TEXT)
-    own_task = TEXT
+    head: ClassVar[type[Any]] = ClassificationConfig
+    part: ClassVar[str] = CLASSIFIER
+    tasks: ClassVar[tuple[str, ...]] = (*_BENCHMARKS, XNLI, TEXT)
+    own_task: ClassVar[str | None] = TEXT
     pools = in_google = weighs_classes = True
     pipeline = "text-classification"
 
@@ -92,4 +94,33 @@ class Classification(TaskKind):
         return class_answers(bert.head, answering.answers_by_length(*columns))
 
 
-KINDS = (Classification(),)
+class NextSentence(Classification):
+    """Whether a text follows another. No task trains it alone: it is a head of pretraining."""
+
+    head: ClassVar[type[Any]] = NextSentenceConfig
+    part, tasks = NEXT_SENTENCE_HEAD, ()
+    in_google = weighs_classes = False
+
+    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
+        from keras_bert.models.sequence_classification import BertForNextSentencePrediction
+
+        return BertForNextSentencePrediction(config, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.export.classification import classification_signatures
+
+        def logits_of(inputs: dict[str, Any]) -> Any:
+            pooled = network.encoded(inputs)["pooled_output"]
+            return network.run(lambda model: model.nsp_head(pooled))
+
+        text_inputs.reading = dataclasses.replace(text_inputs.reading, pair=True)
+        return classification_signatures(bert.head, text_inputs, network, logits_of)
+
+    def answer_texts(self, bert: Any, texts: list) -> list | None:
+        from keras_bert.inference.classify import text_columns
+
+        text_columns(texts, pair=True)  # Raises for single texts.
+        return super().answer_texts(bert, texts)
+
+
+KINDS = (Classification(), NextSentence())
