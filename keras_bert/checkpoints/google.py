@@ -157,7 +157,7 @@ def write_google_folder(
 ) -> None:
     """Writes a folder in the format that Google published, whole or not at all, with its names, shapes and values.
 
-    Raises `UserError` for a causal model, and for a kind of model that Google has no format for.
+    Raises `UserError` for a causal model, an untied decoder, or a kind of model that Google has no format for.
 
     Args:
         path: the folder; replaced if it exists.
@@ -172,6 +172,11 @@ def write_google_folder(
     if config.is_causal:
         raise UserError(
             f"{path}: needs a bidirectional model; Google's code has no causal attention. Received: causal."
+        )
+    if not config.tie_word_embeddings:
+        raise UserError(
+            f"{path}: needs a decoder that is tied to the word embeddings, as in Google's code. Received: "
+            "tie_word_embeddings false. Use --to huggingface."
         )
     kind = kind_of_config(config)
     if kind.google_files is None:

@@ -29,7 +29,6 @@ _NOT_KEPT = (
     "_name_or_path",
     "torch_dtype",
     "dtype",
-    "tie_word_embeddings",
 )
 
 

@@ -30,12 +30,14 @@ class StoredName:
         also: other names under which a file may store the same tensor again.
         copies: other names under which the file stores the same tensor in any case, because the classes that open it
             have a tensor of their own for each.
+        may_differ: whether the file's tensors under the other names may have other values, which do not count.
     """
 
     name: str
     transposed: bool = False
     also: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
+    may_differ: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,12 +78,38 @@ def for_layers(rows: Iterable[TensorName], layers: int) -> list[TensorName]:
     return [*shared, *(row.of_layer(index) for index in range(layers) for row in per_layer)]
 
 
-def embedding(kind: str, name: str, also: tuple[str, ...] = ()) -> TensorName:
-    """A table of the embeddings, in the files of a kind of model such as "bert"; `also` are its other names there."""
+def embeddings(kind: str, config: BertConfig, head: str) -> tuple[TensorName, ...]:
+    """The embeddings in the files of a kind of model such as "bert"; see `decoder` for `head`."""
+    decoder_too = (f"{head}.decoder.weight",) if config.tie_word_embeddings else ()
+    return (
+        _table(kind, "word_embeddings", decoder_too),
+        _table(kind, "position_embeddings"),
+        _table(kind, "token_type_embeddings"),
+        *layer_norm("encoder.embeddings.layer_norm", f"{kind}.embeddings.LayerNorm", "bert/embeddings/LayerNorm"),
+    )
+
+
+def _table(kind: str, name: str, also: tuple[str, ...] = ()) -> TensorName:
+    """A table of the embeddings; `also` are its other names."""
     return TensorName(
         f"encoder.embeddings.{name}",
         StoredName(f"{kind}.embeddings.{name}.weight", also=also),
         StoredName(f"bert/embeddings/{name}"),  # Of ALBERT too.
+    )
+
+
+def decoder(config: BertConfig, head: str) -> tuple[TensorName, ...]:
+    """The output layer of a masked LM; `head` is what the names of the masked LM begin with in Hugging Face's files.
+
+    Its kernel is the word embeddings', unless config.json unties them. transformers then has a second bias without use.
+    """
+    weight, bias, of_decoder = f"{head}.decoder.weight", f"{head}.bias", f"{head}.decoder.bias"
+    google_bias = StoredName("cls/predictions/output_bias")
+    if config.tie_word_embeddings:
+        return (TensorName("mlm_head.bias", StoredName(bias, also=(of_decoder,)), google_bias),)
+    return (
+        TensorName("mlm_head.decoder", StoredName(weight), StoredName("keras_bert/masked_lm/decoder")),
+        TensorName("mlm_head.bias", StoredName(of_decoder, copies=(bias,), may_differ=True), google_bias),
     )
 
 

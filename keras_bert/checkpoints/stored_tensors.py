@@ -62,11 +62,11 @@ class StoredTensors:
             raise UserError(f"{self.path}: needs the tensor {stored.name} and lacks it.")
         needed = shape[::-1] if stored.transposed and shape is not None else shape
         value = self._checked(present[0], needed)
-        for again in present[1:]:
+        for again in () if stored.may_differ else present[1:]:
             if not np.array_equal(value, self._checked(again, needed)):
                 raise UserError(
                     f"{self.file_of(again)}: needs {again} equal to {present[0]}, to which the model ties it, "
-                    "and it differs. Untied weights are not supported."
+                    "and it differs. If they were trained apart, write tie_word_embeddings: false into config.json."
                 )
         return _transposed(value) if stored.transposed else value
 

@@ -38,6 +38,8 @@ class BertConfig:
     by `is_decoder`, as transformers does. Its pooler reads the last token, the only one that has seen the whole row;
     with `pools_cls` it reads [CLS], as in models that transformers trained.
 
+    With `tie_word_embeddings: false` the masked LM's decoder has weights of its own in place of the word embeddings.
+
     `positions: sinusoidal` takes fixed sines and cosines in place of learned embeddings (Vaswani et al. 2017, section
     3.5). Files hold them as position embeddings, so that transformers computes the same.
     """
@@ -57,6 +59,7 @@ class BertConfig:
     attention: str = BIDIRECTIONAL
     positions: str = LEARNED
     pools_cls: bool = False
+    tie_word_embeddings: bool = True
 
     def __post_init__(self) -> None:
         require_positive(
@@ -168,6 +171,8 @@ class BertConfig:
         fields = dataclasses.asdict(self)
         if self.positions == LEARNED:
             del fields["positions"]
+        if self.tie_word_embeddings:
+            del fields["tie_word_embeddings"]
         if fields.pop("attention") == CAUSAL:
             return {**fields, IS_DECODER: True}
         del fields["pools_cls"]

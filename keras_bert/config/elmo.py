@@ -31,6 +31,7 @@ class ElmoConfig(BertConfig):
         require(self.model_type == "elmo", "model_type", "elmo", self.model_type)
         require(self.hidden_size % 2 == 0, "hidden_size", "an even number, half for each direction", self.hidden_size)
         require(self.attention == BIDIRECTIONAL, "attention", "no value for an ELMo, which has none", self.attention)
+        require(self.tie_word_embeddings, "tie_word_embeddings", "true for an ELMo", self.tie_word_embeddings)
         require(self.positions == LEARNED, "positions", "no value for an ELMo, which has none", self.positions)
 
     @property

@@ -14,7 +14,8 @@ from keras_bert.layers.tensors import Tensor
 class MaskedLMHead(keras.layers.Layer):
     """Dense, gelu, LayerNorm, then a decoder tied to the word embeddings, with its own bias.
 
-    `embedding_size` is the width of the word embeddings where it is not `hidden_size` (ALBERT).
+    `embedding_size` is the width of the word embeddings where it is not `hidden_size` (ALBERT). If not `tied`, it has a
+    `decoder` of its own in place of the word embeddings.
 
     Call arguments:
         sequence_output: [batch, seq, hidden].
@@ -32,12 +33,15 @@ class MaskedLMHead(keras.layers.Layer):
         initializer_range: float = 0.02,
         layer_norm_eps: float = 1e-12,
         embedding_size: int | None = None,
+        tied: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
         self.embedding_size = embedding_size or hidden_size
+        self.tied = tied
+        self.decoder = None
         self.hidden_act = hidden_act
         self.initializer_range = initializer_range
         self.layer_norm_eps = layer_norm_eps
@@ -55,13 +59,20 @@ class MaskedLMHead(keras.layers.Layer):
     def build(self, *input_shapes: tuple[int | None, ...]) -> None:
         self.transform.build((None, None, self.hidden_size))
         self.layer_norm.build((None, None, self.embedding_size))
+        if not self.tied:
+            self.decoder = self.add_weight(
+                name="decoder",
+                shape=(self.vocab_size, self.embedding_size),
+                initializer=truncated_normal(self.initializer_range),
+                autocast=False,
+            )
         self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros", autocast=False)
 
     def call(self, sequence_output: Tensor, word_embeddings: Tensor, positions: Tensor | None = None) -> Tensor:
         if positions is not None:
             sequence_output = gather_positions(sequence_output, positions)
         transformed = self.layer_norm(self.activation(self.transform(sequence_output)))
-        table = ops.cast(word_embeddings, self.compute_dtype)
+        table = ops.cast(word_embeddings if self.decoder is None else self.decoder, self.compute_dtype)
         logits = ops.matmul(transformed, ops.transpose(table))
         return ops.cast(logits, "float32") + self.bias
 
@@ -74,6 +85,7 @@ class MaskedLMHead(keras.layers.Layer):
             "initializer_range": self.initializer_range,
             "layer_norm_eps": self.layer_norm_eps,
             "embedding_size": self.embedding_size,
+            "tied": self.tied,
         }
 
 

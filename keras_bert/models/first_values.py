@@ -68,9 +68,10 @@ def set_new_words(model: BertForPreTraining, pieces: dict[int, list[int]]) -> No
 
     Args:
         model: a model with the weights of the older vocabulary.
-        pieces: `{row: rows to average}`, for the word embeddings and the decoder's bias.
+        pieces: `{row: rows to average}`, for the word embeddings and the decoder.
     """
-    for variable in (model.encoder.embeddings.word_embeddings, model.mlm_head.bias):
+    decoder = () if model.mlm_head.decoder is None else (model.mlm_head.decoder,)
+    for variable in (model.encoder.embeddings.word_embeddings, model.mlm_head.bias, *decoder):
         before = ops.convert_to_numpy(variable)
         after = np.array(before)
         for row, ids in pieces.items():

@@ -28,7 +28,7 @@ def encoder_parts(config: BertConfig) -> list[Part]:
 
 
 def head_parts(config: BertConfig) -> list[Part]:
-    """Returns the parts of the pretraining heads. The decoder shares the word embeddings, so it is not counted."""
+    """Returns the parts of the pretraining heads. A decoder that shares the word embeddings is not counted."""
     return kind_of_config(config).heads_table(config)
 
 
@@ -58,6 +58,7 @@ def bert_head_parts(config: BertConfig) -> list[Part]:
         Part("masked LM transform", "H² + H", H * H + H),
         Part("masked LM LayerNorm", "2·H", 2 * H),
         Part("masked LM output bias", "V", V),
+        *([] if config.tie_word_embeddings else [Part("masked LM decoder", "V·H", V * H)]),
         Part("next sentence head", "2·H + 2", 2 * H + 2),
     ]
 

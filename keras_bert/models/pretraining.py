@@ -53,7 +53,8 @@ class BertForPreTraining(EncoderWithHeads):
             config.initializer_range,
             config.layer_norm_eps,
         )
-        self.mlm_head = MaskedLMHead(*of_decoder, embedding_size=config.embedding_width, dtype=policy, name="mlm_head")
+        width, tied = config.embedding_width, config.tie_word_embeddings
+        self.mlm_head = MaskedLMHead(*of_decoder, embedding_size=width, tied=tied, dtype=policy, name="mlm_head")
         self.nsp_head = None
         if next_sentence:
             hidden, deviation = config.hidden_size, config.initializer_range

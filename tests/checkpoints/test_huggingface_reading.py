@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
-from tiny import VOCABULARY, random_model, without_dropout
+from tiny import VOCABULARY, pretraining_batch, random_model, without_dropout
 
 from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
@@ -92,8 +92,28 @@ def test_buffers_and_tied_duplicates_are_passed_over(folder, model):
 def test_a_decoder_that_is_not_tied_is_refused(folder, model, name):
     tied = {"weight": "bert.embeddings.word_embeddings.weight", "bias": "cls.predictions.bias"}[name.split(".")[-1]]
     rewrite(folder, lambda tensors: {**tensors, name: tensors[tied] + 1})
-    with pytest.raises(UserError, match=f"needs {name} equal to {tied}"):
+    with pytest.raises(UserError, match=f"needs {name} equal to {tied}.*tie_word_embeddings: false"):
         open_model_folder(folder).load_into(model)
+
+
+def test_an_untied_decoder_is_read_used_and_written(tmp_path):
+    """It was refused. In transformers the bias beside the decoder's has no use, and may have any value."""
+    model = random_model(tie_word_embeddings=False)
+    folder, again = str(tmp_path / "model"), str(tmp_path / "again")
+    write_model_folder(folder, model, VOCABULARY, lower_case=True)
+    rewrite(folder, lambda tensors: {**tensors, "cls.predictions.bias": np.zeros(60, "float32")})
+    loaded, batch = load(folder), pretraining_batch(model.config)
+    expected = model(batch)["mlm_logits"]
+    np.testing.assert_array_equal(loaded.model(batch)["mlm_logits"], expected)
+    states = model.mlm_head.activation(model.mlm_head.transform(model.encoder(batch)["sequence_output"]))
+    by_hand = model.mlm_head.layer_norm(states) @ np.transpose(model.mlm_head.decoder) + model.mlm_head.bias
+    by_hand = np.take_along_axis(np.array(by_hand), batch["masked_lm_positions"][..., None], axis=1)
+    np.testing.assert_allclose(by_hand, expected, rtol=1e-4, atol=1e-4)
+    assert not loaded.report.unused and not loaded.report.made_new
+    convert_folder(loaded.folder, "huggingface", again, VOCABULARY)
+    np.testing.assert_array_equal(load(again).model(batch)["mlm_logits"], expected)
+    with pytest.raises(UserError, match="needs a decoder that is tied"):
+        convert_folder(loaded.folder, "google", tmp_path / "google", VOCABULARY)
 
 
 @pytest.mark.parametrize(

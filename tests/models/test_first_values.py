@@ -83,11 +83,12 @@ def test_equal_vectors_attend_to_each_other():
 
 def test_a_new_word_is_the_mean_of_its_pieces_as_they_were():
     """Rows are read before any is written: two words may swap their places."""
-    model = BertForPreTraining(tiny_config())
+    model = BertForPreTraining(tiny_config(tie_word_embeddings=False))
     random_weights(model)
-    before = [variable.numpy() for variable in (model.encoder.embeddings.word_embeddings, model.mlm_head.bias)]
+    variables = (model.encoder.embeddings.word_embeddings, model.mlm_head.bias, model.mlm_head.decoder)
+    before = [variable.numpy() for variable in variables]
     set_new_words(model, {3: [7, 8, 9], 5: [6], 6: [5]})
-    for old, variable in zip(before, (model.encoder.embeddings.word_embeddings, model.mlm_head.bias), strict=True):
+    for old, variable in zip(before, variables, strict=True):
         new = variable.numpy()
         np.testing.assert_allclose(new[3], (old[7] + old[8] + old[9]) / 3, rtol=1e-5)
         np.testing.assert_array_equal(new[[5, 6]], old[[6, 5]])

@@ -81,9 +81,9 @@ def random_weights(model, seed=0, scale=0.2):
     return tensors
 
 
-def random_model():
+def random_model(**changes):
     """A `BertForPreTraining` without dropout, with random weights."""
-    model = BertForPreTraining(without_dropout())
+    model = BertForPreTraining(without_dropout(**changes))
     random_weights(model)
     return model
 

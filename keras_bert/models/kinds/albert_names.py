@@ -9,26 +9,19 @@ from keras_bert.checkpoints.names import (
     NEXT_SENTENCE_HEAD,
     POOLER,
     SENTENCE_ORDER_HEAD,
-    StoredName,
     TensorName,
+    decoder,
     dense,
-    embedding,
+    embeddings,
     layer_norm,
     output_layer,
 )
 from keras_bert.config.albert import AlbertConfig
 
-_EMBEDDINGS = (
-    # Also the decoder of the masked LM, which is tied to it.
-    embedding("albert", "word_embeddings", also=("predictions.decoder.weight",)),
-    embedding("albert", "position_embeddings"),
-    embedding("albert", "token_type_embeddings"),
-    *layer_norm("encoder.embeddings.layer_norm", "albert.embeddings.LayerNorm", "bert/embeddings/LayerNorm"),
-    *dense(
-        "encoder.embeddings.mapping",
-        "albert.encoder.embedding_hidden_mapping_in",
-        "bert/encoder/embedding_hidden_mapping_in",
-    ),
+_MAPPING = dense(
+    "encoder.embeddings.mapping",
+    "albert.encoder.embedding_hidden_mapping_in",
+    "bert/encoder/embedding_hidden_mapping_in",
 )
 
 # Within a block: the functions that make the rows, and the layer's attribute and names.
@@ -50,11 +43,6 @@ _HEADS: dict[str, tuple[TensorName, ...]] = {
     MASKED_LM_HEAD: (
         *dense("mlm_head.transform", "predictions.dense", "cls/predictions/transform/dense"),
         *layer_norm("mlm_head.layer_norm", "predictions.LayerNorm", "cls/predictions/transform/LayerNorm"),
-        TensorName(
-            "mlm_head.bias",
-            StoredName("predictions.bias", also=("predictions.decoder.bias",)),
-            StoredName("cls/predictions/output_bias"),
-        ),
     ),
     # Neither format has it.
     NEXT_SENTENCE_HEAD: dense(
@@ -71,7 +59,10 @@ def albert_parts(config: AlbertConfig) -> dict[str, list[TensorName]]:
         *_blocks(config, _ATTENTION, config.attention_groups),
         *_blocks(config, _FFN, config.ffn_groups),
     ]
-    return {ENCODER: [*_EMBEDDINGS, *blocks], **{part: list(rows) for part, rows in _HEADS.items()}}
+    found = {ENCODER: [*embeddings("albert", config, "predictions"), *_MAPPING, *blocks]}
+    found.update({part: list(rows) for part, rows in _HEADS.items()})
+    found[MASKED_LM_HEAD] += decoder(config, "predictions")
+    return found
 
 
 def _blocks(config: AlbertConfig, rows: tuple, groups: int) -> Iterator[TensorName]:

@@ -32,5 +32,6 @@ def heads_table(config: AlbertConfig) -> list[Part]:
         Part("masked LM transform", "H·E + E", H * E + E),
         Part("masked LM LayerNorm", "2·E", 2 * E),
         Part("masked LM output bias", "V", V),
+        *([] if config.tie_word_embeddings else [Part("masked LM decoder", "V·E", V * E)]),
         Part("sentence order head", "2·H + 2", 2 * H + 2),
     ]

@@ -8,10 +8,10 @@ from keras_bert.checkpoints.names import (
     NEXT_SENTENCE_HEAD,
     POOLER,
     SENTENCE_ORDER_HEAD,
-    StoredName,
     TensorName,
+    decoder,
     dense,
-    embedding,
+    embeddings,
     for_layers,
     layer_norm,
     output_layer,
@@ -29,14 +29,6 @@ def _in_block(
     )
 
 
-_EMBEDDINGS = (
-    # Also the decoder of the masked LM, which is tied to it.
-    embedding("bert", "word_embeddings", also=("cls.predictions.decoder.weight",)),
-    embedding("bert", "position_embeddings"),
-    embedding("bert", "token_type_embeddings"),
-    *layer_norm("encoder.embeddings.layer_norm", "bert.embeddings.LayerNorm", "bert/embeddings/LayerNorm"),
-)
-
 _BLOCK = (
     *_in_block(dense, "attention.query", "attention.self.query", "attention/self/query"),
     *_in_block(dense, "attention.key", "attention.self.key", "attention/self/key"),
@@ -51,15 +43,10 @@ _BLOCK = (
 _MASKED_LM_HEAD = (
     *dense("mlm_head.transform", "cls.predictions.transform.dense", "cls/predictions/transform/dense"),
     *layer_norm("mlm_head.layer_norm", "cls.predictions.transform.LayerNorm", "cls/predictions/transform/LayerNorm"),
-    TensorName(
-        "mlm_head.bias",
-        StoredName("cls.predictions.bias", also=("cls.predictions.decoder.bias",)),
-        StoredName("cls/predictions/output_bias"),
-    ),
 )
 
 _PARTS: dict[str, tuple[TensorName, ...]] = {
-    ENCODER: (*_EMBEDDINGS, *_BLOCK),
+    ENCODER: _BLOCK,
     POOLER: dense("encoder.pooler.dense", "bert.pooler.dense", "bert/pooler/dense"),
     MASKED_LM_HEAD: _MASKED_LM_HEAD,
     NEXT_SENTENCE_HEAD: output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/"),
@@ -70,4 +57,8 @@ _PARTS: dict[str, tuple[TensorName, ...]] = {
 
 def bert_parts(config: BertConfig) -> dict[str, list[TensorName]]:
     """`ModelKind.parts` of a BERT."""
-    return {part: for_layers(rows, config.num_hidden_layers) for part, rows in _PARTS.items()}
+    head = "cls.predictions"
+    found = {part: for_layers(rows, config.num_hidden_layers) for part, rows in _PARTS.items()}
+    found[ENCODER] = [*embeddings("bert", config, head), *found[ENCODER]]
+    found[MASKED_LM_HEAD] += decoder(config, head)
+    return found
