@@ -18,7 +18,8 @@ To compare something new with another implementation:
 2. Write the files: `python tools/goldens tests/goldens`.
 3. Write a test marked `parity` that takes the fixture `goldens` (a folder) and compares our results.
 4. If it needs the other implementation live, such as opening a folder written here, add a command to its script and a
-   test marked `live` that runs it with `goldens.run_peer` and checks what it writes. `make test` skips these.
+   test marked `live` that runs it with `goldens.run_peer` and checks what it writes. `make test` skips these. Folders
+   of another make are a line in `CASES` of `of_model_folders.py`, which makes all of its folders in such a test.
 """
 
 import argparse

@@ -161,8 +161,8 @@ def outputs_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[st
             outputs["hidden_states"] = torch.stack(encoded.hidden_states)
             if encoded.get("pooler_output") is not None:
                 outputs["pooler_output"] = encoded.pooler_output
-    left_out = ("last_hidden_state", "past_key_values")
-    return {name: value.numpy() for name, value in outputs.items() if name not in left_out}
+    left_out = "last_hidden_state"
+    return {name: value.numpy() for name, value in outputs.items() if torch.is_tensor(value) and name != left_out}
 
 
 def attentions_of(model: torch.nn.Module, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
