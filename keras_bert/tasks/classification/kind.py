@@ -98,7 +98,7 @@ class NextSentence(Classification):
     """Whether a text follows another. No task trains it alone: it is a head of pretraining."""
 
     head: ClassVar[type[Any]] = NextSentenceConfig
-    part, tasks = NEXT_SENTENCE_HEAD, ()
+    part, tasks, own_task = NEXT_SENTENCE_HEAD, (), None
     in_google = weighs_classes = False
 
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
