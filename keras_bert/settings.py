@@ -8,6 +8,7 @@ import copy
 import dataclasses
 import difflib
 import json
+import math
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -28,11 +29,12 @@ def read_yaml(path: StrPath) -> dict[Any, Any]:
     """The mapping in a YAML (or JSON) file. Raises `UserError` naming the file and the line."""
     text = _read_text(path, "YAML")
     try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        values = _load(text)
+    except _NOT_YAML as error:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}" if mark else ""
-        raise UserError(f"{path}:{where} is not valid YAML ({getattr(error, 'problem', error)}).") from None
+        problem = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise UserError(f"{path}:{where} is not valid YAML ({problem}).") from None
     if not isinstance(values, dict):
         raise UserError(f"{path}: needs settings as `key: value`. Received: {type(values).__name__}.")
     return values
@@ -42,11 +44,46 @@ def read_json(path: StrPath) -> dict[str, Any]:
     """The object in a JSON file. Raises `UserError` naming the file and the line."""
     text = _read_text(path, "JSON")
     try:
-        values = json.loads(text)
+        values = json.loads(text, object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: is not valid JSON ({error}). Fetch or write it again.") from None
     if not isinstance(values, dict):
         raise UserError(f"{path}: needs a JSON object. Received: {type(values).__name__}.")
+    return values
+
+
+class _Loader(yaml.SafeLoader):
+    """Takes a key as it is written (`yes` and 1 are names of labels too), and refuses one that is given twice."""
+
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        assert node is not None
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be text", problem_mark=key.start_mark)
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} is given twice", problem_mark=key.start_mark)
+            seen.add(key.value)
+            if key.value != "<<":  # Merges another mapping.
+                key.tag = self.DEFAULT_SCALAR_TAG
+        return node
+
+
+# What else than its own errors the library raises, for values such as `!!bool 3` or brackets too deep.
+_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError)
+
+
+def _load(text: str) -> Any:
+    return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader.
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, of which the standard library would keep the last of several equal keys."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"{next(key for key in keys if keys.count(key) > 1)!r} is given twice")
     return values
 
 
@@ -88,7 +125,7 @@ def from_mapping(cls: type[_Dataclass], values: Any, where: str = "") -> _Datacl
     fields = {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
     for key in values:
         if key not in fields:
-            raise UserError(unknown_key(cls, f"{where}.{key}" if where else str(key), key))
+            raise UserError(unknown_key(cls, _dotted(where, str(key)), str(key)))
     arguments = {key: _convert(fields[key], value, _dotted(where, key)) for key, value in values.items()}
     missing = [
         field.name
@@ -104,6 +141,16 @@ def from_mapping(cls: type[_Dataclass], values: Any, where: str = "") -> _Datacl
         return cls(**arguments)
     except ValueError as error:
         raise UserError(_dotted(where, str(error))) from None
+
+
+def section_of(values: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """A section of a recipe that is not checked yet; {} without one. Raises `UserError` for anything else."""
+    return {} if values.get(key) is None else _convert(dict, values[key], key)
+
+
+def text_of(values: Mapping[str, Any], key: str) -> str | None:
+    """A text of a recipe that is not checked yet, or None. Raises `UserError` for anything else."""
+    return _convert(str | None, values.get(key), key)
 
 
 def chosen(cls: type[_Dataclass], values: dict[str, Any], where: str) -> tuple[type[_Dataclass], dict[str, Any]]:
@@ -135,8 +182,8 @@ def parse_override(text: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise UserError(f"--set {text}: needs the form section.key=value.")
     try:
-        return key.strip(), _with_spaces(yaml.safe_load(value))
-    except yaml.YAMLError:
+        return key.strip(), _with_spaces(_load(value))
+    except _NOT_YAML:
         raise UserError(f"--set {text}: {value!r} is not a YAML value.") from None
 
 
@@ -150,7 +197,7 @@ def _with_spaces(value: Any) -> Any:
     for key, item in value.items():
         if item is None and isinstance(key, str) and ":" in key:
             key, _, text = key.partition(":")
-            item = yaml.safe_load(text)
+            item = _load(text)
         mended[key] = _with_spaces(item)
     return mended
 
@@ -168,8 +215,10 @@ def apply_overrides(
         path = key.split(".")
         _check_path(cls, values, path, value)
         target: Any = values
-        for step in path[:-1]:
+        for depth, step in enumerate(path[:-1], start=1):
             target = _descend(target, step, key)
+            if not isinstance(target, (dict, list)):
+                raise UserError(f"{'.'.join(path[:depth])}: needs a section of settings. Received: {target!r}.")
         if isinstance(target, list):
             target[_index(target, path[-1], key)] = value
         else:
@@ -233,7 +282,7 @@ def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str], va
 def _descend(target: Any, step: str, key: str) -> Any:
     if isinstance(target, list):
         return target[_index(target, step, key)]
-    if not isinstance(target.get(step), (dict, list)):
+    if target.get(step) is None:
         target[step] = {}
     return target[step]
 
@@ -262,10 +311,9 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return value if isinstance(value, kind) else from_mapping(kind, value, where)
     if kind is float and not isinstance(value, bool):
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            pass
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            if math.isfinite(number := float(value)):
+                return number
     elif kind is int and not isinstance(value, bool):
         try:
             number = float(value)

@@ -78,6 +78,13 @@ def test_another_model_by_name_and_changes_to_it():
         ({"phases": [{"max_predictions_per_seq": 200}]}, "phases.0.max_predictions_per_seq"),
         ({"masking": {"mask_token_share": 0.95}}, "random_token_share: needs at most 1 together with mask_token_share"),
         ({"data": {"validation_share": 1.0}}, "data.validation_share"),
+        ({"data": "c.txt"}, "data: needs a mapping. Received: 'c.txt'"),
+        ({"init": 5}, "init: needs text. Received: 5"),
+        ({5: 1}, "5: no such setting"),
+        ({"model": {"extends": 5}}, "configs/models: has files with names, .* Received: 5"),
+        ({"training": {"minutes": float("nan")}}, "training.minutes: needs a number. Received: nan"),
+        ({"optimizer": {"clip_norm": ".inf"}}, "optimizer.clip_norm: needs a number. Received: '.inf'"),
+        ({"optimizer": {"clip_norm": float("inf")}}, "optimizer.clip_norm: needs a number. Received: inf"),
         ({"examples": ["A [MASK].", "A cat."]}, r"examples.1: needs at least one \[MASK\], .*. Received: 'A cat.'"),
         ({"optimizer": {"learning_rate": -1}}, "optimizer.learning_rate: needs a value above 0"),
         ({"optimizer": {"name": "adam"}}, "optimizer.name: needs one of adamw, lamb, adafactor. Received: 'adam'"),
@@ -120,23 +127,50 @@ def test_what_cannot_be_is_refused_by_its_key(values, message):
         ("optimizer.lerning_rate", "nearest is optimizer.learning_rate"),
         ("training.steps.more", "training.steps is a value, not a section"),
         ("phases.3.batch_size", "needs an index from 0 to 0"),
+        ("phases.1.batch_size", "phases.1: needs a section of settings. Received: 5"),
+        ("training.steps", "training: needs a section of settings. Received: 'long'"),  # It would replace the value.
     ],
 )
 def test_an_override_of_nothing_is_refused(key, message):
     with pytest.raises(UserError, match=message):
-        recipe({"phases": [{}]}, **{key: 1})
+        recipe({"phases": [{}, 5] if "phases.1" in key else [{}], "training": "long"}, **{key: 1})
 
 
 def test_broken_recipes_are_named_with_their_line(tmp_path):
-    cases = {b"a: [1": "line 1|line 2", b"\xff\xfe": "not UTF-8", b"- 1": "needs settings as", b"": "needs settings as"}
+    cases = {
+        b"a: [1": "line 1|line 2",
+        b"\xff\xfe": "not UTF-8",
+        b"- 1": "needs settings as",
+        b"": "needs settings as",
+        b"name: a\ntraining: {seed: 1}\n\ntraining: {steps: 5}\n": "line 4 is not .*'training' is given twice",
+        b"model:\n  vocab_size: 5\n  vocab_size: 6\n": "line 3 is not valid YAML .'vocab_size' is given twice",
+        b"? [a]\n: 1\n": "line 1 is not valid YAML .a key must be text",
+        b"name: !!bool 3\n": "is not valid YAML",
+        b"name: \0\n": "is not valid YAML",
+        b"name: " + b"[" * 1000: "is not valid YAML",
+    }
     for content, message in cases.items():
         path = tmp_path / "recipe.yaml"
         path.write_bytes(content)
         with pytest.raises(UserError, match=message) as caught:
             PretrainConfig.from_file(path)
-        assert str(path) in str(caught.value)
+        assert str(path) in str(caught.value) and "\n" not in str(caught.value)
     with pytest.raises(UserError, match="cannot be read"):
         PretrainConfig.from_file(tmp_path / "absent.yaml")
+
+
+def test_a_key_is_the_text_that_is_written_and_a_merged_one_may_be_replaced(tmp_path):
+    """YAML would read the labels yes and 1 as true and 1; x in b is not given twice."""
+    path = tmp_path / "some.yaml"
+    path.write_text("a: &a {yes: 2, x: 0}\nb: {<<: *a, 1: 3, x: 4}\n", encoding="utf-8")
+    assert settings.read_yaml(path) == {"a": {"yes": 2, "x": 0}, "b": {"yes": 2, "x": 4, "1": 3}}
+
+
+def test_a_key_given_twice_in_json_is_refused_not_dropped(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"a": {"b": 1, "c": 2, "b": 3}}', encoding="utf-8")
+    with pytest.raises(UserError, match="config.json: is not valid JSON .'b' is given twice"):
+        settings.read_json(path)
 
 
 KINDS = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}

@@ -12,6 +12,7 @@ from keras_bert import extras, files, settings
 from keras_bert.checkpoints.model_finding import newest_pretrained
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
+    Number,
     casing_option,
     file_to_write,
     folder_to_write,
@@ -60,7 +61,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 )
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/TASK.")
 @click.option("--seeds", metavar="1,2,3", help="Train one run per seed and report median, mean, deviation and best.")
-@click.option("--epochs", type=click.FloatRange(min=0, min_open=True), help="Passes over the training examples.")
+@click.option("--epochs", type=Number(min=0, min_open=True), help="Passes over the training examples.")
 @click.option("--freeze", is_flag=True, help="Train only the head, and the pooler if it is untrained.")
 @click.option(
     "--features",
@@ -138,7 +139,7 @@ def finetune(
     name = benchmark.name if benchmark else recipe_name(first_recipe, {**features_recipe, **set_by_key})
     output = output or os.path.join("runs", name)
     output = RunFolder.fresh(output).path if fresh else output
-    init = init or set_by_key.get("init") or recipe_init(first_recipe)
+    init = init or settings.text_of(set_by_key, "init") or recipe_init(first_recipe)
     begun = _begun_init(init or _default_init(), _run_paths(output, benchmark, seed_list, sweep))
     try:
         folder = open_model_folder(begun, lower_case)

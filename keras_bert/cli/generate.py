@@ -3,7 +3,7 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, given, model_option, require_utf8
+from keras_bert.cli.options import Number, casing_option, given, model_option, require_utf8
 from keras_bert.config.sampling import SamplingConfig, require_left_to_right
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
@@ -14,7 +14,7 @@ from keras_bert.quiet import import_tensorflow
 @click.option("--max-tokens", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum pieces to add.")
 @click.option(
     "--temperature",
-    type=click.FloatRange(min=0.0),
+    type=Number(min=0.0),
     default=0.0,
     show_default=True,
     help="0 adds the most probable piece. Else pieces are drawn: below 1 favours probable ones, above 1 rare ones.",

@@ -1,5 +1,6 @@
 """Options shared by several commands, and the settings they become."""
 
+import math
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,16 @@ from keras_bert.files import is_file
 from keras_bert.tasks.answer_files import PLAIN_FILE, check_output, require_writable
 
 _CORPUS = CorpusConfig()
+
+
+class Number(click.FloatRange):
+    """A number in a range. Refuses inf, and nan, which lies in every range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not finite.", param, ctx)
+        return number
 
 
 def folder_to_write(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
@@ -65,7 +76,7 @@ text_option = click.option(
 
 validation_share_option = click.option(
     "--validation-share",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    type=Number(0.0, 1.0, min_open=True, max_open=True),
     default=DataConfig.validation_share,
     show_default=True,
     help="Fraction of the documents held out for validation, from which no vocabulary is learned.",
@@ -133,13 +144,13 @@ model_option = click.option(
 
 def recipe_init(recipe_file: str) -> str | None:
     """Returns the recipe's own `init`, the model it starts from, or None."""
-    return settings.read_yaml(recipe_file).get("init")
+    return settings.text_of(settings.read_yaml(recipe_file), "init")
 
 
 def recipe_name(recipe_file: str, overrides: Mapping[str, Any]) -> str:
     """Returns the name of a recipe: of the overrides, its own or, without one, the file's."""
-    own = overrides.get("name") or settings.read_yaml(recipe_file).get("name")
-    return str(own or name_from_file(recipe_file))
+    named = settings.text_of({**settings.read_yaml(recipe_file), **overrides}, "name")
+    return named or name_from_file(recipe_file)
 
 
 _TABLE_OPTIONS = (
@@ -199,12 +210,12 @@ _RUN_OPTIONS = (
     click.option("--steps", type=click.IntRange(min=1), help="Total training steps. A resumed run may have more."),
     click.option(
         "--minutes",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         help="Total training time, instead of --steps. The learning-rate schedule follows the clock.",
     ),
     click.option(
         "--max-minutes",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         help="Save a checkpoint and stop this long after the start of the command; the same command resumes.",
     ),
     click.option(
@@ -237,7 +248,7 @@ def run_settings(
     return given(
         {
             "training.strategy": strategy,
-            "training.devices": devices.split(",") if devices else None,
+            "training.devices": [name.strip() for name in devices.split(",")] if devices else None,
             "training.tpu": tpu,
             "training.steps": steps,
             # --steps overrides a recipe that runs by the clock.

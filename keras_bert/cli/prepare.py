@@ -7,6 +7,7 @@ import click
 
 from keras_bert.checkpoints.given_vocabulary import given_vocabulary
 from keras_bert.cli.options import (
+    Number,
     corpus_config,
     corpus_options,
     folder_to_write,
@@ -44,7 +45,7 @@ from keras_bert.program import PROGRAM
 @validation_share_option
 @click.option(
     "--shard-megabytes",
-    type=click.FloatRange(0.0, min_open=True),
+    type=Number(0.0, min_open=True),
     default=DataConfig.shard_megabytes,
     show_default=True,
     help="Size of a shard in megabytes.",

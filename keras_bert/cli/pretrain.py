@@ -78,7 +78,7 @@ def pretrain(
     """
     began = time.monotonic()
     set_by_key = dict(settings.parse_override(text) for text in overrides)
-    init_given = init or set_by_key.get("init")
+    init_given = init or settings.text_of(set_by_key, "init")
     recipe_file = find_config("pretrain", config or _default_recipe(data, init_given, run["strategy"]))
     flags = {
         **given({"data.files": list(data) or None, "training.seed": seed}),
@@ -92,8 +92,9 @@ def pretrain(
     init_setting = given({"init": model_settings.pop("init", None)})
     changes = {**model_settings, **set_by_key, **flags, **init_setting}
     if not init_setting:
-        own = {*changes, *(f"vocabulary.{key}" for key in settings.read_yaml(recipe_file).get("vocabulary") or {})}
-        of_vocabulary = _settings_of_vocabulary(data, set_by_key.get("vocabulary.file"), lower_case)
+        of_recipe = settings.section_of(settings.read_yaml(recipe_file), "vocabulary")
+        own = {*changes, *(f"vocabulary.{key}" for key in of_recipe)}
+        of_vocabulary = _settings_of_vocabulary(data, settings.text_of(set_by_key, "vocabulary.file"), lower_case)
         changes.update({key: value for key, value in of_vocabulary.items() if key not in own})
     recipe = PretrainConfig.from_file(recipe_file, changes)
     recipe.require_text()
@@ -197,7 +198,7 @@ def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_ca
     recipe, own = settings.read_yaml(recipe_file), []
     if "model" in recipe:
         own.append("model")
-    if lower_case is None and "lower_case" in (recipe.get("vocabulary") or {}):
+    if lower_case is None and "lower_case" in settings.section_of(recipe, "vocabulary"):
         own.append("vocabulary.lower_case")
     return {key: value for key, value in model_settings.items() if key not in own}
 

@@ -1,5 +1,7 @@
 """Checks of the values of settings."""
 
+import math
+
 
 def require(condition: object, key: str, needed: str, received: object) -> None:
     """Raises `ValueError` unless the condition holds; `settings.from_mapping` adds the section to the message."""
@@ -23,7 +25,7 @@ def require_multiple(settings_object: object, divisor: str, *keys: str) -> None:
 
 
 def require_positive(settings_object: object, *keys: str) -> None:
-    """Raises `ValueError` unless each of the named settings is larger than 0."""
+    """Raises `ValueError` unless each of the named settings is larger than 0, and finite."""
     for key in keys:
         value = getattr(settings_object, key)
-        require(value > 0, key, "a value above 0", value)
+        require(0 < value < math.inf, key, "a value above 0", value)

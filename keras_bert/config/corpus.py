@@ -6,7 +6,6 @@ from typing import Any
 from keras_bert import settings
 from keras_bert.config.checks import require
 from keras_bert.config.recipes import find_config
-from keras_bert.errors import UserError
 
 REFUSE, SKIP = BROKEN_LINES = ("refuse", "skip")
 
@@ -78,8 +77,5 @@ def extended_filters(values: str | dict[str, Any], folder: str = "") -> dict[str
     if not isinstance(values, dict) or "extends" not in values:
         return values
     values = dict(values)
-    base = values.pop("extends")
-    if not isinstance(base, str):
-        raise UserError(f"filters.extends: needs a name in configs/filters, or a file. Received: {base!r}.")
-    path = find_config("filters", base, folder)
+    path = find_config("filters", values.pop("extends"), folder)
     return {**extended_filters(settings.read_yaml(path)), **values}

@@ -1,5 +1,6 @@
 """A fine-tuning experiment: the settings in `configs/finetune/*.yaml`."""
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -129,7 +130,7 @@ class FinetuneTrainingConfig(RunConfig):
         require(fits, "dropout", "a rate of at least 0 and less than 1", self.dropout)
         for label, weight in self.class_weights.items():
             is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-            require(is_number and weight >= 0, f"class_weights.{label}", "a number, 0 or more", weight)
+            require(is_number and 0 <= weight < math.inf, f"class_weights.{label}", "a number, 0 or more", weight)
 
 
 @dataclass

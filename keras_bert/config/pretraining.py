@@ -242,7 +242,7 @@ class PretrainConfig:
         initialization = overrides.pop("initialization", values.get("initialization"))
         if initialization is not None:
             values["initialization"] = named_initialization(initialization)
-        data = values.get("data") or {}
+        data = settings.section_of(values, "data")
         filters = overrides.pop("data.filters", data.get("filters"))
         if filters is not None:
             values["data"] = {**data, "filters": extended_filters(filters, folder)}

@@ -39,6 +39,8 @@ def find_config(kind: str, name: str, folder: str = "") -> str:
         UserError: there is no such file; the message lists the names in configs/`kind`.
     """
     known = os.path.join(configs_folder(), kind)
+    if not isinstance(name, str):
+        raise UserError(f"configs/{kind}: has files with names, to be given as text. Received: {name!r}.")
     for path in (name, os.path.join(folder, name), os.path.join(known, f"{name}.yaml")):
         if exists(path) and not is_folder(path):
             return path

@@ -15,6 +15,7 @@ from corpus import write_corpus
 from goldens import COMMITTED
 
 from keras_bert.cli import main
+from keras_bert.cli.options import run_settings
 from keras_bert.errors import RunStopped, UserError
 from keras_bert.program import same_command
 
@@ -85,6 +86,12 @@ def invoke(*arguments):
         (["pretrain", "--config", "wiki_mini"], "data.files: needs text to train on"),
         (["pretrain", "--data", "/absent/*.txt", "--config", "wiki_mini"], "No file matches '/absent/*.txt'"),
         (["inspect", "bass"], "bass: no such config"),
+        (["pretrain", "--set", "init=5"], "init: needs text. Received: 5"),
+        (["finetune", "--task", "sst2", "--set", "init=[a]"], "init: needs text. Received: ['a']"),
+        (["pretrain", "--set", "name=5"], "name: needs text. Received: 5"),
+        (["pretrain", "--minutes", "nan"], "nan is not finite"),
+        (["prepare", "--input", "a", "--vocab", "b", "--output", "c", "--validation-share", "nan"], "is not finite"),
+        (["prepare", "--input", "a", "--vocab", "b", "--output", "c", "--shard-megabytes", "inf"], "is not finite"),
         (["fill", "--model", "/absent", "[MASK]"], "/absent: needs a model folder"),
         (["generate", "--model", "/absent", "--top-k", "5", "A"], "--top-k: needs a temperature above 0"),
         (["generate", "--model", "/absent", "--temperature", "1", "--top-p", "2", "A"], "--top-p: needs a share above"),
@@ -289,3 +296,9 @@ def test_a_user_error_from_deep_inside_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", refuse)
     result = invoke("pretrain", "--output", str(tmp_path / "run"))
     assert (result.exit_code, result.output.splitlines()[-1]) == (2, "Error: shard 3: is damaged.")
+
+
+def test_blanks_between_devices_are_no_part_of_their_names():
+    """`--devices "CPU:0, CPU:1"` asked for a device called " CPU:1", which no machine has."""
+    given = dict.fromkeys(("strategy", "tpu", "steps", "minutes", "max_minutes"))
+    assert run_settings(devices="CPU:0, CPU:1", **given) == {"training.devices": ["CPU:0", "CPU:1"]}

@@ -35,7 +35,7 @@ def test_a_recipe_names_filters_or_extends_them(tmp_path):
     ("given", "told"),
     [
         ("c5", "c5: no such config. Give a file, or one of configs/filters: c4"),
-        ({"extends": 4}, "filters.extends: needs a name"),
+        ({"extends": 4}, "configs/filters: has files with names"),
         ({"curly_brace": True}, "data.filters.curly_brace: no such setting. The nearest is data.filters.curly_braces"),
         ({"min_words": -1}, "data.filters.min_words: needs 0, which turns it off, or more. Received: -1"),
     ],
