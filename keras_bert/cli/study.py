@@ -1,6 +1,5 @@
 """`run.py study`: a command for each study."""
 
-import dataclasses
 import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keras_bert import settings
-from keras_bert.cli.options import folder_to_write, model_option
+from keras_bert.cli.options import Number, folder_to_write, given, model_option
 from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, selected, task_plans
 from keras_bert.errors import UserError
@@ -186,9 +185,9 @@ def ablation(
       python run.py study ablation --text prepared --data data --output runs/ablation
     """
     path = find_config("studies", plan)
-    planned = settings.from_mapping(AblationPlan, settings.read_yaml(path))
-    changes = dict(map(settings.parse_override, overrides))
-    planned = dataclasses.replace(planned, recipe=recipe or planned.recipe, set={**planned.set, **changes})
+    values, changes = settings.read_yaml(path), dict(map(settings.parse_override, overrides))
+    values.update(given({"recipe": recipe}), set={**settings.section_of(values, "set"), **changes})
+    planned = settings.from_mapping(AblationPlan, values)
     variants = selected(planned.variants, only, "variant", path)
     _begin(context)
     from keras_bert.studies.ablation import ablation as make
@@ -321,7 +320,7 @@ def geometry(
     "--radius",
     default=0.5,
     show_default=True,
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     help="Radius of the plane, in lengths of the weights.",
 )
 @click.option("--points", default=11, show_default=True, type=click.IntRange(min=3), help="Points on each axis, odd.")

@@ -5,9 +5,40 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from keras_bert import settings
+from keras_bert.config.checks import require
 from keras_bert.errors import UserError
 
 _Plan = TypeVar("_Plan")
+
+# What a study sets itself, in runs of either command.
+_OF_PRETRAINING = ("data.files", "training.seed")
+_OF_FINETUNING = (
+    "data.folder",
+    "from_scratch",
+    "init",
+    "optimizer.learning_rate",
+    "training.keep_checkpoints",
+    "training.seed",
+)
+
+
+def _changes(values: Any, where: str, own: Collection[str]) -> dict[str, Any]:
+    """Settings of a plan, `{}` if its file has none after the key.
+
+    Args:
+        values: what the plan gives.
+        where: its key, for messages.
+        own: the settings that the study sets itself.
+
+    Raises:
+        ValueError: they are no settings, or some are the study's own.
+    """
+    values = {} if values is None else values
+    require(isinstance(values, dict), where, "settings as `key: value`", values)
+    for key, value in settings.flattened(values).items():
+        is_free = not any(f"{key}.".startswith(f"{name}.") for name in own)
+        require(is_free, f"{where}.{key}", "no value, because the study sets it", value)
+    return values
 
 
 @dataclasses.dataclass
@@ -29,6 +60,7 @@ class TaskPlan:
     seeds: int | None = None
 
     def __post_init__(self) -> None:
+        self.set = _changes(self.set, "set", _OF_FINETUNING)
         if not self.rates:
             raise ValueError("rates: needs at least one learning rate. Received: none.")
         if self.seeds is not None and self.seeds < 1:
@@ -48,6 +80,10 @@ class PilotsPlan:
     recipe: str
     pilots: dict
     set: dict = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.set = _changes(self.set, "set", _OF_PRETRAINING)
+        self.pilots = {name: _changes(pilot, f"pilots.{name}", _OF_PRETRAINING) for name, pilot in self.pilots.items()}
 
 
 @dataclasses.dataclass
@@ -71,6 +107,8 @@ class VariantPlan:
     source: str = ""
 
     def __post_init__(self) -> None:
+        self.set = _changes(self.set, "set", _OF_PRETRAINING)
+        self.finetuning = _changes(self.finetuning, "finetuning", _OF_FINETUNING)
         if self.pretrained_as and (self.set or self.recipe):
             raise ValueError("pretrained_as: needs a variant without set and recipe of its own. Received: both.")
 
@@ -92,6 +130,7 @@ class AblationPlan:
     set: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.set = _changes(self.set, "set", _OF_PRETRAINING)
         self.variants = {
             name: plan
             if isinstance(plan, VariantPlan)

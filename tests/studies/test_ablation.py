@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from keras_bert import settings
@@ -128,10 +129,13 @@ def test_runs_made_with_other_settings_are_refused(tmp_path, monkeypatch):
         ("variants: {a: {pretrained_as: b, recipe: demo}}", "variants.a.pretrained_as: needs a variant without set"),
         ("tasks: {mrpc: {folder: glue, rates: []}}", "tasks.mrpc.rates: needs at least one learning rate"),
         ("tasks: {mrpc: {folder: glue, rates: [1], seeds: 0}}", "tasks.mrpc.seeds: needs a number of at least 1"),
+        ("variants: {a: {set: {training.seed: 2}}}", "variants.a.set.training.seed: needs no value, because the study"),
+        ("tasks: {mrpc: {folder: g, rates: [1], set: {init: x}}}", "tasks.mrpc.set.init: needs no value"),
     ],
 )
 def test_a_wrong_plan_is_named_by_its_key(tmp_path, change, message):
-    (tmp_path / "plan.yaml").write_text(f"{PLAN}\n{change}")
+    changed = {**yaml.safe_load(PLAN), **yaml.safe_load(change)}
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(changed))
     line = ["study", "ablation", "--plan", str(tmp_path / "plan.yaml"), "--text", "a", "--data", "b", "--output", "c"]
     result = CliRunner().invoke(main, line)
     assert result.exit_code == 2 and message in result.output, result.output

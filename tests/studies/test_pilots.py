@@ -84,3 +84,29 @@ def test_a_goal_that_one_seed_misses_has_no_median(tmp_path):
     assert header.count("|") == rule.count("|") == row.count("|")
     assert cells[:5] == ["base", "0.00 (0.00–0.00)", "7 (7–7)", "–", "–"]
     assert described([3.0], "{:.0f}".format) == "3"
+
+
+def planned(text, path):
+    path.write_text(f"recipe: demo\n{text}", encoding="utf-8")
+    return settings.from_mapping(PilotsPlan, settings.read_yaml(path))
+
+
+def test_a_pilot_without_changes_needs_no_braces(tmp_path):
+    """`base:` is null in YAML, which was a traceback."""
+    assert planned("pilots:\n  base:\n", tmp_path / "plan.yaml").pilots == {"base": {}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pilots: {base: 5}", r"pilots.base: needs settings as `key: value`. Received: 5"),
+        ("pilots: {base: {training.seed: 7}}", r"pilots.base.training.seed: needs no value, .* study sets it. .*: 7"),
+        ("pilots: {base: {training: {seed: 7}}}", "pilots.base.training.seed: needs no value"),
+        ("pilots: {base: {}}\nset: {data.files: [a.txt]}", "set.data.files.0: needs no value"),
+        ("pilots: {base: {}}\npilots: {}", "line 3 is not valid YAML .'pilots' is given twice"),
+    ],
+)
+def test_what_a_study_would_ignore_is_refused(tmp_path, text, message):
+    """The seed of a pilot was replaced by the study's own without a word."""
+    with pytest.raises(UserError, match=message):
+        planned(text, tmp_path / "plan.yaml")
