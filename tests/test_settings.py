@@ -65,6 +65,8 @@ def test_another_model_by_name_and_changes_to_it():
         ({"optimizer": {"learning_rat": 1}}, "optimizer.learning_rat: .* nearest is optimizer.learning_rate"),
         ({"training": {"steps": "many"}}, "training.steps: needs a whole number. Received: 'many'"),
         ({"training": {"steps": 1.5}}, "training.steps: needs a whole number"),
+        ({"training": {"seed": 2**32}}, "training.seed: needs a whole number from 0 to 4294967295. .*: 4294967296"),
+        ({"training": {"seed": -1}}, "training.seed: needs a whole number from 0"),
         ({"training": {"steps": True}}, "training.steps: needs a whole number"),
         ({"training": {"jit_compile": "yes please"}}, "training.jit_compile: needs true, false or auto"),
         ({"training": {"steps": 0}}, "training.steps: needs a value above 0"),

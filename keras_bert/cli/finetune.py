@@ -24,6 +24,7 @@ from keras_bert.cli.options import (
     table_options,
     table_settings,
 )
+from keras_bert.config.checks import MAX_SEED
 from keras_bert.config.features import FEATURES, feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import PROBLEM_TYPES
@@ -286,12 +287,15 @@ def _default_init() -> str:
 
 
 def _seeds(text: str | None) -> list[int]:
-    if not text:
+    if text is None:
         return []
     try:
         seeds = [int(seed) for seed in text.split(",")]
     except ValueError:
         seeds = []
-    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
-        raise UserError(f"--seeds: needs distinct whole numbers separated by commas, as in 1,2,3. Received: {text!r}.")
+    if not seeds or min(seeds) < 0 or max(seeds) > MAX_SEED or len(set(seeds)) < len(seeds):
+        raise UserError(
+            f"--seeds: needs distinct whole numbers from 0 to {MAX_SEED} separated by commas, as in 1,2,3. "
+            f"Received: {text!r}."
+        )
     return seeds

@@ -3,7 +3,7 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import Number, casing_option, given, model_option, require_utf8
+from keras_bert.cli.options import SEED, Number, casing_option, given, model_option, require_utf8
 from keras_bert.config.sampling import SamplingConfig, require_left_to_right
 from keras_bert.errors import UserError
 from keras_bert.quiet import import_tensorflow
@@ -25,7 +25,7 @@ from keras_bert.quiet import import_tensorflow
 @click.option(
     "--top-p", type=float, help="Draw from the fewest pieces with this share of the probability. Needs --temperature."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the draws.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed for the draws.")
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 @click.pass_context

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from keras_bert import settings
+from keras_bert.config.checks import MAX_SEED
 from keras_bert.config.corpus import BROKEN_LINES, CorpusConfig, extended_filters
 from keras_bert.config.pretraining import DataConfig
 from keras_bert.config.recipes import name_from_file
@@ -17,6 +18,9 @@ from keras_bert.files import is_file
 from keras_bert.tasks.answer_files import PLAIN_FILE, check_output, require_writable
 
 _CORPUS = CorpusConfig()
+
+
+SEED = click.IntRange(0, MAX_SEED)
 
 
 class Number(click.FloatRange):

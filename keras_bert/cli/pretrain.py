@@ -11,6 +11,7 @@ from keras_bert import settings
 from keras_bert.checkpoints.given_vocabulary import given_vocabulary
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
+    SEED,
     casing_option,
     folder_to_write,
     given,
@@ -49,7 +50,7 @@ from keras_bert.training.run_folder import RunFolder
 @casing_option
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/RECIPE.")
 @run_options
-@click.option("--seed", type=click.IntRange(min=0), help="Seed for weights, masks, pairs, order and dropout.")
+@click.option("--seed", type=SEED, help="Seed for weights, masks, pairs, order and dropout.")
 @click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
 @click.pass_context
 def pretrain(

@@ -2,6 +2,8 @@
 
 import math
 
+MAX_SEED = 2**32 - 1
+
 
 def require(condition: object, key: str, needed: str, received: object) -> None:
     """Raises `ValueError` unless the condition holds; `settings.from_mapping` adds the section to the message."""
@@ -12,6 +14,11 @@ def require(condition: object, key: str, needed: str, received: object) -> None:
 def require_share(key: str, value: float) -> None:
     """Raises `ValueError` unless the value is from 0 to 1."""
     require(0.0 <= value <= 1.0, key, "a share from 0 to 1", value)
+
+
+def require_seed(seed: int) -> None:
+    """Raises `ValueError` unless all generators of random numbers take the seed: NumPy's takes 32 bits."""
+    require(0 <= seed <= MAX_SEED, "seed", f"a whole number from 0 to {MAX_SEED}", seed)
 
 
 def require_multiple(settings_object: object, divisor: str, *keys: str) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from keras_bert.config.bert import MASKED, BertConfig
-from keras_bert.config.checks import require, require_positive
+from keras_bert.config.checks import require, require_positive, require_seed
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM
 
@@ -26,7 +26,7 @@ class SamplingConfig:
     def __post_init__(self) -> None:
         require_positive(self, "max_tokens")
         require(0.0 <= self.temperature < float("inf"), "temperature", "0 or more", self.temperature)
-        require(self.seed >= 0, "seed", "0 or more", self.seed)
+        require_seed(self.seed)
         require(self.top_k is None or self.top_k > 0, "top_k", "a value above 0", self.top_k)
         require(self.top_p is None or 0.0 < self.top_p <= 1.0, "top_p", "a share above 0, at most 1", self.top_p)
         for key in ("top_k", "top_p"):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from keras_bert.config.checks import require, require_multiple, require_positive
+from keras_bert.config.checks import require, require_multiple, require_positive, require_seed
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
 OPTIMIZERS = ("adamw", "lamb", "adafactor")
@@ -133,8 +133,9 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         require_positive(self, "accumulation", "steps_per_loop", "log_every", "checkpoint_every", "keep_checkpoints")
-        for key in ("minutes", "recompute_every", "checkpoint_minutes", "keep_every", "max_minutes", "seed"):
+        for key in ("minutes", "recompute_every", "checkpoint_minutes", "keep_every", "max_minutes"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
+        require_seed(self.seed)
         for key in ("rollbacks", "loss_band"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         require_multiple(self, "steps_per_loop", "log_every", "checkpoint_every", "keep_every")
