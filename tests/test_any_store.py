@@ -27,7 +27,7 @@ RECIPE = {
     },
     "objective": {"pair": "none"},
     "phases": [{"sequence_length": 16, "batch_size": 4, "max_predictions_per_seq": 3}],
-    "optimizer": {"learning_rate": 0.01},
+    "optimizer": {"learning_rate": 0.01, "warmup_steps": 0},
     "training": {"steps": 4, "log_every": 1, "evaluate_every": 2, "checkpoint_every": 2, "evaluation_examples": 4},
 }
 TEXT = "".join(f"The {word} sees {number} birds. They were {word}s.\n\n" for number in range(40) for word in "ab")

@@ -1,5 +1,6 @@
 """Recipes: read, overridden, refused with the right key."""
 
+import contextlib
 import dataclasses
 import glob
 import itertools
@@ -11,6 +12,7 @@ import yaml
 from pages import ROOT
 
 from keras_bert import settings
+from keras_bert.cli.pretrain import _default_recipe
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.initialization import NAMED
@@ -75,6 +77,15 @@ def test_another_model_by_name_and_changes_to_it():
         ({"model": {"hidden_size": 100}}, "model.hidden_size: needs a multiple of num_attention_heads"),
         ({"model": "hug"}, "hug: no such config. .*base"),
         ({"phases": [{"share": 0.5}]}, "phases: needs shares that sum to 1"),
+        ({"phases": [{"share": 1.0}, {"share": 0.0}]}, "phases.1.share: needs a share above 0 and at most 1"),
+        (
+            {"phases": [{"share": 0.9}, {"share": 0.1}], "training": {"steps": 4}},
+            r"training.steps: needs steps in every phase, .* as with 5 steps. Received: 4",
+        ),
+        (
+            {"optimizer": {"warmup_share": 0.1}},
+            "optimizer.warmup_share: needs optimizer.warmup_steps 0, not 10000. Received: 0.1",
+        ),
         ({"phases": []}, "phases: needs at least one"),
         ({"phases": [{"sequence_length": 1024}]}, "phases.0.sequence_length: needs at most model.max_position"),
         ({"phases": [{"max_predictions_per_seq": 200}]}, "phases.0.max_predictions_per_seq"),
@@ -227,6 +238,7 @@ def test_bert_base_is_the_papers():
         "name": "adamw",
         "learning_rate": 1e-4,
         "warmup_steps": 10_000,
+        "warmup_share": 0.0,
         "schedule": "linear",
         "polynomial_power": 2.0,
         "decay_share": 1.0,
@@ -263,3 +275,30 @@ def test_json_too_deep_to_be_read_is_refused_like_any_other_that_is_broken(tmp_p
     path.write_text('{"a": ' + "[" * 100_000, encoding="utf-8")
     with pytest.raises(UserError, match="config.json: is not valid JSON"):
         settings.read_json(path)
+
+
+@pytest.mark.parametrize(
+    ("warmup", "steps", "message"),
+    [
+        (10_000, 10_000, "needs to end before the run does, of 10,000 steps. Received: 10,000. Set .*_steps=999,"),
+        (901, 1000, r"needs to end before the first phase \(900 steps\) does, .* Set optimizer.warmup_steps=90,"),
+        (900, 1000, None),
+        (0, 2, None),
+    ],
+)
+def test_a_warm_up_that_outlasts_its_phase_is_refused(warmup, steps, message):
+    """Such a run never comes to its learning rate, and nothing said so."""
+    phases = [{"share": 0.9}, {"share": 0.1}] if steps == 1000 else [{}]
+    values = {"optimizer": {"warmup_steps": warmup}, "phases": phases, "training": {"steps": steps}}
+    with pytest.raises(UserError, match=message) if message else contextlib.nullcontext():
+        recipe(values).require_warmup()
+    recipe({**values, "training": {"minutes": 1}}).require_warmup()  # Whose steps nobody knows.
+
+
+def test_going_on_has_a_warm_up_in_any_number_of_steps():
+    """README's example without a recipe took the warm-up of a million steps, and never left it."""
+    for steps in (10, 10_000):
+        changes = {"training.steps": steps}
+        config = PretrainConfig.from_file(find_config("pretrain", _default_recipe((), "MODEL", None)), changes)
+        config.require_warmup()
+        assert config.name == "continue" and config.training.steps == steps

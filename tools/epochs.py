@@ -20,7 +20,7 @@ def our_training(model, objective, pad_id, batch_size, rate, jit_compile=True):
     from keras_bert.training.optimizer import make_optimizer
     from keras_bert.training.step import Step
 
-    optimizer = make_optimizer(FinetuneOptimizerConfig(learning_rate=rate), total_steps=10**6)
+    optimizer = make_optimizer(FinetuneOptimizerConfig(learning_rate=rate, warmup_share=0.0), total_steps=10**6)
     optimizer.build(model.trainable_variables)
     step = Step(tf.distribute.get_strategy(), model, objective, optimizer, jit_compile=jit_compile)
     epochs, steps = itertools.count(), itertools.count()

@@ -113,7 +113,18 @@ def use(inside: str, run, work: str) -> None:
         csv.writer(stream).writerows([("review", "stars"), *rows])
     run(inside, "-c", "import keras_bert; keras_bert.BertConfig; keras_bert.BertEncoder")
     run(program, "inspect", "base")
-    run(program, "pretrain", "--steps", "20", "--output", "demo", "--set", "training.jit_compile=false")
+    run(
+        program,
+        "pretrain",
+        "--steps",
+        "20",
+        "--output",
+        "demo",
+        "--set",
+        "optimizer.warmup_steps=2",
+        "--set",
+        "training.jit_compile=false",
+    )
     run(
         program,
         "finetune",

@@ -29,6 +29,7 @@ from keras_bert.config.features import FEATURES, feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import PROBLEM_TYPES
 from keras_bert.config.recipes import config_names, find_config
+from keras_bert.config.training import require_warmup
 from keras_bert.errors import UserError
 from keras_bert.program import PROGRAM, command_line, note_fresh_folder
 from keras_bert.quiet import import_tensorflow
@@ -175,6 +176,8 @@ def finetune(
         own = recipe.data
         require_unread([picture], [folder.path, own.folder, own.train, own.dev, own.test])
         folder.require_positions(recipe.input.max_length)
+        if recipe.training.steps:
+            require_warmup(recipe.optimizer, recipe.training, recipe.training.steps)
         if recipe.features.kind:
             feature_layers(recipe.features.kind, folder.config.num_blocks)
 

@@ -69,9 +69,10 @@ def pretrain(
     """Pretrain a BERT: masked LM and, unless the recipe says otherwise, next sentence prediction.
 
     Without --config, --data, --init or --strategy this trains the demo: a small model on the documentation that ships
-    with Python. With any of them the default recipe is bert_base, or bert_base_tpu for --strategy tpu. The same command
-    resumes a run that stopped. SIGTERM, SIGHUP and Ctrl-C save a checkpoint after the current step and exit with status
-    75; a second signal, at least one second later, exits at once.
+    with Python. With any of them the default recipe is continue if there is a model to start from, else bert_base, or
+    bert_base_tpu for --strategy tpu. The same command resumes a run that stopped. SIGTERM, SIGHUP and Ctrl-C save a
+    checkpoint after the current step and exit with status 75; a second signal, at least one second later, exits at
+    once.
 
     \b
     Example:
@@ -99,6 +100,7 @@ def pretrain(
         changes.update({key: value for key, value in of_vocabulary.items() if key not in own})
     recipe = PretrainConfig.from_file(recipe_file, changes)
     recipe.require_text()
+    recipe.require_warmup()
 
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.pretraining.run import pretrain as run_pretraining
@@ -126,9 +128,11 @@ def pretrain(
 
 
 def _default_recipe(data: Sequence[str], init: str | None, strategy: str | None) -> str:
+    if init:
+        return "continue"
     if strategy == "tpu":
         return "bert_base_tpu"
-    return "bert_base" if data or strategy or init else "demo"
+    return "bert_base" if data or strategy else "demo"
 
 
 def _estimate(recipe: PretrainConfig, run: RunFolder) -> None:

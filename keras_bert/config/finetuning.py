@@ -83,16 +83,11 @@ class InputConfig:
 
 @dataclass
 class FinetuneOptimizerConfig(OptimizerConfig):
-    """Warm-up takes `warmup_steps` or, if that is 0, `warmup_share` of the run: of its steps, or of its time."""
+    """As in pretraining, but by default a tenth of the run is warm-up."""
 
     learning_rate: float = 3e-5
     warmup_steps: int = 0
     warmup_share: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        fits = 0.0 <= self.warmup_share < 1.0
-        require(fits, "warmup_share", "a share of at least 0 and less than 1", self.warmup_share)
 
 
 @dataclass

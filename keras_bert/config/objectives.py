@@ -117,7 +117,7 @@ class PhaseConfig:
     tokens: str | None = None
 
     def __post_init__(self) -> None:
-        require_share("share", self.share)
+        require(0.0 < self.share <= 1.0, "share", "a share above 0 and at most 1", self.share)
         require(self.sequence_length >= 8, "sequence_length", "at least 8", self.sequence_length)
         require_positive(self, "batch_size")
         if self.masking_share is not None:

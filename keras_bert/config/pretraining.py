@@ -13,7 +13,7 @@ from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filter
 from keras_bert.config.initialization import InitializationConfig, named_initialization
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.config.recipes import extended_model, name_from_file
-from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends
+from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends, require_warmup
 from keras_bert.errors import UserError
 from keras_bert.files import parent
 from keras_bert.globs import expand
@@ -190,7 +190,8 @@ class PretrainConfig:
         loop = training.steps_per_loop
 
         def fits(steps: int) -> bool:
-            return steps > 0 and all(end % loop == 0 for end in phase_ends(steps, shares))
+            ends = phase_ends(steps, shares)
+            return all(begin < end and end % loop == 0 for begin, end in zip([0, *ends], ends))
 
         if training.minutes or fits(training.steps):
             return
@@ -200,10 +201,15 @@ class PretrainConfig:
         require(
             False,
             "training.steps",
-            f"phases that end at multiples of training.steps_per_loop ({loop}), as they would with "
+            f"steps in every phase, and phases that end at multiples of training.steps_per_loop ({loop}), as with "
             + (f"{known} steps" if known else "other shares"),
             training.steps,
         )
+
+    def require_warmup(self) -> None:
+        """Raises `UserError` unless the warm-up ends in the first phase, and before the run does."""
+        first_phase, *_ = phase_ends(self.training.steps, [phase.share for phase in self.phases])
+        require_warmup(self.optimizer, self.training, self.training.steps, first_phase)
 
     def require_text(self) -> None:
         """Raises `UserError` unless the recipe names text to train on, and the files exist."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from keras_bert.config.checks import require, require_multiple, require_positive, require_seed
+from keras_bert.errors import UserError
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
 OPTIMIZERS = ("adamw", "lamb", "adafactor")
@@ -28,7 +29,8 @@ _USERS = {
 class OptimizerConfig:
     """Adam with decoupled weight decay, linear warm-up and, by default, linear decay (paper, appendix A.2).
 
-    The learning rate decays over the last `decay_share` of the steps after the warm-up and stays at its peak until
+    Warm-up takes `warmup_steps` or, if that is 0, `warmup_share` of the run: of its steps, or of its time. The learning
+    rate decays over the last `decay_share` of the steps after the warm-up and stays at its peak until
     then. `clip_norm` limits the global norm of the gradients, after their reduction over replicas.
 
     `name` chooses the algorithm: `adamw`; `lamb`, with `bias_correction` false as in ALBERT; or `adafactor`, which
@@ -41,6 +43,7 @@ class OptimizerConfig:
     name: str = "adamw"
     learning_rate: float = 1e-4
     warmup_steps: int = 10_000
+    warmup_share: float = 0.0
     schedule: str = "linear"
     polynomial_power: float = 2.0
     decay_share: float = 1.0
@@ -63,7 +66,7 @@ class OptimizerConfig:
         require(0.0 < self.decay_share <= 1.0, "decay_share", "a share above 0 and at most 1", self.decay_share)
         require(self.warmup_steps >= 0, "warmup_steps", "0 or more", self.warmup_steps)
         require(self.weight_decay >= 0, "weight_decay", "0 or more", self.weight_decay)
-        for key in ("beta_1", "beta_2", "weight_average"):
+        for key in ("beta_1", "beta_2", "weight_average", "warmup_share"):
             require(0.0 <= getattr(self, key) < 1.0, key, "a value of at least 0 and less than 1", getattr(self, key))
         require(0.0 < self.layer_decay <= 1.0, "layer_decay", "a factor above 0 and at most 1", self.layer_decay)
         for pattern, factor in self.rates.items():
@@ -79,6 +82,8 @@ class OptimizerConfig:
             is_used = chosen in users or ("first_moment" in users and self.first_moment)
             needed = f"its default ({default}) with optimizer.{choice} {chosen}; {_listed(users)} it"
             require(is_used or value == default, key, needed, value)
+        is_used = not self.warmup_steps or self.warmup_share == type(self).warmup_share
+        require(is_used, "warmup_share", f"optimizer.warmup_steps 0, not {self.warmup_steps}", self.warmup_share)
 
 
 def _listed(users: Sequence[str]) -> str:
@@ -165,6 +170,20 @@ class TrainingConfig(RunConfig):
         require_multiple(self, "steps_per_loop", "evaluate_every", "profile_at")
         if not self.minutes:
             require_multiple(self, "steps_per_loop", "steps")
+
+
+def require_warmup(optimizer: OptimizerConfig, training: RunConfig, steps: int, first_phase: int | None = None) -> None:
+    """Raises `UserError` if a run of so many steps would be over, or in its second phase, before the warm-up is.
+
+    Runs limited by time are not checked: how many steps they have is not known.
+    """
+    most = steps - 1 if first_phase is None else min(first_phase, steps - 1)
+    if optimizer.warmup_steps > most and not training.minutes:
+        where = "the run" if most == steps - 1 else f"the first phase ({first_phase:,} steps)"
+        raise UserError(
+            f"optimizer.warmup_steps: needs to end before {where} does, of {steps:,} steps. "
+            f"Received: {optimizer.warmup_steps:,}. Set optimizer.warmup_steps={most // 10}, or train longer."
+        )
 
 
 def phase_ends(steps: int, shares: Sequence[float]) -> list[int]:

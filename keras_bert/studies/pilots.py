@@ -70,6 +70,7 @@ def pilots(study: StudyFolder, plan: PilotsPlan, names: Iterable[str], data: str
 def _require_countable(name: str, plan: PilotsPlan) -> None:
     """Raises `UserError` unless the phases of a pilot end at known steps, by which its tokens are counted."""
     config = PretrainConfig.from_file(find_config("pretrain", plan.recipe), {**plan.set, **plan.pilots[name]})
+    config.require_warmup()
     if config.training.minutes and len(config.phases) > 1:
         raise UserError(
             f"pilots.{name}: needs training.minutes 0 with several phases, whose tokens are counted by training.steps. "

@@ -70,3 +70,12 @@ def test_the_recipe_reaches_the_optimizer():
     optimizer = make_optimizer(settings, total_steps=10)
     assert (optimizer.decay, optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.3, 0.8, 0.9, 1e-4)
     assert float(optimizer.learning_rate) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("settings", "warmup"),
+    [({"warmup_steps": 3}, 3), ({"warmup_steps": 0, "warmup_share": 0.06}, 30), ({"warmup_steps": 0}, 0)],
+)
+def test_a_warm_up_is_so_many_steps_or_else_a_share_of_the_run(settings, warmup):
+    """A recipe for any number of steps would have a warm-up for one number only."""
+    assert make_optimizer(OptimizerConfig(**settings), 500)._learning_rate.warmup_steps == warmup

@@ -92,7 +92,7 @@ def pretrain_config(shares=(1.0,), **training):
         ({"checkpoint_every": 5}, "training.checkpoint_every: .* being 20. Received: 5"),
         ({"steps": 1005}, "training.steps: .* 1000 or 1020. Received: 1005"),
         ({"profile_at": 50}, "training.profile_at: .* 40 or 60"),
-        ({"steps": 1020, "shares": (0.9, 0.1)}, r"training.steps: needs phases .*\(20\).* 1,000 or 1,200 steps"),
+        ({"steps": 1020, "shares": (0.9, 0.1)}, r"training.steps: needs steps in .*\(20\).* 1,000 or 1,200 steps"),
     ],
 )
 def test_settings_that_no_loop_ends_at_are_refused(settings, line):

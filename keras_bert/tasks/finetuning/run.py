@@ -17,6 +17,7 @@ import tensorflow as tf
 from keras_bert import files
 from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.training import require_warmup
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.static_shapes import choose_shapes
 from keras_bert.data.batches.token_rows import TokenRows
@@ -28,7 +29,6 @@ from keras_bert.tasks.finetuning.initial_weights import freeze, set_initial_weig
 from keras_bert.tasks.finetuning.run_output import write_run_output
 from keras_bert.tasks.finetuning.shape_budget import affordable_shapes
 from keras_bert.tasks.finetuning.validation import Validation
-from keras_bert.tasks.finetuning.warm_up import finetuning_optimizer
 from keras_bert.tasks.noise.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
@@ -37,6 +37,7 @@ from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.distribution import distribute
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.loop import Loop
+from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.processes import (
     agreement,
     by_chief,
@@ -154,6 +155,7 @@ class Finetuning:
             self.report(f"Noisy copies of the training examples: {noise}, {changes_text(changed)}.")
         steps_per_epoch = self.source.batches_per_epoch
         steps = training.steps or math.ceil(training.epochs * steps_per_epoch)
+        require_warmup(config.optimizer, training, steps)
 
         def make_model(dtype: str) -> keras.Model:
             model = problem.make_model(self._architecture(), dtype)
@@ -168,7 +170,7 @@ class Finetuning:
             steps,
             [1.0],
             make_model,
-            lambda budget, model: finetuning_optimizer(config.optimizer, steps, steps_per_epoch, budget.share, model),
+            lambda budget, model: make_optimizer(config.optimizer, steps, budget.share, model, steps_per_epoch),
             problem.objective,
             config.optimizer.clip_norm,
         )

@@ -40,6 +40,8 @@ SETTINGS = [
     "--set",
     "optimizer.learning_rate=1e-9",
     "--set",
+    "optimizer.warmup_steps=0",
+    "--set",
     "training.evaluation_examples=4",
 ]
 
