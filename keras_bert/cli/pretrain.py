@@ -140,7 +140,7 @@ def _estimate(recipe: PretrainConfig, run: RunFolder) -> None:
     from keras_bert.tasks.pretraining.run import Pretraining
 
     with run:
-        pretraining = Pretraining(recipe, run, click.echo, binds=False)
+        pretraining = Pretraining(recipe, run, click.echo)
         pretraining.build()
         for line in estimate(pretraining).lines():
             click.echo(line)

@@ -22,6 +22,7 @@ from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.optimizers.base import BertOptimizer
 from keras_bert.training.processes import (
     agreement,
+    by_chief,
     chief_says,
     failing_together,
     process_count,
@@ -88,6 +89,7 @@ class Engine:
             begin()
             start_average(self.model, self.optimizer)
         require_same_start(self.strategy, run.path, config, done, self.model, self.optimizer)
+        by_chief(self.strategy, lambda: run.bind(config))
         return done
 
     def with_compilation(

@@ -106,19 +106,18 @@ def settle(
     run: RunFolder,
     config: PretrainConfig | FinetuneConfig,
     report: Callable[[str], object],
-    binds: bool = True,
 ) -> None:
     """Has the chief settle the run's folder, and refuses processes that see another one.
 
     Args:
         strategy: the run's strategy.
         run: the run's folder.
-        config, report, binds: as for `RunFolder.settle`.
+        config, report: as for `RunFolder.settle`.
 
     Raises:
         UserError: the chief cannot settle it (see `RunFolder.settle`), or the processes do not share one folder.
     """
-    by_chief(strategy, lambda: run.settle(config, report, binds))
+    by_chief(strategy, lambda: run.settle(config, report))
     if process_count(strategy) > 1:
         require_same(strategy, run.path, folder=_content(run.config_file))
 

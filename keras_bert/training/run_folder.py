@@ -108,24 +108,23 @@ class RunFolder:
             candidate = f"{path}-{number}"
         return cls(candidate)
 
-    def settle(
-        self, config: PretrainConfig | FinetuneConfig, report: Callable[[str], object] = print, binds: bool = True
-    ) -> None:
-        """Locks the folder, and checks the resolved settings against those of the run in it, if any, and writes them.
+    def settle(self, config: PretrainConfig | FinetuneConfig, report: Callable[[str], object] = print) -> None:
+        """Locks the folder, and checks the resolved settings against those of the run in it, if any.
 
-        Once there is a checkpoint, only the settings in `MAY_DIFFER` may change and those in `MAY_GROW` may grow.
+        Once there is a checkpoint, only the settings in `MAY_DIFFER` may change and those in `MAY_GROW` may grow. A run
+        that has begun keeps the settings that it has until it goes on, see `bind`: this start may be refused, or be an
+        estimate.
 
         Args:
             config: the resolved settings.
             report: as for `hold`.
-            binds: False for an estimate: a run that has begun keeps the settings that it has.
 
         Raises:
             UserError: as `hold`; the folder holds something else; or the settings differ, listing every difference.
         """
         self.hold(report)
         try:
-            self._settle(config, binds)
+            self._settle(config)
         except BaseException:
             self.release()
             raise
@@ -160,7 +159,7 @@ class RunFolder:
                 section.pop(key, None)
         return values
 
-    def _settle(self, config: PretrainConfig | FinetuneConfig, binds: bool) -> None:
+    def _settle(self, config: PretrainConfig | FinetuneConfig) -> None:
         if not files.exists(self.config_file):
             # A process killed while writing the settings leaves them in a .partial file.
             others = set(files.list_folder(self.path)) - {locks.NAME}
@@ -187,9 +186,13 @@ class RunFolder:
                     f"{self.path}: holds a run with other settings ({shown}). Give the same settings to resume it, "
                     "--fresh to start over in a new folder, or another --output."
                 )
-        if binds or not self.has_begun():
-            with whole_files.atomic_write(self.config_file) as stream:
-                stream.write(settings.to_yaml(config))
+        if not self.has_begun():
+            self.bind(config)
+
+    def bind(self, config: PretrainConfig | FinetuneConfig) -> None:
+        """Writes the resolved settings."""
+        with whole_files.atomic_write(self.config_file) as stream:
+            stream.write(settings.to_yaml(config))
 
     def results(self) -> dict[str, Any] | None:
         """The content of results.json, or None if the run is not finished."""

@@ -28,5 +28,8 @@ def test_a_resumed_run_knows_the_time_it_has_spent():
 
     checkpoints = SimpleNamespace(restore_newest=restore_newest)
     engine = Engine(tf.distribute.get_strategy(), None, None, budget, None, None, checkpoints)
-    assert engine.start(SimpleNamespace(path="run"), None, lambda: None, lambda line: None) == 7
+    bound = []
+    run = SimpleNamespace(path="run", bind=bound.append)
+    assert engine.start(run, "settings", lambda: None, lambda line: None) == 7
+    assert bound == ["settings"], "A run that goes on has its new settings from there."
     assert budget.share_done(7) == 0.75 and budget.seconds_left(7, 1.0) == 30.0

@@ -81,20 +81,22 @@ def test_a_setting_that_may_differ_is_mended_though_what_the_run_has_is_refused(
 
 def test_steps_may_grow_and_not_shrink(tmp_path):
     run = started(tmp_path / "run")
-    run.settle(recipe(**{"training.steps": 20}))
+    longer = recipe(**{"training.steps": 20})
+    run.settle(longer)
+    run.bind(longer)
     with pytest.raises(UserError, match="training.steps: 20 there, 10 now"):
         run.settle(recipe())
 
 
-def test_an_estimate_leaves_a_run_its_settings(tmp_path):
-    """After one with more steps, the run's own command was refused."""
+def test_a_start_that_is_refused_later_leaves_a_run_its_settings(tmp_path):
+    """After one with more steps, and after an estimate of one, the run's own command was refused."""
     run = started(tmp_path / "run")
-    run.settle(recipe(**{"training.steps": 20}), binds=False)
+    run.settle(recipe(**{"training.steps": 20}))
     run.settle(recipe())
     with pytest.raises(UserError, match="other settings"):
-        run.settle(recipe(**{"optimizer.learning_rate": 0.5}), binds=False)
+        run.settle(recipe(**{"optimizer.learning_rate": 0.5}))
     new = RunFolder(str(tmp_path / "new"))
-    new.settle(recipe(), binds=False)  # Its data will be there, so it must look like a run's folder.
+    new.settle(recipe())  # Its data will be there, so it must look like a run's folder.
     assert os.listdir(new.path) and os.path.exists(new.config_file)
 
 

@@ -102,7 +102,6 @@ class Pretraining:
         config: the recipe.
         run: the run's folder, which is settled here.
         report: receives one line of text at a time, in the chief only.
-        binds: False for an estimate; see `RunFolder.settle`.
 
     Attributes:
         strategy: the run's strategy.
@@ -124,7 +123,6 @@ class Pretraining:
         config: PretrainConfig,
         run: RunFolder,
         report: Callable[[str], object] = print,
-        binds: bool = True,
     ):
         if config.init:
             config = dataclasses.replace(config, init=run.begun_init(config.init))
@@ -138,7 +136,7 @@ class Pretraining:
         self.report = report if self.is_chief else _say_nothing
         for index, phase in enumerate(config.phases):
             check_divisible(phase.batch_size, self.strategy, config.training.accumulation, f"phases.{index}.batch_size")
-        settle(self.strategy, run, config, self.report, binds)
+        settle(self.strategy, run, config, self.report)
         by_chief(self.strategy, lambda: require_run_text(run, config))
 
     @functools.cached_property

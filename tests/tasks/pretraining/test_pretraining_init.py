@@ -200,7 +200,7 @@ def test_a_run_that_has_begun_stays_with_its_commit(tmp_path, monkeypatch, recor
         monkeypatch.setattr("keras_bert.tasks.pretraining.run.open_model_folder", lambda path: pytest.fail(path))
         config = PretrainConfig.from_mapping({"init": given}, values)
         with run:
-            assert Pretraining(config, run, binds=False).config.init == recorded
+            assert Pretraining(config, run).config.init == recorded
 
 
 def test_the_commit_of_a_model_is_not_asked_for_again(tmp_path, monkeypatch):
