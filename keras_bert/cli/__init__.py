@@ -28,6 +28,7 @@ from keras_bert.cli.study import study
 from keras_bert.cli.vocab import vocab
 from keras_bert.errors import RunStopped, UserError, WorkerLost
 from keras_bert.program import PROGRAM
+from keras_bert.training.run_folder import ERROR_LOG
 
 # Errors of the operating system that the user can fix.
 _USERS_ERRNO = {
@@ -67,7 +68,7 @@ class FrontDoor(click.Group):
     def _keep_traceback(self, context: click.Context) -> None:
         """Called in an `except`: writes the traceback to RUN/error.log if there is a run folder, else re-raises."""
         folder, text = context.meta.get("keras_bert.run_folder"), traceback.format_exc()
-        path = files.join(folder, "error.log") if folder else None
+        path = files.join(folder, ERROR_LOG) if folder else None
         if context.params.get("debug") or path is None or not _is_written(path, text):
             raise  # noqa: PLE0704
         last = text.strip().splitlines()[-1]

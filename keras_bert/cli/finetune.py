@@ -35,7 +35,7 @@ from keras_bert.program import PROGRAM, command_line, note_fresh_folder
 from keras_bert.quiet import import_tensorflow
 from keras_bert.tasks.answer_files import require_unread
 from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
-from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_folder import FINETUNING, SEEDS, SWEEP, TASKS, RunFolder
 
 # Without --init and without a run of one's own.
 _PUBLISHED = "hf:google-bert/bert-base-uncased"
@@ -141,8 +141,9 @@ def finetune(
     name = benchmark.name if benchmark else recipe_name(first_recipe, {**features_recipe, **set_by_key})
     output = output or os.path.join("runs", name)
     output = RunFolder.fresh(output).path if fresh else output
+    paths = _run_paths(output, benchmark, seed_list, sweep)
     init = init or settings.text_of(set_by_key, "init") or recipe_init(first_recipe)
-    begun = _begun_init(init or _default_init(), _run_paths(output, benchmark, seed_list, sweep))
+    begun = _begun_init(init or _default_init(), paths)
     try:
         folder = open_model_folder(begun, lower_case)
     except UserError as error:
@@ -191,10 +192,14 @@ def finetune(
 
 
 def _run_paths(output: str, benchmark: Benchmark | None, seeds: list[int], sweep: bool) -> list[str]:
-    """The folders of the command's runs, as far as they are there."""
+    """The folders of the command's runs, as far as they are there. Refuses folders that hold something else."""
+    if benchmark:
+        RunFolder(output).require(TASKS)
+    paths = [files.join(output, task) for task in benchmark.tasks] if benchmark else [output]
+    for path in paths:
+        RunFolder(path).require(SWEEP if sweep else SEEDS if seeds else FINETUNING)
     if sweep:
         return [files.join(output, name) for name in files.list_folder(output)]
-    paths = [files.join(output, task) for task in benchmark.tasks] if benchmark else [output]
     return [files.join(path, f"seed-{seed}") for path in paths for seed in seeds] if seeds else paths
 
 

@@ -30,7 +30,7 @@ from keras_bert.files import join, shown
 from keras_bert.program import PROGRAM, command_line, note_fresh_folder, same_command
 from keras_bert.quiet import import_tensorflow
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_folder import PRETRAINING, RunFolder
 
 
 @click.command()
@@ -88,6 +88,8 @@ def pretrain(
     }
     output = output or os.path.join("runs", recipe_name(recipe_file, set_by_key))
     to_resume = None if fresh else RunFolder(output)
+    if to_resume:
+        to_resume.require(PRETRAINING)
     model_settings = _model_settings(init_given or recipe_init(recipe_file), lower_case, to_resume)
     if "init" in model_settings and not init_given:
         model_settings = _unless_in_recipe(model_settings, recipe_file, lower_case)

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from keras_bert.config.finetuning import FinetuneConfig
     from keras_bert.config.pretraining import PretrainConfig
 
+# What a run folder may hold, and a folder of several runs.
+PRETRAINING, FINETUNING = "a pretraining run", "a fine-tuning run"
+SEEDS, SWEEP, TASKS = "a run for each seed", "the runs of a sweep", "a run for each task"
+_OTHER = "something else"
+ERROR_LOG = "error.log"  # The traceback of a command that failed, which may be all that it left.
+_NAMES = {"seed-": SEEDS, "batch_size-": SWEEP}  # The beginning of the folders' names.
+
 # Settings that change how a run is executed, but not its result.
 MAY_DIFFER = (
     "training.strategy",
@@ -129,6 +136,29 @@ class RunFolder:
             self.release()
             raise
 
+    def require(self, kind: str) -> None:
+        """Raises `UserError` if the folder holds something else than `kind`, one of the constants of this module."""
+        found = self._found()
+        # Several runs, which have folders of their own, may be beside other files.
+        if found not in (None, kind) and (found != _OTHER or kind in (PRETRAINING, FINETUNING)):
+            raise UserError(
+                f"{self.path}: needs an empty folder, or one that holds {kind}. Received: {found}. Give another "
+                "--output, or --fresh."
+            )
+
+    def _found(self) -> str | None:
+        if files.exists(self.config_file):
+            return FINETUNING if "task" in settings.read_yaml(self.config_file) else PRETRAINING
+        # A process killed while writing the settings leaves them in a .partial file.
+        left = (locks.NAME, ERROR_LOG)
+        names = [name for name in files.list_folder(self.path) if name not in left and not name.endswith(".partial")]
+        of_names = (kind for name in names for start, kind in _NAMES.items() if name.startswith(start))
+        if found := next(of_names, None):
+            return found
+        below = (RunFolder(files.join(self.path, name)) for name in names)
+        is_run = (files.exists(run.config_file) or files.exists(run.results_file) for run in below)
+        return TASKS if any(is_run) else _OTHER if names else None
+
     def has_begun(self) -> bool:
         """Whether anything was trained here: there is a checkpoint, or the results of a finished run."""
         names = [name for name in files.list_folder(self.checkpoints) if name.startswith("step-")]
@@ -160,14 +190,8 @@ class RunFolder:
         return values
 
     def _settle(self, config: PretrainConfig | FinetuneConfig) -> None:
-        if not files.exists(self.config_file):
-            # A process killed while writing the settings leaves them in a .partial file.
-            others = set(files.list_folder(self.path)) - {locks.NAME}
-            if any(not name.endswith(".partial") for name in others):
-                raise UserError(
-                    f"{self.path}: is not empty and is not the folder of a run. Give another --output, or --fresh."
-                )
-        else:
+        self.require(FINETUNING if hasattr(config, "task") else PRETRAINING)
+        if files.exists(self.config_file):
             # Settings that an older version did not write get their defaults.
             old = settings.to_mapping(type(config).from_mapping(self._binding_settings()))
             different = settings.differences(old, settings.to_mapping(config))

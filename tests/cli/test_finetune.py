@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -347,3 +348,34 @@ def test_ones_own_table_by_its_columns(place, tmp_path):
     dev = write_reviews(tmp_path / "dev.jsonl", 20, seed=5)
     result = give("evaluate", "--model", run / "model", "--dev", dev)
     assert result.exit_code == 0 and "macro_f1" in result.output, result.output
+
+
+@pytest.mark.parametrize(
+    ("holds", "arguments", "message"),
+    [
+        ({"config.yaml": "task: sst2"}, "finetune --task glue", "a run for each task. Received: a fine-tuning run"),
+        ({"config.yaml": "task: sst2"}, "finetune --task sst2 --seeds 1", "for each seed. Received: a fine-tuning run"),
+        ({"config.yaml": "task: sst2"}, "finetune --task sst2 --sweep", "of a sweep. Received: a fine-tuning run"),
+        ({"config.yaml": "task: sst2"}, "pretrain", "a pretraining run. Received: a fine-tuning run"),
+        ({"config.yaml": "phases: []"}, "finetune --task sst2", "a fine-tuning run. Received: a pretraining run"),
+        ({"seed-1/config.yaml": "task: sst2"}, "finetune --task glue", "each task. Received: a run for each seed"),
+        ({"seed-1/config.yaml": "task: sst2"}, "finetune --task sst2", "run. Received: a run for each seed"),
+        ({"cola/config.yaml": "task: cola"}, "finetune --task sst2 --seeds 1", "seed. Received: a run for each task"),
+        (
+            {"cola/seed-1/a": ""},
+            "finetune --task glue",
+            "cola: needs an empty folder, .* Received: a run for each seed",
+        ),
+        ({"thesis.tex": "mine"}, "finetune --task sst2", "a fine-tuning run. Received: something else"),
+    ],
+)
+def test_a_folder_of_other_runs_is_refused_before_anything_is_opened(holds, arguments, message, tmp_path, monkeypatch):
+    """All of GLUE into the folder of a run replaced its results, and left it unable to go on."""
+    monkeypatch.chdir(tmp_path)
+    for name, content in holds.items():
+        (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / name).write_text(content)
+    before = sorted(tmp_path.rglob("*"))
+    result = give(*arguments.split(), "--output", "out")
+    assert result.exit_code == 2 and re.search(message, result.output), result.output
+    assert sorted(tmp_path.rglob("*")) == before

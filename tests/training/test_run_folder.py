@@ -118,7 +118,9 @@ def test_a_start_that_failed_before_any_checkpoint_binds_nobody(tmp_path, key, v
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(UserError, match="is not empty and is not the folder of a run"):
+    with pytest.raises(
+        UserError, match="needs an empty folder, or one that holds a pretraining run. Received: something else"
+    ):
         RunFolder(str(tmp_path)).settle(recipe())
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

@@ -8,7 +8,8 @@ from keras_bert import files, whole_files
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.errors import MissingData, UserError
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
-from keras_bert.training.processes import agreement, process_count, process_number
+from keras_bert.training.processes import agreement, by_chief, process_count, process_number
+from keras_bert.training.run_folder import TASKS, RunFolder
 from keras_bert.training.strategy import make_strategy
 
 
@@ -41,6 +42,7 @@ def finetune_benchmark(
     training = next(iter(recipes.values())).training
     strategy = make_strategy(training.strategy, training.devices, training.tpu)
     is_chief, results, left_out = process_number(strategy) == 0, {}, {}
+    by_chief(strategy, lambda: RunFolder(path).require(TASKS))
     for task, recipe in recipes.items():
         folder = files.join(path, task)
         try:

@@ -122,7 +122,7 @@ class Finetuning:
 
     def _found_finished(self) -> bool:
         finished = self.run.results()
-        if not finished or finished["lasts"] != self._length():
+        if not finished or finished.get("lasts") != self._length():
             return False
         self.report(f"{self.run.path} is finished: {finished['steps']:,} steps. --fresh starts over.")
         return True

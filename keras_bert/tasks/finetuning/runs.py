@@ -18,7 +18,6 @@ from keras_bert.checkpoints.model_folder import CONFIG, open_model_folder
 from keras_bert.checkpoints.model_writing import describe_folder
 from keras_bert.config.features import feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
 from keras_bert.inference.loading import model_tokenizer
 from keras_bert.stores import as_os_errors
 from keras_bert.tasks.finetuning.frozen_features import require_one_process
@@ -28,7 +27,7 @@ from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.problems import open_problem
 from keras_bert.training.lost_worker import explained_lost_worker
 from keras_bert.training.processes import agreement, by_chief, failing_together, process_number
-from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_folder import SEEDS, SWEEP, RunFolder
 from keras_bert.training.strategy import make_strategy
 
 # Paper, appendix A.3.
@@ -144,13 +143,9 @@ class FinetuningRuns:
             return by_chief(self.strategy, lambda: self._write_seeds(run, found))
 
     def _hold(self, run: RunFolder) -> None:
-        """Locks the folder of several seeds, unless it is that of a single run."""
+        """Locks the folder of several seeds, unless it holds something else."""
+        run.require(SEEDS)
         run.hold(self._report)
-        if files.exists(run.config_file):
-            raise UserError(
-                f"{run.path}: needs a folder for several seeds. Received: one that holds a single run. "
-                "Give another --output, or --fresh."
-            )
 
     def _write_seeds(self, run: RunFolder, found: Mapping[int, Any]) -> Results:
         results = summary(found)
@@ -167,6 +162,7 @@ class FinetuningRuns:
 
         Returns: `[({setting: value}, results)]`, the best first.
         """
+        by_chief(self.strategy, lambda: RunFolder(path).require(SWEEP))
         by_chief(self.strategy, lambda: self._write_grid(path))
         found: list[tuple[dict[str, float], Any]] = []
         for values in itertools.product(*GRID.values()):

@@ -69,6 +69,6 @@ def test_a_label_that_one_seed_alone_predicts_has_0_in_the_others(seeds):
 def test_seeds_leave_the_folder_of_a_single_run_alone(init, glue, tmp_path):
     """Its model and its results would be replaced by those of the seeds."""
     (tmp_path / "config.yaml").write_text("task: sst2\n")
-    with pytest.raises(UserError, match="needs a folder for several seeds. Received: one that holds a single run"):
+    with pytest.raises(UserError, match="that holds a run for each seed. Received: a fine-tuning run"):
         FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).seeds(str(tmp_path), [1, 2])
     assert os.listdir(tmp_path) == ["config.yaml"]
