@@ -51,6 +51,10 @@ class HubModel:
         self._asked = name
         self._library = _library(name)
         self.repository, self._revision = matched.group(1), matched.group(2) or "main"
+        try:
+            self._library.utils.validate_repo_id(self.repository)
+        except self._library.errors.HFValidationError as error:
+            raise UserError(f"{name}: is not a name of the hub. {' '.join(str(error).split())}") from None
         self._metadata: dict[str, Any] = {}  # `huggingface_hub.RepoSibling` by file name.
         self._unreachable: str | None = None
         self.notes = []
@@ -255,7 +259,7 @@ class _NoAnswerError(Exception):
 
 
 def _library(name: str) -> ModuleType:
-    for module in ("constants", "errors"):
+    for module in ("constants", "errors", "utils"):
         import_extra(f"huggingface_hub.{module}", name)
     return import_extra("huggingface_hub", name)
 

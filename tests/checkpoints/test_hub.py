@@ -288,6 +288,12 @@ def test_names_that_cannot_be(name):
     assert "needs the form hf:NAME or hf:NAME@REVISION" in refusal(name)
 
 
+@pytest.mark.parametrize("name", ["hf:me/bert--base", "hf:me/..", "hf:.bert", "hf:me/bert.git", f"hf:{'b' * 97}"])
+def test_names_that_the_hub_would_not_have_are_one_line(name):
+    """Its library raised an error of its own while it looked into the cache."""
+    assert refusal(name).startswith(f"{name}: is not a name of the hub. ")
+
+
 @pytest.mark.parametrize(
     "path, proposed",
     [
