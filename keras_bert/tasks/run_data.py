@@ -17,7 +17,8 @@ FILE = "data.json"
 def require_same_data(run: RunFolder, problem: Problem) -> None:
     """Records what a run reads, or compares it with what the run in this folder has read so far.
 
-    A file is identified by its SHA-256, which is not computed again for a file of the same size and time as before.
+    A file is identified by its SHA-256, which is not computed again for a file of the same size, time and mark as
+    before.
 
     Args:
         run: the run's folder, settled.
@@ -33,15 +34,14 @@ def require_same_data(run: RunFolder, problem: Problem) -> None:
 
 
 def require_same_text(run: RunFolder, entries: Iterable[str]) -> None:
-    """As `require_same_data`, for raw text, which may fill a disk: compares names and sizes only.
+    """As `require_same_data`, for raw text, which may fill a disk: compares names, sizes and marks (`files.mark`).
 
     Args:
         run: the run's folder, settled.
         entries: as for `Corpus`.
     """
     before, now = _before(run), {"text": Corpus(entries).fingerprint()}
-    is_changed = "text" in before and before != now
-    _record(run, before, now, difference(before["text"], now["text"]) if is_changed else "")
+    _record(run, before, now, difference(before["text"], now["text"]) if "text" in before else "")
 
 
 def require_unchanged(run: RunFolder, changed: str) -> None:
@@ -66,13 +66,13 @@ def _record(run: RunFolder, before: Mapping[str, Any], now: Mapping[str, Any], c
 
 
 def _fingerprint(problem: Problem, split: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"from", "bytes", "modified", "sha256"}` of a split's file, or `{"from", "examples"}` of a data set's split."""
+    """`{"from", "bytes", "modified", "mark", "sha256"}` of a split's file; `{"from", "examples"}` of a data set's."""
     origin = problem.origin(split)
     size = files.size(origin)
     if size is None:
         return {"from": origin, "examples": len(problem.rows(split))}
     modified = files.modified(origin)
-    found = {"from": origin, "bytes": size, "modified": modified}
+    found = {"from": origin, "bytes": size, "modified": modified, "mark": files.mark(origin)}
     is_untouched = before and modified and {**before, **found} == before
     return {**found, "sha256": before.get("sha256") if is_untouched else _sha256(origin, size, modified)}
 

@@ -1,4 +1,7 @@
-"""Text that a run reads as it is, known by its names and sizes; other data are in test_finetuning_again.py."""
+"""Text that a run reads as it is, known by its names, sizes and marks; other data are in test_finetuning_again.py."""
+
+import json
+import os
 
 import pytest
 
@@ -19,9 +22,37 @@ def test_text_that_changed_is_refused_once_something_was_learned(tmp_path):
     run.write_results({"steps": 1})
     require_same_text(run, entries)
     file.write_text("one\n")
-    with pytest.raises(UserError, match=r"holds a run on other data .\['.*a.txt', 8\], now \['.*a.txt', 4\].*--fresh"):
+    with pytest.raises(
+        UserError, match=r"holds a run on other data .\['.*a.txt', 8, '\w+'\], now \['.*a.txt', 4, .*--fresh"
+    ):
         require_same_text(run, entries)
     file.write_text("one\ntwo\n")
     (tmp_path / "text" / "b.txt").write_text("three\n")
     with pytest.raises(UserError, match="1 in all, now 2"):
         require_same_text(run, entries)
+
+
+def test_text_rewritten_to_the_same_size_and_time_is_refused(tmp_path):
+    """A run that goes on would read other batches: `rsync -t` and `cp -p` keep the time of what they copy."""
+    file, run = tmp_path / "a.txt", RunFolder(str(tmp_path / "run"))
+    file.write_bytes(b"one two three\n" * 10_000)
+    require_same_text(run, [str(file)])
+    run.write_results({"steps": 1})
+    require_same_text(run, [str(file)])
+    before = os.stat(file)
+    file.write_bytes(b"one two three\n" * 5_000 + b"two one three\n" * 5_000)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(UserError, match=r"holds a run on other data .*, 140000, '\w+'\], now .*, 140000, '\w+'\]"):
+        require_same_text(run, [str(file)])
+
+
+def test_a_run_of_an_older_version_goes_on_and_is_bound_to_more(tmp_path):
+    """It recorded names and sizes alone."""
+    file, run = tmp_path / "a.txt", RunFolder(str(tmp_path / "run"))
+    file.write_text("one\n")
+    run.write_results({"steps": 1})
+    (tmp_path / "run" / "data.json").write_text(json.dumps({"text": [[str(file), 4]]}))
+    require_same_text(run, [str(file)])
+    file.write_text("two\n")
+    with pytest.raises(UserError, match="holds a run on other data"):
+        require_same_text(run, [str(file)])

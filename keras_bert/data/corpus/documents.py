@@ -87,8 +87,11 @@ class Corpus:
         except Unreadable:
             pass  # The report names it.
 
-    def fingerprint(self) -> list[list[str | int | None]]:
-        """`[path, size]` for each path, to notice changed text without reading it."""
+    def fingerprint(self) -> list[list[Any]]:
+        """`[path, size, mark]` for each path, to notice changed text without reading all of it; see `files.mark`.
+
+        For a `tfds:` entry `[name, size]`.
+        """
         return [list(entry) for entry in files.ask(_fingerprint, self.paths)]
 
     def settings(self) -> dict[str, Any]:
@@ -295,8 +298,8 @@ def _tfds_text(entry: str) -> TfdsText:
     return TfdsText(entry)
 
 
-def _fingerprint(path: str) -> tuple[str, int | None]:
+def _fingerprint(path: str) -> tuple[Any, ...]:
     if is_tfds(path):
         text = _tfds_text(path)
         return text.name, text.size
-    return str(path), files.size(path)
+    return str(path), files.size(path), files.mark(path)

@@ -83,10 +83,10 @@ class UnfinishedWork:
             raise UserError(f"{path}: is not the record of an unfinished prepare. {remedy}.") from None
         wanted = json.loads(json.dumps(self.settings))  # Turns tuples into lists, as in the file.
         for key in wanted:
-            if made_with.get(key) != wanted[key]:
+            if changed := difference(made_with.get(key), wanted[key]):
                 raise UserError(
                     f"{self.folder}: has shards of an unfinished prepare with another {key}. "
-                    f"Received: {difference(made_with.get(key), wanted[key])}. {remedy}, or give what it started with."
+                    f"Received: {changed}. {remedy}, or give what it started with."
                 )
         for side, progress in self.sides.items():
             folder = join(self.folder, side)
@@ -99,10 +99,14 @@ class UnfinishedWork:
 
 
 def difference(before: object, now: object) -> str:
-    """The first entries of two lists that differ, or the two values."""
+    """The first entries of two lists that differ, or the two values; "" if they are equal.
+
+    An older version knew less about each file: what it did not record is not compared.
+    """
     if isinstance(before, list) and isinstance(now, list):
         for old, new in zip(before, now):
-            if old != new:
+            recorded = new[: len(old)] if isinstance(old, list) and isinstance(new, list) else new
+            if old != recorded:
                 return f"{old}, now {new}"
-        return f"{len(before)} in all, now {len(now)}"
-    return f"{before!r}, now {now!r}"
+        return "" if len(before) == len(now) else f"{len(before)} in all, now {len(now)}"
+    return "" if before == now else f"{before!r}, now {now!r}"

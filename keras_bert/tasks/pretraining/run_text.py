@@ -90,7 +90,8 @@ def remove_other_data(
 ) -> None:
     """Empties a run's data folder, unless what is there was made from the same text, and records the text.
 
-    Files are compared by name and size, phrases and bad words by content, prepared folders by checksums.
+    Files are compared by name, size and mark (`files.mark`), phrases and bad words by content, prepared folders by
+    checksums.
 
     Args:
         config: the recipe.
@@ -126,8 +127,8 @@ def _recorded(folder: str) -> dict[str, Any]:
 
 def _change(before: dict[str, Any], now: dict[str, Any]) -> str:
     """What has changed, in words; empty if nothing has."""
-    changed = (key for key in now if key in before and before[key] != now[key])
-    return next((f"{key}: {difference(before[key], now[key])}" for key in changed), "")
+    found = ((key, difference(before[key], now[key])) for key in now if key in before)
+    return next((f"{key}: {change}" for key, change in found if change), "")
 
 
 def _write(folder: str, before: dict[str, Any], now: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data import tfds_builder
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.errors import UserError
+from keras_bert.files import mark
 from keras_bert.time_limits import any_answers
 
 TEXTS = [f"Text number {n}.\n\nIt is short." for n in range(30)]
@@ -49,7 +50,7 @@ def test_beside_files_and_with_a_fingerprint(folder, tmp_path):
     (tmp_path / "a.txt").write_text("A file.")
     corpus = Corpus([str(tmp_path / "*.txt"), f"tfds:{folder}:test"])
     assert list(corpus.documents())[0] == "A file." and corpus.report.documents == 11
-    assert corpus.fingerprint() == [[str(tmp_path / "a.txt"), 7], ["reviews/1.0.0:test", 10]]
+    assert corpus.fingerprint() == [[str(tmp_path / "a.txt"), 7, mark(tmp_path / "a.txt")], ["reviews/1.0.0:test", 10]]
 
 
 def test_a_recipe_takes_it_beside_files_that_are_there(folder, tmp_path):

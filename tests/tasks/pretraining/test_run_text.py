@@ -124,7 +124,7 @@ def test_a_run_binds_its_text_once_it_has_begun(tmp_path, changes):
         run.write_results({"steps": 1})
         Pretraining(config, run, quiet)
     write_corpus(text, 60)
-    with run, pytest.raises(UserError, match=r"holds a run on other data .*text.txt', \d+\], now .*--fresh"):
+    with run, pytest.raises(UserError, match=r"holds a run on other data .*text.txt', \d+, '\w+'\], now .*--fresh"):
         Pretraining(config, run, quiet)
 
 
