@@ -1,5 +1,7 @@
 """`run.py embed`."""
 
+import json
+
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
@@ -96,7 +98,12 @@ def embed(
             f"the first on line {done.first_cut:,}."
         )
     if index:
-        click.echo(f'Written: {index}. Next: usearch.index.Index.restore("{index}").search(vector, 10).keys')
+        click.echo(f"Written: {index}. Next: usearch.index.Index.restore({_literal(index)}).search(vector, 10).keys")
     shape = ", ".join(map(str, done.shape))
-    opened = f'tf.io.gfile.GFile("{output}", "rb")' if is_remote(output) else f'"{output}"'
+    opened = f'tf.io.gfile.GFile({_literal(output)}, "rb")' if is_remote(output) else _literal(output)
     click.echo(f'Written: {output}, {done.texts:,} texts. Next: numpy.load({opened})["embeddings"], float32 [{shape}]')
+
+
+def _literal(text: str) -> str:
+    """A text as Python's source has it, in double quotes."""
+    return json.dumps(text, ensure_ascii=False)

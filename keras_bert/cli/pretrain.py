@@ -1,6 +1,7 @@
 """`run.py pretrain`."""
 
 import os
+import shlex
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -121,12 +122,17 @@ def pretrain(
     if results is None:  # A worker that is not the chief.
         return
     _show(results)
-    next_command = {
-        MASKED: f'fill --model {folder.path} "…[MASK]…"',
-        NEXT: f'generate --model {folder.path} "…"',
-        BOTH: f"finetune --task ner --features weighted_all --init {folder.path} --data-dir …",
-    }[recipe.model.predicts]
-    click.echo(f"Written: {folder.path}. Next: {PROGRAM} {next_command}   |   tensorboard --logdir {folder.path}")
+    click.echo(f"Written: {folder.path}. Next: {_next(folder.path, recipe.model.predicts)}")
+
+
+def _next(run: str, predicts: str) -> str:
+    run = shlex.quote(run)
+    command = {
+        MASKED: f'fill --model {run} "…[MASK]…"',
+        NEXT: f'generate --model {run} "…"',
+        BOTH: f"finetune --task ner --features weighted_all --init {run} --data-dir …",
+    }[predicts]
+    return f"{PROGRAM} {command}   |   tensorboard --logdir {run}"
 
 
 def _default_recipe(data: Sequence[str], init: str | None, strategy: str | None) -> str:

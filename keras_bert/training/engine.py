@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -78,7 +79,7 @@ class Engine:
                 raise UserError(
                     f"{run.path}: needs a checkpoint to train further. Received: a finished run without any. Copy "
                     f"{run.checkpoints} back, give --fresh to start over in a new folder, or give another --output and "
-                    f"--init {run.path}."
+                    f"--init {shlex.quote(run.path)}."
                 )
         self.budget.start()  # From the restored time, which the progress starts from; the loop starts the clock anew.
         # Before `begin`: a process that found a checkpoint would not take part in its collectives.

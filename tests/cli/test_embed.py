@@ -26,7 +26,7 @@ def embed(folder, *arguments, **options):
 
 
 def test_the_last_line_opens_the_file(folder, tmp_path):
-    output = str(tmp_path / "out.npz")
+    output = str(tmp_path / 'my "out".npz')
     result = embed(folder, "--input", "-", "--output", output, input="w1 w2\n" + "w3 " * 30 + "\n")
     assert result.exit_code == 0, result.output
     assert "1 of 2 texts have more than 24 tokens and were truncated, the first on line 2." in result.output

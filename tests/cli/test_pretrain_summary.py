@@ -1,12 +1,14 @@
 """What `pretrain` prints at its end, and what `--estimate` leaves behind."""
 
 import os
+import shlex
 from types import SimpleNamespace
 
 import pytest
 from corpus import write_corpus
 
-from keras_bert.cli.pretrain import _estimate, _show
+from keras_bert.cli.pretrain import _estimate, _next, _show
+from keras_bert.config.bert import TOKENS
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.training.run_folder import RunFolder
 
@@ -25,6 +27,13 @@ def test_only_what_was_measured_is_shown(capsys, more, expected):
     _show({**MLM, **more})
     lines = capsys.readouterr().out.splitlines()
     assert [line.endswith(end) for line, end in zip(lines, expected, strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize("predicts", TOKENS)
+def test_what_is_proposed_can_be_given_to_the_shell(predicts):
+    """A run in a folder with a blank in its name was two arguments."""
+    words = shlex.split(_next("runs/my run", predicts))
+    assert words[:2] == ["python", "run.py"] and words.count("runs/my run") == 2
 
 
 def test_an_estimate_of_a_longer_run_does_not_make_it_longer(tmp_path, monkeypatch):
