@@ -55,7 +55,7 @@ def read_json(path: StrPath) -> dict[str, Any]:
 class _Loader(yaml.SafeLoader):
     """Takes a key as it is written (`yes` and 1 are names of labels too), and refuses one that is given twice."""
 
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         assert node is not None
         seen: set[str] = set()

@@ -19,8 +19,10 @@ from keras_bert.cli.options import (
     given,
     recipe_init,
     recipe_name,
+    require_agreement,
     run_options,
     run_settings,
+    set_by_key,
     table_options,
     table_settings,
 )
@@ -48,7 +50,7 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
     metavar="NAME",
     help="Task to train on: a recipe in configs/finetune (sst2, squad, text, …), or all of glue or superglue.",
 )
-@click.option("--config", metavar="FILE", help="Recipe file to use instead of the task's own.")
+@click.option("--config", metavar="FILE", help="Recipe to use instead of the task's own.")
 @click.option(
     "--init",
     metavar="MODEL",
@@ -125,24 +127,45 @@ def finetune(
         extras.require("matplotlib", "--picture")
     if sweep and seeds:
         raise UserError("--sweep: needs a single seed. Received: --seeds as well. Choose it by --set training.seed=N.")
+    if sweep and picture:
+        raise UserError("--sweep: draws no picture. Received: --picture as well. Leave out one.")
     data = table_settings(data_dir, train, dev, test, texts, label)
-    set_by_key = dict(settings.parse_override(text) for text in overrides)
-    benchmark = BENCHMARKS.get(task or "") if not config else None
-    if task and not config and not benchmark:
+    by_key = set_by_key(overrides)
+    benchmark = BENCHMARKS.get(task or "")
+    if task and config:
+        _require_task_of(config, task)
+    elif task and not benchmark:
         _require_known(task)
-    if sweep and benchmark:
-        raise UserError(
-            f"--sweep: needs a single task. Received: {benchmark.name}. Give one of {', '.join(benchmark.tasks)}."
-        )
+    flags = {
+        **given(
+            {
+                "task": task if config else None,
+                "lower_case": lower_case,
+                "from_scratch": from_scratch or None,
+                "data.kind": _KINDS[kind] if kind else None,
+                "training.freeze": freeze or None,
+                "features.kind": features,
+                "noise.kinds": list(noises) or None,
+            }
+        ),
+        **{f"data.{key}": value for key, value in data.items()},
+        **run_settings(**run, epochs=epochs),
+    }
+    require_agreement(by_key, {**flags, **given({"init": init, "training.seed": seeds and f"--seeds {seeds}"})})
+    for option, is_given in (("--sweep", sweep), ("--train, --dev, --test, --text, --label", data.keys() - {"folder"})):
+        if benchmark and is_given:
+            raise UserError(
+                f"{option}: needs a single task. Received: {benchmark.name}. Give one of {', '.join(benchmark.tasks)}."
+            )
     names = list(benchmark.tasks) if benchmark else [config or task or ""]
     seed_list = _seeds(seeds)
     features_recipe = {"name": f"{task}-{features}", **_features_recipe()} if features and not config else {}
     first_recipe = find_config("finetune", names[0])
-    name = benchmark.name if benchmark else recipe_name(first_recipe, {**features_recipe, **set_by_key})
+    name = benchmark.name if benchmark else recipe_name(first_recipe, {**features_recipe, **by_key})
     output = output or os.path.join("runs", name)
     output = RunFolder.fresh(output).path if fresh else output
     paths = _run_paths(output, benchmark, seed_list, sweep)
-    init = init or settings.text_of(set_by_key, "init") or recipe_init(first_recipe)
+    init = init or settings.text_of(by_key, "init") or recipe_init(first_recipe)
     begun = _begun_init(init or _default_init(), paths)
     try:
         folder = open_model_folder(begun, lower_case)
@@ -153,25 +176,9 @@ def finetune(
             f"{error} Give --init with a model folder and, if there is no network, --data-dir with the task's own "
             "files (GLUE's are train.tsv, dev.tsv and test.tsv)."
         ) from None
-    flags = {
-        **given(
-            {
-                "init": folder.name,
-                "lower_case": lower_case,
-                "from_scratch": from_scratch or None,
-                "data.kind": _KINDS[kind] if kind else None,
-                "training.epochs": epochs,
-                "training.freeze": freeze or None,
-                "features.kind": features,
-                "noise.kinds": list(noises) or None,
-            }
-        ),
-        **{f"data.{key}": value for key, value in data.items()},
-        **run_settings(**run),
-    }
     if sweep:
-        _require_free(flags.keys() | set_by_key.keys())
-    chosen = {**features_recipe, **set_by_key, **flags}
+        _require_free(flags.keys() | by_key.keys())
+    chosen = {**features_recipe, **by_key, **flags, "init": folder.name}
     recipes = {name: _recipe(name, chosen) for name in names}
     for recipe in recipes.values():
         own = recipe.data
@@ -275,6 +282,14 @@ def _require_known(task: str) -> None:
             f"--task: needs one of {', '.join([*BENCHMARKS, *known])}. Received: {task}. For your own data, give text, "
             "tokens, qa or choice."
         )
+
+
+def _require_task_of(config: str, task: str) -> None:
+    """Refuses a task that is not the recipe's; a recipe that states none is for any."""
+    stated = settings.text_of(settings.read_yaml(find_config("finetune", config)), "task")
+    if task in BENCHMARKS or stated not in (None, task):
+        needed = "a single task" if task in BENCHMARKS else f"{stated}, the task of {config}"
+        raise UserError(f"--task: needs {needed}, beside --config. Received: {task}. Leave out one.")
 
 
 def _require_free(given: Set[str]) -> None:

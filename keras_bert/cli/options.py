@@ -18,6 +18,7 @@ from keras_bert.files import is_file
 from keras_bert.tasks.answer_files import PLAIN_FILE, check_output, require_writable
 
 _CORPUS = CorpusConfig()
+_LENGTHS = ("training.epochs", "training.steps", "training.minutes")
 
 
 SEED = click.IntRange(0, MAX_SEED)
@@ -247,19 +248,45 @@ def run_settings(
     steps: int | None,
     minutes: float | None,
     max_minutes: float | None,
+    epochs: float | None = None,
 ) -> dict[str, Any]:
     """Returns `{key: value}`, settings of a recipe, for the `run_options` that were given."""
+    # Each of the three overrides a recipe that is limited by another.
     return given(
         {
+            "training.epochs": epochs,
             "training.strategy": strategy,
             "training.devices": [name.strip() for name in devices.split(",")] if devices else None,
             "training.tpu": tpu,
-            "training.steps": steps,
-            # --steps overrides a recipe that runs by the clock.
-            "training.minutes": 0.0 if steps and not minutes else minutes,
+            "training.steps": 0 if epochs and not steps else steps,
+            "training.minutes": 0.0 if (epochs or steps) and not minutes else minutes,
             "training.max_minutes": max_minutes,
         }
     )
+
+
+def set_by_key(overrides: Iterable[str]) -> dict[str, Any]:
+    """Returns `{key: value}` of all `--set KEY=VALUE`, of which the last counts, as of any option given twice."""
+    return dict(map(settings.parse_override, overrides))
+
+
+def require_agreement(by_key: Mapping[str, Any], of_options: Mapping[str, Any]) -> None:
+    """Raises `UserError` if options contradict each other, of which one would be ignored.
+
+    Args:
+        by_key: the settings given by `--set`.
+        of_options: the settings given by options of their own.
+    """
+    lengths = [key for key in _LENGTHS if of_options.get(key) or by_key.get(key)]
+    if len(lengths) > 1:
+        names = [f"--{key.removeprefix('training.')}" if of_options.get(key) else f"--set {key}" for key in lengths]
+        raise UserError(f"{names[0]}: needs to be the only length of the run. Received: {names[1]} too. Leave out one.")
+    for key in by_key:
+        if key in of_options and of_options[key] != by_key[key]:
+            raise UserError(
+                f"--set {key}: needs no option that sets it otherwise. Received: {by_key[key]!r}, and "
+                f"{of_options[key]!r} by an option. Leave out one."
+            )
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

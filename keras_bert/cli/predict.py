@@ -64,6 +64,9 @@ def predict(
     """
     if bool(source) == bool(split):
         raise UserError("--input: needs a file of examples, or --split a split of the task. Give one of the two.")
+    files_of_task = [f"--{name.replace('_', '-')}" for name in ("data_dir", "train", "dev", "test") if data[name]]
+    if source and files_of_task:
+        raise UserError(f"{files_of_task[0]}: goes with --split. Received: --input, the file to answer. Leave out one.")
     if source and source != "-" and not exists(source):
         raise UserError(f"{source}: no such file. Give an existing one, or - for stdin.")
     if output != STANDARD_STREAM:

@@ -18,8 +18,10 @@ from keras_bert.cli.options import (
     given,
     recipe_init,
     recipe_name,
+    require_agreement,
     run_options,
     run_settings,
+    set_by_key,
 )
 from keras_bert.config.bert import BOTH, MASKED, NEXT
 from keras_bert.config.pretraining import PretrainConfig
@@ -80,14 +82,15 @@ def pretrain(
       python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
     """
     began = time.monotonic()
-    set_by_key = dict(settings.parse_override(text) for text in overrides)
-    init_given = init or settings.text_of(set_by_key, "init")
+    by_key = set_by_key(overrides)
+    init_given = init or settings.text_of(by_key, "init")
     recipe_file = find_config("pretrain", config or _default_recipe(data, init_given, run["strategy"]))
     flags = {
         **given({"data.files": list(data) or None, "training.seed": seed}),
         **run_settings(**run),
     }
-    output = output or os.path.join("runs", recipe_name(recipe_file, set_by_key))
+    require_agreement(by_key, {**flags, **given({"init": init, "vocabulary.lower_case": lower_case})})
+    output = output or os.path.join("runs", recipe_name(recipe_file, by_key))
     to_resume = None if fresh else RunFolder(output)
     if to_resume:
         to_resume.require(PRETRAINING)
@@ -95,11 +98,11 @@ def pretrain(
     if "init" in model_settings and not init_given:
         model_settings = _unless_in_recipe(model_settings, recipe_file, lower_case)
     init_setting = given({"init": model_settings.pop("init", None)})
-    changes = {**model_settings, **set_by_key, **flags, **init_setting}
+    changes = {**model_settings, **by_key, **flags, **init_setting}
     if not init_setting:
         of_recipe = settings.section_of(settings.read_yaml(recipe_file), "vocabulary")
         own = {*changes, *(f"vocabulary.{key}" for key in of_recipe)}
-        of_vocabulary = _settings_of_vocabulary(data, settings.text_of(set_by_key, "vocabulary.file"), lower_case)
+        of_vocabulary = _settings_of_vocabulary(data, settings.text_of(by_key, "vocabulary.file"), lower_case)
         changes.update({key: value for key, value in of_vocabulary.items() if key not in own})
     recipe = PretrainConfig.from_file(recipe_file, changes)
     recipe.require_text()

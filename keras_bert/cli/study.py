@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keras_bert import settings
-from keras_bert.cli.options import Number, folder_to_write, given, model_option
+from keras_bert.cli.options import Number, folder_to_write, given, model_option, set_by_key
 from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, selected, task_plans
 from keras_bert.errors import UserError
@@ -185,7 +185,7 @@ def ablation(
       python run.py study ablation --text prepared --data data --output runs/ablation
     """
     path = find_config("studies", plan)
-    values, changes = settings.read_yaml(path), dict(map(settings.parse_override, overrides))
+    values, changes = settings.read_yaml(path), set_by_key(overrides)
     values.update(given({"recipe": recipe}), set={**settings.section_of(values, "set"), **changes})
     planned = settings.from_mapping(AblationPlan, values)
     variants = selected(planned.variants, only, "variant", path)
@@ -351,7 +351,7 @@ def landscape(
     Example:
       python run.py study landscape --task mrpc --init MODEL --data-dir glue --output runs/landscape
     """
-    changes, more = (dict(map(settings.parse_override, given)) for given in (overrides, scratch))
+    changes, more = (set_by_key(given) for given in (overrides, scratch))
     _begin(context)
     from keras_bert.studies.landscape import landscape as make
 

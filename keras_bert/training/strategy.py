@@ -39,6 +39,8 @@ def make_strategy(name: str, devices: Sequence[str] = (), tpu: str = "local") ->
         join_slurm_step()
     if name == "auto":
         name = _found_here(devices)
+    if tpu != "local" and name != "tpu":
+        raise UserError(f"training.tpu: needs training.strategy tpu. Received: {tpu}, and {name}. Leave it out.")
     most, remedy = _MOST_DEVICES.get(name, (len(devices), ""))
     if len(devices) > most:
         raise UserError(

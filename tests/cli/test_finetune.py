@@ -16,6 +16,7 @@ from glue_folder import write_glue
 from scipy.special import softmax
 
 from keras_bert.cli import main
+from keras_bert.cli.options import run_settings
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.answering import plain_answers
@@ -280,6 +281,29 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         ),
         (["finetune", "--task", "sst2", "--init", "absent"], "absent: needs a model folder"),
         (["finetune", "--task", "sst2", "--init", "BERT", "--seeds", "1,1"], "--seeds: needs distinct whole numbers"),
+        (["finetune", "--task", "sst2", "--sweep", "--picture", "a.png"], "--sweep: draws no picture."),
+        (["finetune", "--task", "glue", "--train", "a.tsv"], "--train, --dev, --test, --text, --label: needs a single"),
+        (
+            ["finetune", "--task", "mrpc", "--config", "OWN"],
+            "--task: needs sst2, the task of own.yaml, beside --config",
+        ),
+        (["finetune", "--task", "glue", "--config", "OWN"], "--task: needs a single task, beside --config"),
+        (["finetune", "--task", "sst2", "--config", "OWN", "--init", "absent"], "absent: needs a model folder"),
+        (
+            ["finetune", "--task", "sst2", "--epochs", "1", "--steps", "5"],
+            "--epochs: needs to be the only length of the",
+        ),
+        (["finetune", "--task", "sst2", "--set", "training.epochs=1", "--minutes", "5"], "Received: --minutes too."),
+        (["finetune", "--task", "sst2", "--seeds", "1", "--set", "training.seed=4"], "Received: 4, and '--seeds 1' by"),
+        (["finetune", "--task", "sst2", "--set", "init=a", "--init", "b"], "--set init: needs no option that sets it"),
+        (["pretrain", "--steps", "5", "--minutes", "5"], "--steps: needs to be the only length of the run."),
+        (["pretrain", "--seed", "5", "--set", "training.seed=6"], "--set training.seed: needs no option that sets it"),
+        (
+            ["pretrain", "--tpu", "mine", "--devices", "CPU:0"],
+            "training.tpu: needs training.strategy tpu. Received: mine",
+        ),
+        (["pretrain", "--config", "demo", "--data", "own.yaml"], "data.files: needs data.source files; python_doc"),
+        (["predict", "--model", "BERT", "--input", "-", "--output", "-", "--dev", "a"], "--dev: goes with --split."),
         (["finetune", "--task", "glue", "--init", "BERT", "--sweep"], "--sweep: needs a single task. Received: glue."),
         (["finetune", "--task", "sst2", "--init", "BERT", "--data-dir", "absent", *SMALL], "absent: needs"),
         (["finetune", "--task", "sst2", "--init", "BERT"], "input.max_length: needs at most 32"),
@@ -298,7 +322,8 @@ def test_all_of_glue_in_one_table(place, tmp_path):
 )
 def test_what_cannot_be_done_is_one_line(arguments, message, place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    given = [place / "bert" if argument == "BERT" else argument for argument in arguments]
+    (tmp_path / "own.yaml").write_text("task: sst2")
+    given = [{"BERT": place / "bert", "OWN": "own.yaml"}.get(argument, argument) for argument in arguments]
     result = give(*given)
     assert result.exit_code == 2 and message in result.output, result.output
     assert "Traceback" not in result.output and not os.path.exists("runs")
@@ -379,3 +404,15 @@ def test_a_folder_of_other_runs_is_refused_before_anything_is_opened(holds, argu
     result = give(*arguments.split(), "--output", "out")
     assert result.exit_code == 2 and re.search(message, result.output), result.output
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "length"),
+    [({"epochs": 2.0}, (2.0, 0, 0.0)), ({"steps": 9}, (3.0, 9, 0.0)), ({"minutes": 1.0}, (3.0, 5, 1.0))],
+)
+def test_a_length_that_is_given_counts_whatever_the_recipe_is_limited_by(options, length):
+    """--epochs was ignored under a recipe of so many steps."""
+    none = dict.fromkeys(("strategy", "devices", "tpu", "steps", "minutes", "max_minutes"))
+    recipe = {"task": "sst2", "training": {"steps": 5, "minutes": 7.0}}
+    training = FinetuneConfig.from_mapping(recipe, run_settings(**{**none, **options})).training
+    assert (training.epochs, training.steps, training.minutes) == length

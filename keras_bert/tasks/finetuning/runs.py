@@ -169,7 +169,7 @@ class FinetuningRuns:
             point = dict(zip(GRID, values))
             name = "-".join(f"{key}-{value:g}" for key, value in point.items())
             self._report(f"{name}:")
-            found.append((point, self.one(files.join(path, name), **point)))
+            found.append((point, self.one(files.join(path, name), **point, steps=0, minutes=0.0)))
             by_chief(self.strategy, functools.partial(self._write_point, path, name, *found[-1]))
         return sorted(found, key=lambda pair: -self._main_score(pair[1])) if self.is_chief else None
 
