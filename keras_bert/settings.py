@@ -323,7 +323,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
             pass
     elif isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
         return value
-    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", dict: "a mapping"}
+    names = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text", dict: "a mapping"}
     raise _wrong_type(where, names.get(kind, kind.__name__), value)
 
 

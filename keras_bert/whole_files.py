@@ -7,9 +7,10 @@ complete; it is written last and removed first; see `move_folder`.
 import contextlib
 import errno
 import json
+import math
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from keras_bert import disks, files, stores
@@ -51,9 +52,22 @@ def rename_file(source: str, target: str) -> None:
         disks.rename_file(source, target)
 
 
-def write_json(path: files.StrPath, values: Any) -> None:
+def write_json(path: files.StrPath, values: Any, ensure_ascii: bool = True) -> None:
     with atomic_write(path) as stream:
-        stream.write(json.dumps(values, indent=2) + "\n")
+        stream.write(json_text(values, indent=2, ensure_ascii=ensure_ascii) + "\n")
+
+
+def json_text(values: Any, **options: Any) -> str:
+    """`json.dumps` with null for NaN and infinite numbers, which JSON lacks and most readers refuse."""
+    return json.dumps(_with_nulls(values), allow_nan=False, **options)
+
+
+def _with_nulls(values: Any) -> Any:
+    if isinstance(values, Mapping):
+        return {key: _with_nulls(value) for key, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [_with_nulls(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
 @contextlib.contextmanager

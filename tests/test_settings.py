@@ -72,6 +72,7 @@ def test_another_model_by_name_and_changes_to_it():
         ({"training": {"steps": True}}, "training.steps: needs a whole number"),
         ({"training": {"jit_compile": "yes please"}}, "training.jit_compile: needs true, false or auto"),
         ({"training": {"steps": 0}}, "training.steps: needs a value above 0"),
+        ({"optimizer": {"clip_norm": float("inf")}}, "optimizer.clip_norm: needs a finite number. Received: inf"),
         ({"training": {"strategy": "tpus"}}, "training.strategy: needs one of auto, one, mirrored"),
         ({"training": 3}, "training: needs a section of settings. Received: 3"),
         ({"model": {"hidden_size": 100}}, "model.hidden_size: needs a multiple of num_attention_heads"),

@@ -1,5 +1,6 @@
 """`run.py pretrain`."""
 
+import math
 import os
 import shlex
 import time
@@ -231,7 +232,7 @@ def _show(results: dict[str, Any]) -> None:
     )
     click.echo(
         f"Held-out documents, after {results['steps']} steps: {what} {results[f'eval_{key}_loss']:.3f} nats, "
-        f"perplexity {results['eval_perplexity']:.1f}{beside}."
+        f"perplexity {results['eval_perplexity'] or math.inf:.1f}{beside}."
     )
     loss, unigram = results[f"eval_{token}_loss"], results.get(f"eval_{token}_unigram_loss")
     compared = (

@@ -111,9 +111,9 @@ class RunConfig:
     limit. `minutes` larger than 0 limits the run by time, summed over all its starts, and the learning rate decays over
     that time. `gradient_norms` logs the norm of the gradient of each part of the model.
 
-    After a loss or gradient that is not finite, or a logged loss more than `loss_band` spreads above the median of the
-    last 50 (0: no such check; see `LossBand`), the run goes back to the last good checkpoint and leaves out the batches
-    since then, up to `rollbacks` times in all; then it stops with an error.
+    After a loss, gradient or weight that is not finite, or a logged loss more than `loss_band` spreads above the median
+    of the last 50 (0: no such check; see `LossBand`), the run goes back to the last good checkpoint and leaves out the
+    batches since then, up to `rollbacks` times in all; then it stops with an error.
     """
 
     minutes: float = 0.0

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -72,6 +72,7 @@ class Checkpoints:
         # {step: score}. Cached, so that a brief outage of a store does not make the best checkpoint look scoreless.
         self._known_scores: dict[int, float | None] = {}
         self._checkpoint = tf.train.Checkpoint(**objects)
+        self._objects = list(objects.values())
         self._options = tf.train.CheckpointOptions(experimental_io_device=io_device)
 
     def save(
@@ -108,8 +109,7 @@ class Checkpoints:
             with as_os_errors(self.folder):
                 self._checkpoint.write(files.join(aside, "checkpoint"), self._options)
             sums = {entry: files.sha256(files.join(aside, entry)) for entry in files.list_folder(aside)}
-            with whole_files.atomic_write(files.join(aside, STATE)) as stream:
-                json.dump({**state, "sha256": sums}, stream, indent=2)
+            whole_files.write_json(files.join(aside, STATE), {**state, "sha256": sums})
             whole_files.move_folder(aside, files.join(self.folder, name), last=STATE)  # Syncs it to the disk first.
         except OSError as error:
             files.remove_folder(aside)
@@ -133,6 +133,12 @@ class Checkpoints:
                 f"{tempfile.gettempdir()}: workers other than the chief write a temporary checkpoint here while step "
                 f"{step} is saved, which failed ({error.strerror or error}). {writing_remedy(error)}, or set TMPDIR."
             ) from error
+
+    def are_finite(self) -> bool:
+        """Whether all values that a checkpoint would hold now are finite; one of others is of no use."""
+        variables = (variable for thing in self._objects for variable in getattr(thing, "variables", thing))
+        values = (tf.convert_to_tensor(variable) for variable in variables)
+        return all(bool(tf.reduce_all(tf.math.is_finite(value))) for value in values if value.dtype.is_floating)
 
     def is_best(self, score: float | None) -> bool:
         """Whether a validation loss is lower than that of every checkpoint that has one. A collective.
@@ -189,7 +195,8 @@ class Checkpoints:
 
         A damaged checkpoint is named through `report(line)` and the one before it is used; so is one in a store whose
         save was interrupted, which does not count as a checkpoint. A damaged best one is reported too, and the next
-        best takes its place. Raises `UserError` if there are checkpoints but all are damaged.
+        best takes its place. One whose values are not finite counts as damaged. Raises `UserError` if there are
+        checkpoints but all are damaged.
         """
         damaged = 0
         for step in reversed(self.steps()):
@@ -198,10 +205,10 @@ class Checkpoints:
                 self._damaged.add(step)  # `_drop_old` then removes it.
                 report(f"{path}: has no {STATE}, because it was not saved to the end. It is passed over.")
                 continue
-            damage = damage_of(path)
+            damage = self._restored(step)
             if not damage:
-                self._best_intact(report, {step})
-                return self._restore(step)
+                self._best_intact(report, self._damage, intact=step)
+                return step
             self._damaged.add(step)
             damaged += 1
             report(f"{damage} Falling back to the checkpoint before it.")
@@ -216,16 +223,15 @@ class Checkpoints:
 
         Damaged ones are named through `report(line)`. Raises `UserError` if every checkpoint with a score is damaged.
         """
-        best = self._best_intact(report)
+        best = self._best_intact(report, self._restored)
         if best is None and self._damaged:
             raise UserError(f"{self.folder}: every checkpoint with a score is damaged. Start over with --fresh.")
-        return None if best is None else self._restore(best)
+        return best
 
     def restore(self, step: int) -> None:
         """Restores the checkpoint of a step. Raises `UserError` if it is damaged or not there."""
-        if damage := damage_of(self._path(step)):
+        if damage := self._restored(step):
             raise UserError(damage)
-        self._restore(step)
 
     def go_back(
         self, last: int, note: Callable[[int, Mapping[str, Any]], Mapping[str, Any]], report: Callable[[str], object]
@@ -244,7 +250,7 @@ class Checkpoints:
         """
         steps = self.steps()
         for step in [step for step in reversed(steps) if step <= last]:
-            if damage := damage_of(self._path(step)):
+            if damage := self._damage(step):
                 report(damage)
                 continue
             state = _state(self._path(step))
@@ -263,18 +269,26 @@ class Checkpoints:
             return True
         return False
 
-    def _best_intact(self, report: Callable[[str], object], intact: Collection[int] = ()) -> int | None:
-        """The step of the best intact checkpoint by score, or None; the steps in `intact` are known to be so."""
+    def _best_intact(
+        self, report: Callable[[str], object], damage_in: Callable[[int], str | None], intact: int | None = None
+    ) -> int | None:
+        """The step of the best checkpoint by score without what `damage_in` finds, or None; `intact` has none."""
         while best := self.best():
-            damage = None if best[0] in intact else damage_of(self._path(best[0]))
+            damage = None if best[0] == intact else damage_in(best[0])
             if not damage:
                 return best[0]
             self._damaged.add(best[0])
             report(f"{damage} It was the best so far; its score no longer counts.")
         return None
 
-    def _restore(self, step: int) -> int:
+    def _damage(self, step: int) -> str | None:
+        return damage_of(self._path(step))
+
+    def _restored(self, step: int) -> str | None:
+        """Restores the checkpoint of a step, or says in one sentence why it cannot be used."""
         folder = self._path(step)
+        if damage := self._damage(step):
+            return damage
         with as_os_errors(folder):
             with readable_prefix(files.join(folder, "checkpoint")) as prefix:
                 status = self._checkpoint.read(prefix, self._options)
@@ -282,7 +296,7 @@ class Checkpoints:
         state = _state(folder)
         assert state is not None, folder
         self.unlogged, self.watch = state.get("unlogged"), state.get("watch")
-        return step
+        return None if self.are_finite() else f"{folder}: holds values that are not finite."
 
 
 def _state(folder: str) -> dict[str, Any] | None:

@@ -1,6 +1,7 @@
 """The one training loop."""
 
 import contextlib
+import math
 import operator
 from collections.abc import Callable, Generator, Iterator, Sequence
 
@@ -129,9 +130,14 @@ class Loop:
                 figures.update({name: float(last[name]) for name in _OF_FLOAT16 if name in last})
                 figures.update(throughput.take())
                 self._record(done, {**figures, **self.derive(done, figures)})
+            if evaluates or saves:
+                with throughput.paused():
+                    are_finite = self.checkpoints.are_finite()
+                watch.check_outcome(done, are_finite, "a weight or the optimizer's state", result)
             if evaluates:
                 with throughput.paused():
                     evaluation = self._evaluation(done)
+                watch.check_outcome(done, math.isfinite(evaluation["eval_loss"]), "the validation's loss", result)
                 self._record(done, evaluation)
                 score = self.score(evaluation)
                 is_over = is_over or self.is_enough()

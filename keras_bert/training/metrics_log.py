@@ -1,7 +1,6 @@
 """metrics.jsonl and TensorBoard, kept in step with the checkpoints."""
 
 import json
-import math
 import operator
 import os
 import time
@@ -60,7 +59,7 @@ class MetricsLog:
     def _open(self, lines: Iterable[Mapping[str, Any]]) -> None:
         """Opens the file for further lines after these."""
         with whole_files.atomic_write(self._path) as stream:
-            stream.writelines(json.dumps(line) + "\n" for line in lines)
+            stream.writelines(whole_files.json_text(line) + "\n" for line in lines)
         self._stream = files.open_file(self._path, "a")
 
     def rewind(self, step: int, rollbacks: Iterable[Mapping[str, Any]]) -> None:
@@ -70,9 +69,8 @@ class MetricsLog:
         self._open(sorted([*lines, *rollbacks], key=operator.itemgetter("step")))
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
-        """Writes one line, the figures in the given order; an infinite figure or NaN, which JSON lacks, as null."""
-        plain = {name: value if math.isfinite(value) else None for name, value in figures.items()}
-        self._stream.write(json.dumps({"step": step, **plain}) + "\n")
+        """Writes one line, the figures in the given order; see `json_text` for those that are not finite."""
+        self._stream.write(whole_files.json_text({"step": step, **figures}) + "\n")
         is_validation = any(name.startswith("eval_") for name in figures)
         if is_validation or time.monotonic() - self._flushed >= self._seconds_between_flushes:
             self._send()

@@ -1,4 +1,4 @@
-"""Detects losses and gradients that training must not continue from."""
+"""Detects losses, gradients and weights that training must not continue from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keras_bert.training.rollbacks import Mishap, Rollback
 
 
 class MishapWatch:
-    """Looks at losses and gradients where the loop reads them anyway, so that no step waits for it.
+    """Looks at what the loop reads anyway, and at the weights before they are validated or saved: no step waits for it.
 
     What it sees is the sum over all replicas and processes, so all processes find the same.
 
@@ -53,10 +53,20 @@ class MishapWatch:
         if index is None:
             return
         step = done - len(sums) + 1 + index
-        last = each_step(result)[-1]
-        scaled = " and the lowest loss scale" if "loss_scale" in last else ""
-        what = f"the loss or the gradient is no longer finite, at {_rate(last)}{scaled}"
-        raise Mishap(step, what, good=step - 1)
+        scaled = " and the lowest loss scale" if "loss_scale" in each_step(result)[-1] else ""
+        raise _not_finite(step, "the loss or the gradient", result, scaled)
+
+    def check_outcome(self, done: int, is_finite: bool, what: str, result: Mapping[str, Any]) -> None:
+        """Raises `Mishap` if what the last step led to is not finite; its own loss was computed before it.
+
+        Args:
+            done: steps done.
+            is_finite: whether it is.
+            what: the weights or the loss of a validation, for the message.
+            result: of the last step.
+        """
+        if not is_finite:
+            raise _not_finite(done, what, result)
 
     def check_loss(self, done: int, loss: float, phase: int, result: Mapping[str, Any]) -> None:
         """Raises `Mishap` if a logged loss is outside the band, which it then joins if it is not.
@@ -71,7 +81,7 @@ class MishapWatch:
         if math.isfinite(loss) and loss > edge:  # Not finite are steps that a `LossScale` skipped.
             what = f"the loss, {loss:.4g}, is far above those before it (the limit is {edge:.4g}), at "
             # A checkpoint since the last line may have been written after the loss had begun to rise.
-            raise Mishap(done, what + _rate(each_step(result)[-1]), self._last_line(done), bad_loss=loss, limit=edge)
+            raise Mishap(done, what + _rate(result), self._last_line(done), bad_loss=loss, limit=edge)
         self._band.add(loss, phase)
 
     def _last_line(self, done: int) -> int:
@@ -80,5 +90,9 @@ class MishapWatch:
         return max((done - 1) // steps * steps for steps in every)
 
 
+def _not_finite(step: int, what: str, result: Mapping[str, Any], more: str = "") -> Mishap:
+    return Mishap(step, f"{what} is no longer finite, at {_rate(result)}{more}", good=step - 1)
+
+
 def _rate(result: Mapping[str, Any]) -> str:
-    return f"a learning rate of about {float(result['learning_rate']):.3g}"
+    return f"a learning rate of about {float(each_step(result)[-1]['learning_rate']):.3g}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -227,8 +226,7 @@ class RunFolder:
     def write_results(self, results: Mapping[str, Any]) -> None:
         """Writes results.json. Raises `UserError` if another process has taken over the folder."""
         self.require_own()
-        with whole_files.atomic_write(self.results_file) as stream:
-            stream.write(json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+        whole_files.write_json(self.results_file, results, ensure_ascii=False)
 
 
 def _is_part_of(key: str, sections: Iterable[str]) -> bool:

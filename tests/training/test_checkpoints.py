@@ -346,3 +346,22 @@ def test_a_folder_whose_name_looks_like_a_pattern(tmp_path, name):
     model, checkpoints = with_scores(tmp_path / name, {1: 1.0, 2: 2.0})
     assert checkpoints.restore_best(pytest.fail) == 1
     assert float(model.weights[0].numpy().flat[0]) == 1.0
+
+
+def test_a_checkpoint_of_no_numbers_is_passed_over_like_a_damaged_one(tmp_path):
+    """Older versions saved them: a run resumed from one had no finite loss any more, however often it went back."""
+    model, optimizer = make()
+    checkpoints, said = Checkpoints(tmp_path, 3, model=model, optimizer=optimizer), []
+    checkpoints.save(1, score=2.0)
+    assert checkpoints.are_finite()
+    optimizer.variables[-1].assign(tf.fill(optimizer.variables[-1].shape, np.inf))
+    assert not checkpoints.are_finite()
+    for step, score in ((2, 1.0), (3, None)):
+        checkpoints.save(step, score=score)
+    other = Checkpoints(tmp_path, 3, model=model, optimizer=optimizer)
+    assert other.restore_newest(said.append) == 1 and other.are_finite()
+    assert [line.partition(": ")[2] for line in said] == [
+        "holds values that are not finite. Falling back to the checkpoint before it."
+    ] * 2
+    assert Checkpoints(tmp_path, 3, model=model, optimizer=optimizer).restore_best(said.append) == 1
+    assert said[-1].endswith("not finite. It was the best so far; its score no longer counts.")

@@ -216,3 +216,12 @@ def test_fresh_takes_a_name_beside_a_path_with_a_slash_behind_it(tmp_path):
     """`runs/x/` gave `runs/x/-2`, inside the old run."""
     (tmp_path / "run").mkdir()
     assert RunFolder.fresh(f"{tmp_path}/run/").path == f"{tmp_path}/run-2"
+
+
+def test_results_are_json_whatever_their_figures_are(tmp_path):
+    """Python writes NaN and Infinity, which jq, JavaScript and most other readers refuse with the whole file."""
+    run = RunFolder(str(tmp_path / "run"))
+    run.write_results({"splits": {"dev": {"f1": float("nan")}}, "losses": [1.0, -float("inf")], "label": "é"})
+    content = (tmp_path / "run" / "results.json").read_text(encoding="utf-8")
+    assert "NaN" not in content and "Infinity" not in content and "é" in content
+    assert run.results() == {"splits": {"dev": {"f1": None}}, "losses": [1.0, None], "label": "é"}

@@ -57,6 +57,9 @@ class FakeCheckpoints:
     def is_best(self, score):
         return False
 
+    def are_finite(self):
+        return True
+
 
 class Quiet:
     def write(self, step, figures):
@@ -78,7 +81,7 @@ class Quiet:
         pass
 
 
-def make_loop(losses, stop, clock=None, **settings):
+def make_loop(losses, stop, clock=None, eval_loss=1.0, **settings):
     settings = TrainingConfig(
         **{
             "steps": len(losses),
@@ -98,7 +101,7 @@ def make_loop(losses, stop, clock=None, **settings):
             averaged_weights=contextlib.nullcontext,
         ),
         lambda first, left_out: (None for _ in losses[first:]),
-        lambda done: {"eval_loss": 1.0},
+        lambda done: {"eval_loss": eval_loss},
         settings,
         RunContext(Quiet(), Quiet(), stop, clock or CheckpointClock()),
     )
@@ -249,3 +252,23 @@ def test_without_rollbacks_no_number_stops_the_run_and_never_reaches_a_checkpoin
     with pytest.raises(UserError, match="Step 7: .*learning rate of about 0.25. The last good checkpoint is at step 4"):
         loop.run(first_step)
     assert checkpoints.saved == [4]
+
+
+def test_weights_that_are_not_finite_are_neither_saved_nor_validated_nor_the_result():
+    """The loss of a step is computed before its update: one that spoils the weights shows in no loss up to then."""
+    for done, good in ((4, "There is no checkpoint yet"), (8, "The last good checkpoint is at step 4")):
+        loop, checkpoints = make_loop([1.0] * 8, StopRequest())
+        loop.evaluate = lambda done: pytest.fail("It was validated.")
+        checkpoints.are_finite = lambda loop=loop, done=done: loop.done < done
+        message = f"Step {done}: a weight or the optimizer's state is no longer finite, at .* {good}"
+        with pytest.raises(UserError, match=message):
+            loop.run(0)
+        assert checkpoints.saved == [4][: done // 4 - 1]
+
+
+def test_a_validation_whose_loss_is_no_number_is_no_result():
+    """Weights that are finite but huge: the run ended with status 0."""
+    loop, checkpoints = make_loop([1.0] * 4, StopRequest(), eval_loss=float("nan"))
+    with pytest.raises(UserError, match="Step 4: the validation's loss is no longer finite"):
+        loop.run(0)
+    assert checkpoints.saved == []

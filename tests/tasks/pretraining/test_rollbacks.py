@@ -131,6 +131,16 @@ def test_without_a_checkpoint_there_is_nothing_to_go_back_to(config, tmp_path, m
         pretrain(config, RunFolder(str(tmp_path / "run")), lambda line: None)
 
 
+def test_a_run_whose_last_update_spoiled_its_weights_writes_no_model(config, tmp_path):
+    """Its losses were all finite: it ended with status 0, a model of NaN and a results.json that is no JSON."""
+    run, short = RunFolder(str(tmp_path / "run")), settings_of(config, **{"training.steps": 1})
+    short.phases = short.phases[:1]
+    short.optimizer.clip_norm = np.inf  # Its gradients become inf * 0. A recipe may not say so.
+    with pytest.raises(UserError, match="Step 1: a weight or the optimizer's state is no longer finite.*--fresh"):
+        pretrain(short, run, lambda line: None)
+    assert not any(os.path.exists(path) for path in (run.model, run.results_file)) and not run.has_begun()
+
+
 @pytest.mark.slow
 def test_a_loss_far_above_the_others_is_one_too(config, tmp_path, monkeypatch):
     """Found at line 8, with the last good line at 6; a checkpoint of step 7, behind that line, goes too."""
