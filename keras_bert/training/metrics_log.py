@@ -55,6 +55,20 @@ class MetricsLog:
                 name: tf.summary.create_file_writer(files.join(run.tensorboard, name))
                 for name in ("training", "validation")
             }
+        self._forget_after(step)
+
+    def _forget_after(self, step: int) -> None:
+        """Makes TensorBoard drop what it has read of steps after `step`, which is what a restart of a session does.
+
+        `tf.summary` has no `purge_step` any more. TensorBoard takes the first start of a run for its beginning and
+        drops nothing, and older versions wrote none, hence two.
+        """
+        start = tf.compat.v1.Event(wall_time=time.time(), step=step + 1)
+        start.session_log.status = tf.compat.v1.SessionLog.START
+        with as_os_errors(self._tensorboard):
+            for writer in self._writers.values():
+                for _ in range(2):
+                    tf.raw_ops.ImportEvent(writer=writer._resource, event=start.SerializeToString())
 
     def _open(self, lines: Iterable[Mapping[str, Any]]) -> None:
         """Opens the file for further lines after these."""
@@ -67,6 +81,7 @@ class MetricsLog:
         self._stream.close()
         lines = [line for line in read_metrics(self._path) if line["step"] <= step and "rollback" not in line]
         self._open(sorted([*lines, *rollbacks], key=operator.itemgetter("step")))
+        self._forget_after(step)
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         """Writes one line, the figures in the given order; see `json_text` for those that are not finite."""
@@ -135,14 +150,16 @@ class NoMetricsLog:
 
 
 def read_metrics(path: str) -> list[dict[str, Any]]:
-    """The objects in a metrics.jsonl, without a last line that was cut off when its process was killed."""
+    """The objects in a metrics.jsonl, without lines that are damaged, such as a last one cut off by a kill."""
     if not files.exists(path):
         return []
-    lines = []
     with files.open_file(path) as stream:
-        for line in stream.read().decode("utf-8", "replace").splitlines():
-            try:
-                lines.append(json.loads(line))
-            except ValueError:
-                break
-    return lines
+        found = map(_read_line, stream.read().split(b"\n"))
+    return [line for line in found if isinstance(line, dict) and isinstance(line.get("step"), int)]
+
+
+def _read_line(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -1,7 +1,8 @@
-"""The figures as TensorBoard reads them."""
+"""The figures as TensorBoard reads them, and as they are read back."""
 
 import tensorflow as tf
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
 
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.run_folder import RunFolder
@@ -53,3 +54,52 @@ def test_a_store_gets_lines_when_they_are_needed():
     log.write(3, {"loss": 1.0})
     log.close()
     assert [line.get("loss") for line in read_metrics(run.metrics_file)] == [3.0, None, 1.0]
+
+
+def test_steps_done_again_are_shown_once(tmp_path):
+    """After a resume and after a rollback; TensorBoard showed the steps of both times, as a curve that goes back."""
+    run = RunFolder(str(tmp_path))
+    for first in (0, 2):  # A run killed after step 4, with a checkpoint of step 2.
+        log = MetricsLog(run, first)
+        for step in range(first + 1, 5):
+            log.write(step, {"loss": 10.0 * first + step})
+            log.write(step, {"eval_loss": 10.0 * first + step})
+        if first:
+            log.rewind(3, [])
+            log.write(4, {"loss": 34.0})
+        log.close()
+        for path in () if first else tmp_path.glob("tensorboard/*/*"):
+            path.rename(str(path).replace("tfevents.1", "tfevents.0"))  # An older one; names have no parts of a second.
+    for name, last in (("training", [34.0]), ("validation", [])):
+        events = EventMultiplexer().AddRunsFromDirectory(run.tensorboard).Reload().Tensors(name, "loss/loss")
+        assert [float(tf.make_ndarray(event.tensor_proto)) for event in events] == [1.0, 2.0, 23.0, *last]
+
+
+def test_tensorboard_drops_what_an_older_version_wrote_too(tmp_path):
+    """It takes the first start of a session for the run's beginning, and older versions wrote none."""
+    run = RunFolder(str(tmp_path))
+    with tf.summary.create_file_writer(f"{run.tensorboard}/training").as_default():
+        for step in (1, 2, 3):
+            tf.summary.scalar("loss/loss", 9.0, step)
+    MetricsLog(run, 1).close()
+    assert scalars(f"{run.tensorboard}/training", "loss/loss") == [(1, 9.0)]
+
+
+def test_a_damaged_line_costs_itself_alone(tmp_path):
+    """All lines after it were lost: in every picture and table, and, when the run was resumed, for good."""
+    run = RunFolder(str(tmp_path))
+    lines = [
+        b'{"step": 1, "loss": 3.0}',
+        b'{"step": 2, "lo\x00\xff',
+        b"[2]",
+        b"{}",
+        b'{"step": 3, "loss": 1.0}',
+        b'{"st',
+    ]
+    with open(run.metrics_file, "wb") as stream:
+        stream.write(b"\n".join(lines))
+    assert [line["step"] for line in read_metrics(run.metrics_file)] == [1, 3]
+    log = MetricsLog(run, 3)
+    log.write(4, {"loss": 0.5})
+    log.close()
+    assert [line["step"] for line in read_metrics(run.metrics_file)] == [1, 3, 4]
