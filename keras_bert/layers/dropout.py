@@ -1,10 +1,9 @@
-"""Dropout whose random bits, inside a training step, depend only on a key.
+"""Dropout whose random bits, inside a training step, depend only on a key and the element's place in the global batch.
 
-A training step opens `dropout_key(key)` around the forward pass, with a key made of the seed, the step, the replica and
-the accumulation slice;
-every `Dropout` called inside draws from that key and its own number in the order of calls. So a repeated step draws the
-same masks, and two replicas draw different ones. Outside such a scope (a user's own `fit`) each layer uses a Keras seed
-generator.
+A training step opens `dropout_key` around the forward pass, with a key made of the seed and the step. Every `Dropout`
+called inside draws from that key, its own number in the order of calls, and the index that the element would have if
+the global batch were computed at once. So a repeated step draws the same masks, and how a batch is divided among
+replicas and slices changes none. Outside such a scope (a user's own `fit`) each layer uses a Keras seed generator.
 """
 
 import contextlib
@@ -18,30 +17,32 @@ from keras import ops
 
 from keras_bert.layers.tensors import Tensor
 
-# Function (key, number of the dropout call in the block, from 0; shape) -> uint32 tensor of that shape, uniform over
-# all 32-bit values.
-Bits = Callable[[Tensor, int, Sequence[int | Tensor]], Tensor]
+# Function (key; number of the dropout call in the block, from 0; shape, batch first; number of the part) -> uint32
+# tensor of that shape, uniform over all 32-bit values. Parts in a row give what one call for all of them would.
+Bits = Callable[[Tensor, int, Sequence[int | Tensor], int | Tensor], Tensor]
 
 _active = threading.local()
 
 
 class _KeyScope:
-    def __init__(self, key: Tensor, bits: Bits) -> None:
+    def __init__(self, key: Tensor, bits: Bits, part: int | Tensor) -> None:
         self.key = key
         self.bits = bits
+        self.part = part
         self.calls = 0
 
 
 @contextlib.contextmanager
-def dropout_key(key: Tensor, bits: Bits | None = None) -> Iterator[None]:
+def dropout_key(key: Tensor, bits: Bits | None = None, part: int | Tensor = 0) -> Iterator[None]:
     """Makes every `Dropout` called in the block draw its mask from `key`.
 
     Args:
-        key: [2] uint32 tensor, different for every step, replica and slice of accumulated gradients.
+        key: [2] uint32 tensor, different for every step.
         bits: draws the random bits. Default: `counter_bits`.
+        part: which of the equal parts of the global batch the block computes, from 0: an int or an int32 scalar.
     """
     previous = getattr(_active, "scope", None)
-    _active.scope = _KeyScope(key, bits or counter_bits)
+    _active.scope = _KeyScope(key, bits or counter_bits, part)
     try:
         yield
     finally:
@@ -60,7 +61,7 @@ def recomputed(function: Callable) -> Callable:
     first_call = scope.calls
 
     def with_the_same_masks(*inputs: Tensor) -> Any:
-        with dropout_key(scope.key, scope.bits):
+        with dropout_key(scope.key, scope.bits, scope.part):
             _active.scope.calls = first_call
             outputs = function(*inputs)
             scope.calls = _active.scope.calls  # The call after this one continues from here.
@@ -69,16 +70,18 @@ def recomputed(function: Callable) -> Callable:
     return keras.remat(with_the_same_masks)
 
 
-def counter_bits(key: Tensor, call: int, shape: Sequence[int | Tensor]) -> Tensor:
+def counter_bits(key: Tensor, call: int, shape: Sequence[int | Tensor], part: int | Tensor = 0) -> Tensor:
     """Random bits as a hash of each element's index: a few integer operations that XLA fuses.
 
     The mixing constants are "lowbias32" of Chris Wellons' hash prospector. The second half of the key enters between
-    its two rounds, so that the sequences of two keys are not permutations of each other.
+    its two rounds, so that the sequences of two keys are not permutations of each other. The index is of the global
+    batch and wraps after 2^32 elements: examples that far apart share a mask.
     """
     first = key[0] ^ _uint32((call * 0x9E3779B9) & 0xFFFFFFFF)
-    index = ops.cast(ops.arange(int(np.prod(shape)), dtype="int32"), "uint32") if _is_static(shape) else None
-    if index is None:
-        index = ops.cast(ops.arange(ops.prod(ops.stack(shape)), dtype="int32"), "uint32")
+    size = int(np.prod(shape)) if is_static(shape) else ops.prod(ops.stack(shape))
+    index = ops.cast(ops.arange(size, dtype="int32"), "uint32")
+    if not isinstance(part, int):
+        index = index + ops.cast(part, "uint32") * ops.cast(size, "uint32")
     state = ops.reshape(index, shape) ^ first
     state = (state ^ ops.right_shift(state, _uint32(16))) * _uint32(0x7FEB352D)
     state = state ^ key[1]
@@ -90,7 +93,8 @@ def _uint32(value: int) -> Tensor:
     return ops.cast(np.uint32(value), "uint32")
 
 
-def _is_static(shape: Sequence[int | Tensor]) -> bool:
+def is_static(shape: Sequence[int | Tensor]) -> bool:
+    """Whether all sizes of a shape are known."""
     return all(isinstance(size, int) for size in shape)
 
 
@@ -112,7 +116,7 @@ class Dropout(keras.layers.Layer):
         if scope is None:
             return keras.random.dropout(inputs, self.rate, seed=self.seed_generator)
         call, scope.calls = scope.calls, scope.calls + 1
-        bits = scope.bits(scope.key, call, ops.shape(inputs))
+        bits = scope.bits(scope.key, call, ops.shape(inputs), scope.part)
         keep = bits >= _uint32(int(self.rate * 2**32))
         return ops.where(keep, inputs * (1.0 / (1.0 - self.rate)), ops.zeros((), inputs.dtype))
 

@@ -1,12 +1,13 @@
 """One optimizer step and one evaluation step, over all replicas of a strategy."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import keras
 import tensorflow as tf
 
-from keras_bert.layers.dropout import counter_bits, dropout_key
+from keras_bert.layers.dropout import counter_bits, dropout_key, is_static
 from keras_bert.training.gradient_norms import gradient_norms
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.optimizers.base import BertOptimizer
@@ -82,12 +83,12 @@ class Step:
         self.accumulation = accumulation
         self.loss_scale = loss_scale
         self.gradient_parts = gradient_parts or {}
-        # In XLA a hash of each element's index fuses with the operations that use it; elsewhere one kernel that draws
-        # all bits is faster than six elementwise ones.
-        self._bits = counter_bits if jit_compile else stateless_bits
         # The step of a single replica compiles as one program, including clipping and update. With several, the
         # reduction in between does not compile, so only forward and backward do. A TPU compiles whatever it runs.
         on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        # In XLA a hash of each element's index fuses with the operations that use it; elsewhere one kernel that draws
+        # all bits is faster than six elementwise ones.
+        self._bits = counter_bits if jit_compile or on_tpu else stateless_bits
         jit_compile = jit_compile and not on_tpu
         one_replica = strategy.num_replicas_in_sync == 1
         self._compiled_gradients = _compiled(self.gradients, jit_compile and not one_replica)
@@ -129,8 +130,8 @@ class Step:
         assert self.optimizer is not None, "This Step was made for evaluation only."
         context = tf.distribute.get_replica_context()
         totals = _all_reduce(context, self.objective.counts(batch))
-        key = dropout_key_of(self.seed, step, context.replica_id_in_sync_group)
-        gradients, sums = self._compiled_gradients(batch, totals, key)
+        replica = tf.convert_to_tensor(context.replica_id_in_sync_group) if context.num_replicas_in_sync > 1 else 0
+        gradients, sums = self._compiled_gradients(batch, totals, dropout_key_of(self.seed, step), replica)
         gradients = _all_reduce(context, gradients)
         if self.loss_scale is not None:
             gradients = self.loss_scale.unscaled(gradients)
@@ -155,21 +156,23 @@ class Step:
             **{f"grad_norm_{part}": value for part, value in part_norms.items()},
         }
 
-    def gradients(self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor) -> tuple[list[tf.Tensor], Sums]:
+    def gradients(
+        self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor, replica: int | tf.Tensor = 0
+    ) -> tuple[list[tf.Tensor], Sums]:
         """(gradients, sums) of a replica's batch, computed in `accumulation` slices; see `_slice_gradients`.
 
-        The gradients are those of the scaled loss if there is a loss scale.
+        The gradients are those of the scaled loss if there is a loss scale. `key` is of the dropout masks.
         """
         if self.accumulation == 1:
-            return self._slice_gradients(batch, totals, key)
+            return self._slice_gradients(batch, totals, key, replica)
         slices = {
             name: tf.reshape(value, [self.accumulation, value.shape[0] // self.accumulation, *value.shape[1:]])
             for name, value in batch.items()
         }
 
         def slice_number(index: tf.Tensor) -> tuple[list[tf.Tensor], Sums]:
-            slice_key = tf.stack([key[0], key[1] ^ (tf.cast(index, tf.uint32) * tf.constant(0x9E3779B9, tf.uint32))])
-            return self._slice_gradients({name: value[index] for name, value in slices.items()}, totals, slice_key)
+            part = replica * self.accumulation + index
+            return self._slice_gradients({name: value[index] for name, value in slices.items()}, totals, key, part)
 
         def add_slice(
             index: tf.Tensor, so_far: tuple[list[tf.Tensor], Sums]
@@ -189,10 +192,10 @@ class Step:
         )[1]
 
     def _slice_gradients(
-        self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor
+        self, batch: Batch, totals: dict[str, tf.Tensor], key: tf.Tensor, part: int | tf.Tensor
     ) -> tuple[list[tf.Tensor], Sums]:
         """(dense gradients of this slice's contribution to the loss of the global batch, the slice's sums)."""
-        with tf.GradientTape() as tape, dropout_key(key, self._bits):
+        with tf.GradientTape() as tape, dropout_key(key, self._bits, part):
             sums = self.objective.sums(self.model(batch, training=True), batch)
             loss = tf.add_n([tf.math.divide_no_nan(sums[term]["loss"], totals[term]) for term in self.objective.terms])
             if self.loss_scale is not None:
@@ -217,17 +220,32 @@ def _compiled(function: Callable, jit_compile: bool) -> Callable:
     return tf.function(function, autograph=False, jit_compile=True) if jit_compile else function
 
 
-def dropout_key_of(seed: int, step: tf.Tensor, replica: tf.Tensor | int) -> tf.Tensor:
-    """uint32 [2], a hash of the three, so that every step and replica has its own masks."""
-    step = tf.cast(step, tf.int64)
-    seeds = tf.stack([tf.constant(seed, tf.int64), step * 65_536 + tf.cast(replica, tf.int64)])
+def dropout_key_of(seed: int, step: tf.Tensor) -> tf.Tensor:
+    """uint32 [2], a hash of both, so that every step has its own masks."""
+    seeds = tf.stack([tf.constant(seed, tf.int64), tf.cast(step, tf.int64) * 65_536])  # The factor keeps older masks.
     return tf.random.stateless_uniform([2], seeds, minval=None, maxval=None, dtype=tf.uint32)
 
 
-def stateless_bits(key: tf.Tensor, call: int, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
+def stateless_bits(key: tf.Tensor, call: int, shape: Sequence[int | tf.Tensor], part: int | tf.Tensor = 0) -> tf.Tensor:
     """Random bits (uint32 `shape`) from TensorFlow's own counter-based generator, one kernel per mask."""
     seed = tf.stack([tf.bitcast(key[0], tf.int32), tf.bitcast(key[1], tf.int32) + call])
-    return tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32)
+    if isinstance(part, int):
+        return tf.random.stateless_uniform(shape, seed, minval=None, maxval=None, dtype=tf.uint32)
+    # The same generator from further on. It counts in blocks of four values, whose first ones may belong to the part
+    # before.
+    size = tf.reduce_prod(tf.cast(shape, tf.int64))
+    first = tf.cast(part, tf.int64) * size
+    philox_key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
+    counter = tf.bitcast(tf.bitcast(counter, tf.int64) + tf.stack([first // 4, 0]), tf.uint64)
+    is_aligned = is_static(shape) and math.prod(shape) % 4 == 0
+    drawn = tf.raw_ops.StatelessRandomUniformFullIntV2(
+        shape=shape if is_aligned else [size + 3],
+        key=philox_key,
+        counter=counter,
+        alg=tf.random.Algorithm.PHILOX.value,
+        dtype=tf.uint32,
+    )
+    return drawn if is_aligned else tf.reshape(drawn[first % 4 :][:size], shape)
 
 
 def _all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:

@@ -10,9 +10,9 @@ from keras_bert.training.step import dropout_key_of, stateless_bits
 SHAPE = (64, 128, 16)
 
 
-def mask(key, bits, layers=1, rate=0.1):
+def mask(key, bits, layers=1, rate=0.1, part=0):
     ones = tf.ones(SHAPE)
-    with dropout_key(key, bits):
+    with dropout_key(key, bits, part):
         outputs = [Dropout(rate)(ones, training=True) for _ in range(layers)]
     return [output.numpy() for output in outputs]
 
@@ -31,19 +31,34 @@ def test_share_scale_and_repeatability(bits):
 
 
 @pytest.mark.parametrize("bits", [counter_bits, stateless_bits])
-def test_masks_of_layers_steps_and_replicas_are_unrelated(bits):
+def test_masks_of_layers_steps_and_parts_are_unrelated(bits):
     """Two masks agree on a dropped element as often as chance has it: 1% of all."""
     masks = []
     for step in range(3):
-        for replica in range(2):
-            masks += mask(dropout_key_of(1, tf.constant(step, tf.int64), replica), bits, layers=2)
-    masks += mask(dropout_key_of(2, tf.constant(0, tf.int64), 0), bits)
+        for part in range(2):
+            masks += mask(dropout_key_of(1, tf.constant(step, tf.int64)), bits, layers=2, part=tf.constant(part))
+    masks += mask(dropout_key_of(2, tf.constant(0, tf.int64)), bits)
     dropped = np.stack([(values == 0).ravel() for values in masks]).astype("float64")
     correlation = np.corrcoef(dropped) - np.eye(len(dropped))
     assert np.abs(correlation).max() < 0.02
     # Neighbours within a mask and a shift between masks are unrelated too.
     assert abs(np.corrcoef(dropped[0][:-1], dropped[0][1:])[0, 1]) < 0.02
     assert abs(np.corrcoef(dropped[0][:-1], dropped[2][1:])[0, 1]) < 0.02
+
+
+@pytest.mark.parametrize("shape", [(8, 6), (9, 7, 3)])
+@pytest.mark.parametrize("bits", [counter_bits, stateless_bits])
+def test_parts_in_a_row_are_the_whole(bits, shape):
+    """Each part had a key of its own, so that accumulation and replicas changed what a run with dropout learns.
+
+    An odd number of elements ends within a block of the generator.
+    """
+    key, whole = tf.constant([3, 5], tf.uint32), bits(tf.constant([3, 5], tf.uint32), 2, (4 * shape[0], *shape[1:]))
+    static = [bits(key, 2, shape, tf.constant(part)) for part in range(4)]
+    rows = tf.function(lambda part, rows: bits(key, 2, (rows, *shape[1:]), part), autograph=False)
+    dynamic = [rows(tf.constant(part), tf.constant(shape[0])) for part in range(4)]
+    np.testing.assert_array_equal(np.concatenate(static), whole)
+    np.testing.assert_array_equal(np.concatenate(dynamic), whole)
 
 
 def test_bits_are_the_same_compiled_and_with_a_dynamic_shape():

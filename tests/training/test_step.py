@@ -1,5 +1,7 @@
 """One step of training: equal on one device and two, compiled or not, and the same when done again."""
 
+import dataclasses
+import functools
 import gc
 import time
 
@@ -34,26 +36,35 @@ def train(step, config):
     return [variable.numpy() for variable in model.trainable_variables], results
 
 
-@pytest.fixture(scope="module")
-def one_device():
-    return train(make_step(tf.distribute.get_strategy(), CONFIG), CONFIG)
+@functools.cache
+def one_device(rate=0.0, jit_compile=False):
+    config = dataclasses.replace(CONFIG, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
+    return train(make_step(tf.distribute.get_strategy(), config, jit_compile), config)
 
 
 @pytest.mark.parametrize(
-    ("mirrored", "jit_compile", "accumulation"),
-    [(False, True, 1), (False, False, 4), (True, False, 1), pytest.param(True, True, 2, marks=pytest.mark.slow)],
+    ("mirrored", "jit_compile", "accumulation", "rate"),
+    [
+        (False, True, 1, 0.0),
+        (False, False, 4, 0.1),
+        (True, False, 1, 0.1),
+        pytest.param(True, True, 2, 0.1, marks=pytest.mark.slow),
+    ],
 )
-def test_replicas_xla_and_accumulation_change_nothing(
-    one_device, mirrored_strategy, mirrored, jit_compile, accumulation
-):
-    """Guards the order reduce, clip, update, the division by global counts, and Keras' private hook."""
+def test_replicas_xla_and_accumulation_change_nothing(mirrored_strategy, mirrored, jit_compile, accumulation, rate):
+    """Guards the order reduce, clip, update, the division by global counts, Keras' private hook, and the dropout masks.
+
+    XLA draws other masks, so it is compared without any dropout, or with itself.
+    """
     strategy = mirrored_strategy if mirrored else tf.distribute.get_strategy()
-    weights, results = train(make_step(strategy, CONFIG, jit_compile, accumulation=accumulation), CONFIG)
-    for received, expected in zip(weights, one_device[0], strict=True):
+    config = dataclasses.replace(CONFIG, hidden_dropout_prob=rate, attention_probs_dropout_prob=rate)
+    weights, results = train(make_step(strategy, config, jit_compile, accumulation=accumulation), config)
+    reference = one_device(rate, jit_compile and rate > 0)
+    for received, expected in zip(weights, reference[0], strict=True):
         np.testing.assert_allclose(received, expected, rtol=0, atol=1e-5)
-    for received, expected in zip(results, one_device[1], strict=True):
-        for result, reference in zip(tf.nest.flatten(received), tf.nest.flatten(expected), strict=True):
-            np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-6)
+    for received, expected in zip(results, reference[1], strict=True):
+        for result, other in zip(tf.nest.flatten(received), tf.nest.flatten(expected), strict=True):
+            np.testing.assert_allclose(result, other, rtol=1e-4, atol=1e-6)
 
 
 def test_a_step_that_is_gone_leaves_no_graph():
@@ -74,9 +85,9 @@ def test_a_step_that_is_gone_leaves_no_graph():
     assert graphs() <= before
 
 
-def test_clipping_was_at_work(one_device):
+def test_clipping_was_at_work():
     """Else the comparison over replicas would not see a clip before the reduction."""
-    assert max(float(result["grad_norm"]) for result in one_device[1]) > 0.5
+    assert max(float(result["grad_norm"]) for result in one_device(0.1)[1]) > 0.5
 
 
 def test_slices_of_a_batch_draw_different_dropout_masks():
@@ -106,7 +117,7 @@ def test_slices_of_a_batch_are_computed_one_after_the_other(monkeypatch):
         running.pop()
         return np.float32(rows.sum())
 
-    def slice_gradients(batch, totals, key):
+    def slice_gradients(batch, totals, key, part):
         return [tf.numpy_function(compute, [batch["rows"]], tf.float32, stateful=False)], {}
 
     monkeypatch.setattr(step, "_slice_gradients", slice_gradients)
@@ -141,11 +152,9 @@ def test_replicas_draw_different_dropout_masks(mirrored_strategy):
     (batch,) = mirrored_strategy.experimental_distribute_dataset(dataset)
 
     def losses(batch):
-        from keras_bert.training.step import dropout_key_of
-
-        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-        key = dropout_key_of(1, tf.constant(0, tf.int64), replica)
-        return step.gradients(batch, step.objective.counts(batch), key)[1]["mlm"]["loss"]
+        replica = tf.convert_to_tensor(tf.distribute.get_replica_context().replica_id_in_sync_group)
+        key = tf.constant([1, 2], tf.uint32)
+        return step.gradients(batch, step.objective.counts(batch), key, replica)[1]["mlm"]["loss"]
 
     first, second = mirrored_strategy.experimental_local_results(
         tf.function(lambda batch: mirrored_strategy.run(losses, (batch,)), autograph=False)(batch)
