@@ -65,8 +65,9 @@ sys.meta_path.insert(0, NeverBesideTensorFlow())
 
 @pytest.fixture(scope="session")
 def mirrored_strategy():
-    # One for the whole session: a second in the same process can break with a shape mismatch.
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    from keras_bert.training.strategy import make_strategy
+
+    return make_strategy("mirrored", ["CPU:0", "CPU:1"])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -250,8 +250,7 @@ def stateless_bits(key: tf.Tensor, call: int, shape: Sequence[int | tf.Tensor], 
 
 def _all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
     if context.num_replicas_in_sync == 1:
-        # There is nothing to add up, and `all_reduce` would keep this graph, with all its weights, until the process
-        # ends: it registers its gradient with TensorFlow for good.
         return values
-    flat = tf.nest.flatten(values)
-    return tf.nest.pack_sequence_as(values, context.all_reduce(SUM, flat))
+    # What `context.all_reduce` calls. That also registers a gradient with TensorFlow for good, which keeps this graph,
+    # with all its weights, until the process ends.
+    return context.strategy.extended._replica_ctx_all_reduce(SUM, values)

@@ -122,7 +122,13 @@ def _one(devices: Sequence[str]) -> tf.distribute.Strategy:
 
 
 def _mirrored(devices: Sequence[str]) -> tf.distribute.Strategy:
-    return tf.distribute.MirroredStrategy(_devices(devices))
+    return _mirrored_over(tuple(_devices(devices)))
+
+
+@functools.cache
+def _mirrored_over(devices: Sequence[str]) -> tf.distribute.Strategy:
+    """The strategy of all runs of this process: a second one would give its reductions the numbers of the first's."""
+    return tf.distribute.MirroredStrategy(devices)
 
 
 def _multiworker() -> tf.distribute.Strategy:

@@ -67,7 +67,8 @@ def test_replicas_xla_and_accumulation_change_nothing(mirrored_strategy, mirrore
             np.testing.assert_allclose(result, other, rtol=1e-4, atol=1e-6)
 
 
-def test_a_step_that_is_gone_leaves_no_graph():
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_step_that_is_gone_leaves_no_graph(mirrored, mirrored_strategy):
     """Fine-tuning with seed after seed in one process would keep the weights and moments of each."""
 
     def graphs():
@@ -76,7 +77,9 @@ def test_a_step_that_is_gone_leaves_no_graph():
         return sum(isinstance(thing, tf.__internal__.FuncGraph) for thing in gc.get_objects())
 
     def train_and_evaluate():
-        step, batch = make_step(tf.distribute.get_strategy(), CONFIG), pretraining_batch(CONFIG)
+        step = make_step(mirrored_strategy if mirrored else tf.distribute.get_strategy(), CONFIG)
+        dataset = tf.data.Dataset.from_tensors(pretraining_batch(CONFIG))
+        (batch,) = step.strategy.experimental_distribute_dataset(dataset)
         step.train(batch, tf.constant(0, tf.int64))
         step.evaluate(batch)
 

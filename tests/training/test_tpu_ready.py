@@ -91,6 +91,11 @@ def test_no_tpu_is_one_clear_line():
         make_strategy("tpu")
 
 
+def test_mirrored_runs_of_a_process_share_a_strategy(mirrored_strategy):
+    """A second one numbers its collectives as the first did: with another model, both ended in a shape mismatch."""
+    assert make_strategy("auto", ["CPU:0", "CPU:1"]) is mirrored_strategy
+
+
 def test_no_workers_and_no_such_device_are_named(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     with pytest.raises(UserError, match="needs TF_CONFIG.*run.py launch"):
