@@ -7,12 +7,15 @@ import tensorflow as tf
 from tiny import pretraining_batch, tiny_config
 
 from keras_bert.config.bert import BertConfig
+from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.errors import UserError
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.optimizer import make_optimizer
+from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import describe, make_strategy
 
@@ -94,6 +97,19 @@ def test_no_tpu_is_one_clear_line():
 def test_mirrored_runs_of_a_process_share_a_strategy(mirrored_strategy):
     """A second one numbers its collectives as the first did: with another model, both ended in a shape mismatch."""
     assert make_strategy("auto", ["CPU:0", "CPU:1"]) is mirrored_strategy
+
+
+@pytest.mark.parametrize(
+    ("output", "data"),
+    [("runs/x", {}), ("ram://runs/x", {"files": ["ram://a.txt", "c.txt"], "source": "text"})],
+)
+def test_a_tpu_of_another_machine_is_not_given_paths_of_this_one(output, data, monkeypatch):
+    """It was found out after the vocabulary and the shards were made, when the TPU's host opened the first file."""
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda *_: pytest.fail("It connected."))
+    values = {"data": data, "objective": {"pair": "none"}, "training": {"strategy": "tpu", "tpu": "far"}}
+    config = PretrainConfig.from_mapping(values)
+    with pytest.raises(UserError, match="^training.tpu: with 'far', .* Received: (runs/x|c.txt). Give --output"):
+        Pretraining(config, RunFolder(output))
 
 
 def test_no_workers_and_no_such_device_are_named(monkeypatch):

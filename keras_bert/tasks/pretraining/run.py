@@ -22,7 +22,7 @@ from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_
 from keras_bert.tasks.pretraining.engine import pretraining_engine
 from keras_bert.tasks.pretraining.examples import require_examples, tried_examples
 from keras_bert.tasks.pretraining.first_values import TextStatistics, initialize, start_from, text_statistics
-from keras_bert.tasks.pretraining.run_text import require_run_text
+from keras_bert.tasks.pretraining.run_text import require_reachable, require_run_text
 from keras_bert.tasks.pretraining.views import PretrainingViews
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.distribution import distribute
@@ -130,6 +130,7 @@ class Pretraining:
         if config.init and is_hub_name(config.init) and not names_commit(config.init):  # Recorded with its commit.
             self.config = config = dataclasses.replace(config, init=self._init.name)
         self.run = run
+        require_reachable(run, config)
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
         self.worker = process_number(self.strategy)
         self.is_chief = self.worker == 0

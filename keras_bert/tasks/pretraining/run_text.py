@@ -10,7 +10,9 @@ from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.corpus.python_documentation import python_documentation
 from keras_bert.data.shards.document_tokenizer import phrase_record
+from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.unfinished import difference
+from keras_bert.errors import UserError
 from keras_bert.tasks.pretraining.given_shards import given_folder
 from keras_bert.tasks.run_data import require_same_text, require_unchanged
 from keras_bert.text.phrases import read_phrases
@@ -60,6 +62,30 @@ def corpus_of(config: PretrainConfig) -> Corpus | PythonDocumentation:
     if config.data.source == "python_documentation":
         return PythonDocumentation()
     return Corpus(config.data.files, config.data)
+
+
+def require_reachable(run: RunFolder, config: PretrainConfig) -> None:
+    """Refuses local paths that a TPU on another machine would have to read.
+
+    Args:
+        run: the run's folder, in which the shards and the plans of their pairs are.
+        config: the recipe.
+
+    Raises:
+        UserError: `--tpu` names such a TPU, and one of the paths is on this machine.
+    """
+    training = config.training
+    if training.strategy != "tpu" or training.tpu == "local":
+        return
+    streams = config.data.source == "text"
+    given = config.data.files if streams else [path for path in config.data.files if is_prepared(path)]
+    for path in (run.path, *given):
+        if not files.is_remote(path):
+            raise UserError(
+                f"training.tpu: with {training.tpu!r}, a TPU on another machine, the run's folder and the text or "
+                f"shards that it reads need paths in a store, such as gs://. Received: {path}. Give --output, and "
+                "--data, there."
+            )
 
 
 def require_run_text(run: RunFolder, config: PretrainConfig) -> None:
