@@ -98,7 +98,6 @@ def test_another_model_by_name_and_changes_to_it():
         ({"model": {"extends": 5}}, "configs/models: has files with names, .* Received: 5"),
         ({"training": {"minutes": float("nan")}}, "training.minutes: needs a finite number. Received: nan"),
         ({"optimizer": {"clip_norm": ".inf"}}, "optimizer.clip_norm: needs a finite number. Received: '.inf'"),
-        ({"optimizer": {"clip_norm": float("inf")}}, "optimizer.clip_norm: needs a number. Received: inf"),
         ({"examples": ["A [MASK].", "A cat."]}, r"examples.1: needs at least one \[MASK\], .*. Received: 'A cat.'"),
         ({"optimizer": {"learning_rate": -1}}, "optimizer.learning_rate: needs a value above 0"),
         ({"optimizer": {"name": "adam"}}, "optimizer.name: needs one of adamw, lamb, adafactor. Received: 'adam'"),
