@@ -31,7 +31,7 @@ class PlainTokenizer(tf.Module):
         word = f"[{characters}]{{0,{max_characters_per_word}}}"
         self._plain = f"(?:{word}[{_SPACES}])*{word}"
         self._pieces = text.FastWordpieceTokenizer(
-            vocabulary.tokens,
+            vocabulary.word_pieces(),
             suffix_indicator=CONTINUATION,
             max_bytes_per_word=4 * max_characters_per_word,
             token_out_type=tf.int32,

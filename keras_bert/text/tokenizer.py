@@ -50,7 +50,7 @@ class WordPieceTokenizer(Tokenizer):
         piece_lengths = [len(token.removeprefix(CONTINUATION)) for token in self.vocabulary.tokens]
         self._piece_lengths = tf.constant(piece_lengths, tf.int32)
         self._word_pieces = text.FastWordpieceTokenizer(
-            self.vocabulary.tokens,
+            self.vocabulary.word_pieces(),
             suffix_indicator=CONTINUATION,
             max_bytes_per_word=MAX_BYTES_PER_WORD,
             token_out_type=tf.int32,

@@ -19,9 +19,12 @@ from keras_bert.whole_files import atomic_write
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MAX_PIECE_BYTES = 256  # the limit of tensorflow_text's WordPiece
-
+UNREACHABLE = "\ufffd"  # Deleted from texts, so that no word contains it.
 
 _UNUSED = re.compile(r"\[unused\d+\]")
+# Spaces end words and control characters are deleted.
+_NO_WORDS = {PAD, CLS, SEP, MASK, CONTINUATION}
+_IN_NO_WORD = re.compile(rf"[\s\x00-\x1f\x7f-\x9f{UNREACHABLE}]")
 
 
 def unused_token(number: int) -> str:
@@ -107,6 +110,16 @@ class Vocabulary:
             except UnicodeDecodeError:
                 raise UserError(f"{path}: needs UTF-8. Received: {row!r} in line {number}. Convert the file.") from None
         return cls(tokens, source=path)
+
+    def word_pieces(self) -> list[str]:
+        """The pieces as tensorflow-text's WordPiece needs them: those that no word contains get names that no text has.
+
+        It would let a piece with a space run over the end of a word.
+        """
+        return [
+            f"{UNREACHABLE}{index}" if token in _NO_WORDS or _IN_NO_WORD.search(token) else token
+            for index, token in enumerate(self.tokens)
+        ]
 
     def to_file(self, path: StrPath) -> None:
         """Writes a `vocab.txt`."""

@@ -54,6 +54,22 @@ def test_random_hostile_texts(tokenizer):
     assert_equal_to_original(tokenizer, random_hostile(3000, seed=7))
 
 
+ATOMS = [*"abAsé中Σß-'–#\u0301\u200b\ufffd\x01\x7f \t\r\n\xa0\u2028", "##"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_vocabulary(seed):
+    """Also with pieces that no word contains: the one with a space swallowed the word after it, or split a word."""
+    generator = random.Random(seed)
+    pieces = dict.fromkeys(["a", "##b", "is", " a", "##"][: generator.randrange(6)])
+    for _ in range(generator.randrange(1, 14)):
+        pieces[generator.choice(["", "##"]) + "".join(generator.choices(ATOMS, k=generator.randrange(1, 4)))] = None
+    texts = ["".join(generator.choices([*ATOMS, "is"], k=generator.randrange(8))) for _ in range(60)]
+    texts += [text for piece in pieces for text in (piece, f"a{piece}b", f" {piece.removeprefix('##')} a")]
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *pieces])
+    assert_equal_to_original(WordPieceTokenizer(vocabulary, seed % 2 == 0), [text.encode() for text in texts])
+
+
 def test_random_bytes(tokenizer):
     """Of the bytes at which decoders of UTF-8 part ways."""
     generator = random.Random(8)
