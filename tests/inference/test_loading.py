@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from tiny import random_weights, without_dropout
 
 import keras_bert
@@ -58,3 +59,15 @@ def test_a_text_is_no_list_of_texts(bert, method, text):
     """It was answered character by character."""
     with pytest.raises(ValueError, match="needs a list of texts. Received: the text "):
         getattr(bert, method)(text)
+
+
+def test_encoder_inputs_work_in_a_dataset(bert):
+    """docs/python.md says so of the tokenizer; the rows that go with it raised NotImplementedError."""
+    texts, vocabulary = ["The cat sat.", "cats"], bert.tokenizer.vocabulary
+    expected = keras_bert.encoder_inputs(bert.tokenizer(texts).to_list(), vocabulary)
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(2)
+    (received,) = dataset.map(lambda texts: keras_bert.encoder_inputs(bert.tokenizer(texts), vocabulary))
+    eager = keras_bert.encoder_inputs(bert.tokenizer(texts), vocabulary)
+    for name, column in expected.items():
+        np.testing.assert_array_equal(received[name], column)
+        np.testing.assert_array_equal(eager[name], column)
