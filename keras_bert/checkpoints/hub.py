@@ -17,10 +17,11 @@ from typing import Any
 from keras_bert import files
 from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.hub_name import COMMIT, HUB_NAME, PREFIX, hub_proposal
-from keras_bert.checkpoints.tokenizer_settings import SENTENCEPIECE, TOKENIZER, TOKENIZER_CONFIG, VOCABULARY
+from keras_bert.checkpoints.tokenizer_settings import SENTENCEPIECE, VOCABULARY
 from keras_bert.errors import UserError
 from keras_bert.extras import import_extra
 from keras_bert.model_kinds import google_configs
+from keras_bert.text.tokenizer_json import TOKENIZER_FILES
 
 # Statuses that say nothing about the model: the hub is down, or it limits the rate of requests.
 _NO_ANSWER = (408, 429, *range(500, 600))
@@ -153,7 +154,7 @@ class HubModel:
         else:
             self.kind, small = (
                 "huggingface",
-                (huggingface.CONFIG, VOCABULARY, SENTENCEPIECE, TOKENIZER, TOKENIZER_CONFIG),
+                (huggingface.CONFIG, VOCABULARY, SENTENCEPIECE, *TOKENIZER_FILES),
             )
             self._weights = [weights] if weights else []
             if not weights and not self._unreachable:

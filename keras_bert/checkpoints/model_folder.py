@@ -37,6 +37,9 @@ from keras_bert.config.reading import FIELD, ReadingConfig
 from keras_bert.errors import UserError
 from keras_bert.model_kinds import ModelKind, kind_of_config
 from keras_bert.task_kinds import TaskKind, kind_of_fields, task_kinds
+from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
+from keras_bert.text.tokenizer_json import read_added_tokens
+from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import keras
@@ -137,13 +140,32 @@ class ModelFolder:
         file = files.join(self.path, CONFIG)
         return ReadingConfig.from_fields(self.other_fields, self.config.max_position_embeddings, file)
 
-    def require_length(self, vocabulary_length: int) -> None:
-        """Raises `UserError` unless a vocabulary of this length fits the model."""
-        if vocabulary_length != self.config.vocab_size:
+    @functools.cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary, with a row for each of the model's; `notes` then tell of those without a piece.
+
+        Raises:
+            UserError: its file cannot be read or does not fit the model.
+        """
+        vocabulary, rows = Vocabulary.from_file(self.vocabulary_file), self.config.vocab_size
+        if isinstance(vocabulary, SentencePieceVocabulary):
+            added = read_added_tokens(self.vocabulary_file, vocabulary.tokens)
+            if later := [token.content for token in added if token.id >= len(vocabulary)]:
+                raise UserError(
+                    f"{self.path}: needs a SentencePiece model without added tokens. Received: {later[0]!r} among "
+                    f"{len(later)}, which is not supported."
+                )
+        if len(vocabulary) > rows:
             raise UserError(
-                f"{self.vocabulary_file}: needs {self.config.vocab_size} rows, as the config's vocab_size says. "
-                f"Received: {vocabulary_length}. Is it another model's vocabulary?"
+                f"{self.vocabulary_file}: needs at most {rows} rows, as the config's vocab_size says. "
+                f"Received: {len(vocabulary)}. Is it another model's vocabulary?"
             )
+        if len(vocabulary) < rows:
+            self.notes.append(
+                f"{self.vocabulary_file} has {len(vocabulary):,} pieces and the model {rows:,} rows; those after the "
+                "last piece are taken as padding."
+            )
+        return vocabulary.padded(rows)
 
     def require_positions(self, max_length: int) -> None:
         """Raises `UserError` if rows of `max_length` tokens are longer than the model's positions."""
@@ -250,10 +272,8 @@ def _opened(folder: str, name: str, kind: str, lower_case: bool | None) -> Model
     config_file = files.join(folder, CONFIG)
     config = BertConfig.from_file(config_file)
     vocabulary = vocabulary_file(folder)
-    tokenizer = read_tokenizer_settings(folder)
-    if lower_case is not None:
-        tokenizer = dataclasses.replace(tokenizer, lower_case=lower_case)
-    return ModelFolder(folder, name, kind, config, vocabulary, tokenizer, _other_fields(config, config_file))
+    tokenizer, notes = read_tokenizer_settings(folder, lower_case)
+    return ModelFolder(folder, name, kind, config, vocabulary, tokenizer, _other_fields(config, config_file), notes)
 
 
 def _open_google(folder: str, name: str, lower_case: bool | None) -> ModelFolder:

@@ -16,6 +16,7 @@ from keras_bert.checkpoints.tokenizer_settings import (
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.task_kinds import kind_of_head
+from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def write_model_folder(
     strip_accents: bool | None = None,
     split_chinese: bool = True,
     quotes: bool = True,
+    max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
     head: TaskHead | None = None,
     task: Mapping[str, Any] | None = None,
     card: ModelCard | None = None,
@@ -42,7 +44,8 @@ def write_model_folder(
         path: the folder; replaced if it exists.
         model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
         vocabulary: the vocabulary.
-        lower_case, strip_accents, split_chinese, quotes: the settings of its tokenizer, as for `make_tokenizer`.
+        lower_case, strip_accents, split_chinese, quotes, max_characters_per_word: the settings of its tokenizer, as for
+            `make_tokenizer`.
         head: the config of the model's head, if a task put one on it.
         task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
         card: what its README.md says.
@@ -53,7 +56,7 @@ def write_model_folder(
     if head and hasattr(head, "num_labels") and head.num_labels != model.num_labels:
         raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_labels}.")
     tensors = {name: variable.numpy() for name, variable in model_variables(model)}
-    tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese, quotes)
+    tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese, quotes, max_characters_per_word)
     fields: dict[str, Any] = head.to_fields() if head else {"architectures": [kind]}
     if task:
         fields[FIELD] = {**fields.get(FIELD, {}), **task}

@@ -4,19 +4,23 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keras_bert import files, settings
+from keras_bert import files
 from keras_bert.errors import UserError
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
+from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD, strips
+from keras_bert.text.tokenizer_json import GENERIC, TOKENIZER, TOKENIZER_CONFIG, read_if_there
 from keras_bert.text.vocabulary import Vocabulary
 
-VOCABULARY, TOKENIZER_CONFIG, TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
-SENTENCEPIECE = "spiece.model"
+VOCABULARY, SENTENCEPIECE = "vocab.txt", "spiece.model"
 
-# Tokenizer classes of transformers: those that follow tokenizer.json, and BERT's.
-_GENERIC = ("PreTrainedTokenizerFast", "TokenizersBackend")
+# Tokenizer classes of transformers besides the generic ones.
 _BERTS = ("BertTokenizer", "BertTokenizerFast")
 _ALBERTS = ("AlbertTokenizer", "AlbertTokenizerFast")
 _QUOTES = "fold_quotes"  # Our own field: whether texts' `` and '' become ".
+_FIELDS = {"lower_case": "do_lower_case", "strip_accents": "strip_accents", "split_chinese": "tokenize_chinese_chars"}
+_IN_NORMALIZER = {"lower_case": "lowercase", "strip_accents": "strip_accents", "split_chinese": "handle_chinese_chars"}
+_NORMALIZER, _PRE_TOKENIZER = "BertNormalizer", "BertPreTokenizer"
+_MAX_CHARACTERS = "max_input_chars_per_word"  # In tokenizer.json and, our own, in tokenizer_config.json.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,22 +32,24 @@ class TokenizerSettings:
         strip_accents: whether accents are removed; None: only if texts are lower-cased.
         split_chinese: whether every ideograph is a word of its own.
         quotes: whether a SentencePiece tokenizer turns `` and '' into ".
+        max_characters_per_word: a longer word is one [UNK].
     """
 
     lower_case: bool = True
     strip_accents: bool | None = None
     split_chinese: bool = True
     quotes: bool = True
+    max_characters_per_word: int = MAX_CHARACTERS_PER_WORD
 
-    def in_effect(self, vocabulary: Vocabulary) -> dict[str, bool]:
+    def in_effect(self, vocabulary: Vocabulary) -> dict[str, bool | int]:
         """The settings that the tokenizer of a vocabulary uses, by name."""
         if isinstance(vocabulary, SentencePieceVocabulary):
             return {"lower_case": self.lower_case, "quotes": self.quotes}
-        strip_accents = self.lower_case if self.strip_accents is None else self.strip_accents
         return {
             "lower_case": self.lower_case,
-            "strip_accents": strip_accents,
+            "strip_accents": strips(self.lower_case, self.strip_accents),
             "split_chinese": self.split_chinese,
+            "max_characters_per_word": self.max_characters_per_word,
         }
 
     def is_berts_own(self) -> bool:
@@ -63,39 +69,66 @@ def vocabulary_file(folder: str) -> str:
     raise UserError(f"{folder}: needs {VOCABULARY} or {SENTENCEPIECE} and lacks both.")
 
 
-def read_tokenizer_settings(folder: str) -> TokenizerSettings:
-    """The settings of a Hugging Face folder; BERT's defaults for those that it does not give.
+def read_tokenizer_settings(folder: str, lower_case: bool | None = None) -> tuple[TokenizerSettings, list[str]]:
+    """`(the settings of a Hugging Face folder, lines to show the user)`.
 
-    tokenizer_config.json overrides tokenizer.json, as in transformers, unless it names a generic class, which
-    tokenizer.json alone defines.
+    As in transformers, tokenizer_config.json counts and, where it is silent, the default of BERT's class; a generic
+    class follows tokenizer.json. A line tells where the file that does not count says otherwise.
+
+    Args:
+        folder: the folder.
+        lower_case: what the user says; None for what the folder says.
 
     Raises:
         UserError: the tokenizer is neither BERT's nor ALBERT's.
     """
-    config = _read_json(files.join(folder, TOKENIZER_CONFIG))
+    config_file, tokenizer_file = files.join(folder, TOKENIZER_CONFIG), files.join(folder, TOKENIZER)
+    config = read_if_there(config_file)
+    said = {} if lower_case is None else {"lower_case": lower_case}
+    notes = []
     if vocabulary_file(folder).endswith(SENTENCEPIECE):
-        return _alberts_settings(config, files.join(folder, TOKENIZER_CONFIG))
-    named = config.get("tokenizer_class") or _BERTS[0]
-    wrong = named if named not in (*_BERTS, *_GENERIC) else None
-    if config.get("do_basic_tokenize") is False:
-        wrong = "do_basic_tokenize false"
-    if wrong:
-        path = files.join(folder, TOKENIZER_CONFIG)
-        raise UserError(f"{path}: needs BERT's tokenizer. Received: {wrong}, which is not supported.")
-    tokenizer = _read_tokenizer_file(files.join(folder, TOKENIZER))
-    fields = {
-        "lower_case": config.get("do_lower_case"),
-        "strip_accents": config.get("strip_accents"),
-        "split_chinese": config.get("tokenize_chinese_chars"),
-    }
-    given = {key: bool(value) for key, value in fields.items() if value is not None}
-    return TokenizerSettings(**({**given, **tokenizer} if named in _GENERIC else {**tokenizer, **given}))
+        found, content = dataclasses.replace(_alberts_settings(config, config_file), **said), dict[str, Any]()
+    else:
+        named = config.get("tokenizer_class") or _BERTS[0]
+        wrong = named if named not in (*_BERTS, *GENERIC) else None
+        if config.get("do_basic_tokenize") is False:
+            wrong = "do_basic_tokenize false"
+        if wrong:
+            raise UserError(f"{config_file}: needs BERT's tokenizer. Received: {wrong}, which is not supported.")
+        content = dict(read_if_there(tokenizer_file))
+        in_json: dict[str, Any] = _read_tokenizer_file(tokenizer_file, content, named in GENERIC) if content else {}
+        longest = (content.get("model") or config).get(_MAX_CHARACTERS, MAX_CHARACTERS_PER_WORD)
+        if type(longest) is not int or longest < 1:
+            file = tokenizer_file if content else config_file
+            raise UserError(f"{file}: needs a positive whole number as {_MAX_CHARACTERS}. Received: {longest!r}.")
+        given: dict[str, Any] = {
+            ours: bool(config[name]) for ours, name in _FIELDS.items() if config.get(name) is not None
+        }
+        counts, other = ({**given, **in_json}, given) if named in GENERIC and content else (given, in_json)
+        found = TokenizerSettings(**{**counts, **said, "max_characters_per_word": longest})
+        differ = _differences(found, dataclasses.replace(found, **{**other, **said}))
+        if differ:
+            names = (TOKENIZER, TOKENIZER_CONFIG) if named in GENERIC else (TOKENIZER_CONFIG, TOKENIZER)
+            notes.append(f"{folder}: {names[0]} counts, as in transformers, where {names[1]} differs: {differ}.")
+    if lower_case is None and not content and config.get("do_lower_case") is None:
+        notes.append(
+            f"{folder}: no file says whether texts are lower-cased. They are, as in transformers; if that is wrong, "
+            f'put "do_lower_case": false into {TOKENIZER_CONFIG}.'
+        )
+    return found, notes
+
+
+def _differences(counts: TokenizerSettings, other: TokenizerSettings) -> str:
+    """What one tokenizer does and another does not, in the names of tokenizer_config.json; "" for the same."""
+    values = [{**vars(each), "strip_accents": strips(each.lower_case, each.strip_accents)} for each in (counts, other)]
+    pairs = [(name, *(str(value[ours]).lower() for value in values)) for ours, name in _FIELDS.items()]
+    return ", ".join(f"{name} {one}, not {two}" for name, one, two in pairs if one != two)
 
 
 def _alberts_settings(config: Mapping[str, Any], path: str) -> TokenizerSettings:
     """The settings of ALBERT's tokenizer, from the content of tokenizer_config.json."""
     named = config.get("tokenizer_class") or _ALBERTS[0]
-    wrong = named if named not in (*_ALBERTS, *_GENERIC) else None
+    wrong = named if named not in (*_ALBERTS, *GENERIC) else None
     for field, own in (("keep_accents", False), ("remove_space", True)):
         if config.get(field) not in (None, own):
             wrong = f"{field} {config[field]}"
@@ -107,28 +140,25 @@ def _alberts_settings(config: Mapping[str, Any], path: str) -> TokenizerSettings
     return TokenizerSettings(lower_case is not False, quotes=quotes is not False)
 
 
-def _read_tokenizer_file(path: str) -> dict[str, bool]:
-    """The settings that tokenizer.json gives; empty if there is no such file."""
-    content = _read_json(path)
-    if not content:
-        return {}
-    model, normalizer = content.get("model") or {}, content.get("normalizer") or {}
+def _read_tokenizer_file(path: str, content: Mapping[str, Any], is_generic: bool) -> dict[str, Any]:
+    """The settings that the content of tokenizer.json gives. Raises `UserError` for another tokenizer than BERT's."""
+    model, normalizer, splitter = (content.get(part) or {} for part in ("model", "normalizer", "pre_tokenizer"))
+    if not all(isinstance(part, dict) for part in (model, normalizer, splitter)):
+        raise UserError(f"{path}: needs a model, a normalizer and a pre_tokenizer that are objects. Received: others.")
     if model.get("type", "WordPiece") != "WordPiece":
         raise UserError(
             f"{path}: needs a WordPiece tokenizer. Received: {model['type']}. If it is ALBERT's, put its "
             f"{SENTENCEPIECE} beside this file."
         )
-    if normalizer.get("type") != "BertNormalizer":
-        raise UserError(
-            f"{path}: needs BERT's normalizer (BertNormalizer). Received: {normalizer.get('type')}, "
-            "which is not supported."
-        )
-    given = {
-        "lower_case": normalizer.get("lowercase"),
-        "strip_accents": normalizer.get("strip_accents"),
-        "split_chinese": normalizer.get("handle_chinese_chars"),
-    }
-    return {key: value for key, value in given.items() if value is not None}
+    for what, part, needed in (("normalizer", normalizer, _NORMALIZER), ("pre_tokenizer", splitter, _PRE_TOKENIZER)):
+        if part.get("type") != needed:
+            raise UserError(
+                f"{path}: needs BERT's {what} ({needed}). Received: {part.get('type')}, which is not supported."
+            )
+    if is_generic and normalizer.get("clean_text") is False:
+        raise UserError(f"{path}: needs clean_text true, as BERT's is. Received: false, which is not supported.")
+    in_json = {ours: normalizer[name] for ours, name in _IN_NORMALIZER.items() if name in normalizer}
+    return {ours: value for ours, value in in_json.items() if value is not None or ours == "strip_accents"}
 
 
 def infer_casing(vocabulary_path: str) -> tuple[bool, str]:
@@ -171,10 +201,12 @@ def tokenizer_config(
             "cls_token": "[CLS]",
             "mask_token": "[MASK]",
         }
+    longest = tokenizer_settings.max_characters_per_word
     return {
         "do_lower_case": tokenizer_settings.lower_case,
         "tokenize_chinese_chars": tokenizer_settings.split_chinese,
         "strip_accents": tokenizer_settings.strip_accents,
+        **({_MAX_CHARACTERS: longest} if longest != MAX_CHARACTERS_PER_WORD else {}),
         "tokenizer_class": "BertTokenizer",
         "model_max_length": max_positions,
         "unk_token": "[UNK]",
@@ -183,7 +215,3 @@ def tokenizer_config(
         "cls_token": "[CLS]",
         "mask_token": "[MASK]",
     }
-
-
-def _read_json(path: str) -> Mapping[str, Any]:
-    return settings.read_json(path) if files.is_file(path) else {}

@@ -33,19 +33,18 @@ def convert(to: str, lower_case: bool | None, model: str, directory: str) -> Non
     if list_folder(directory):
         raise UserError(f"{directory}: needs a new or empty folder. Received: one with files in it. Give another DIR.")
     folder = open_model_folder(model, lower_case)
+    vocabulary = folder.vocabulary
     for line in folder.notes:
         click.echo(line)
-    vocabulary = Vocabulary.from_file(folder.vocabulary_file)
-    folder.require_length(len(vocabulary))
     left_out = convert_folder(folder, to, directory, vocabulary)
     if left_out:
         click.echo(f"Left out, because they are no part of the model: {', '.join(left_out)}.")
     if to == "google":
-        _say_what_google_omits(folder.tokenizer)
+        _say_what_google_omits(folder.tokenizer, vocabulary)
     click.echo(f"Written: {directory}. Next: {PROGRAM} inspect {shlex.quote(directory)}")
 
 
-def _say_what_google_omits(tokenizer: TokenizerSettings) -> None:
+def _say_what_google_omits(tokenizer: TokenizerSettings, vocabulary: Vocabulary) -> None:
     option = "--do_lower_case" + ("" if tokenizer.lower_case else "=false")
     click.echo(f"Google's format does not record casing; run its programs with {option}.")
     if not tokenizer.is_berts_own():
@@ -53,3 +52,5 @@ def _say_what_google_omits(tokenizer: TokenizerSettings) -> None:
             f"Google's tokenizer cannot be set to strip_accents {tokenizer.strip_accents}, "
             f"tokenize_chinese_chars {tokenizer.split_chinese}."
         )
+    if vocabulary.added:
+        click.echo(f"Google's tokenizer does not match the {len(vocabulary.added)} added tokens; it splits them.")

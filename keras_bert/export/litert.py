@@ -58,11 +58,11 @@ def write_litert(
         )
     signature, content = convert(edge_signature(bert, quantization, top_k, encoder_only), quantization, bert.path)
     with whole_folder(output, last=MODEL) as aside:
-        bert.tokenizer.vocabulary.to_file(files.join(aside, VOCABULARY))
         settings = tokenizer_config(
             bert.folder.tokenizer, bert.config.max_position_embeddings, bert.tokenizer.vocabulary
         )
         write_json(files.join(aside, TOKENIZER_CONFIG), settings)
+        bert.tokenizer.vocabulary.to_file(files.join(aside, VOCABULARY))
         write_json(files.join(aside, CONFIG), {**bert.folder.other_fields, **bert.config.to_fields()})
         if labels:
             _write(files.join(aside, LABELS), "".join(f"{label}\n" for label in labels).encode())

@@ -28,7 +28,6 @@ from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.program import PROGRAM
 from keras_bert.task_kinds import kind_of_head
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
-from keras_bert.text.vocabulary import Vocabulary
 
 _Made = TypeVar("_Made")
 
@@ -234,6 +233,4 @@ def _loaded(make_model: Callable[[BertConfig], keras.Model], folder: ModelFolder
 
 def model_tokenizer(folder: ModelFolder) -> Tokenizer:
     """Returns the tokenizer of a model folder. Raises `UserError` if the vocabulary does not fit the model."""
-    vocabulary = Vocabulary.from_file(folder.vocabulary_file)
-    folder.require_length(len(vocabulary))
-    return make_tokenizer(vocabulary, **vars(folder.tokenizer))
+    return make_tokenizer(folder.vocabulary, **vars(folder.tokenizer))

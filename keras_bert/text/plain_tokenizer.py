@@ -28,7 +28,7 @@ class PlainTokenizer(tf.Module):
         super().__init__()
         self._lower_case = lower_case
         characters = _PRINTABLE_ASCII + _PUNCTUATION + (_LETTERS if keeps_letters else "")
-        word = f"[{characters}]{{0,{max_characters_per_word}}}"
+        word = f"[{characters}]{{0,{min(max_characters_per_word, 1000)}}}"  # No regular expression may repeat more.
         self._plain = f"(?:{word}[{_SPACES}])*{word}"
         self._pieces = text.FastWordpieceTokenizer(
             vocabulary.word_pieces(),

@@ -43,6 +43,7 @@ class SentencePieceVocabulary(Vocabulary):
         except (IndexError, UnicodeDecodeError, ValueError):
             raise UserError(f"{source}: is not a complete SentencePiece model. Fetch or write it again.") from None
         self.tokens = [text for text, _ in pieces]
+        self.num_pieces = len(self.tokens)
         self.ids = {token: index for index, token in enumerate(self.tokens)}
         types = np.array([kind for _, kind in pieces])
         special = [name for name in (PAD, UNK, CLS, SEP, MASK) if name not in self.ids]

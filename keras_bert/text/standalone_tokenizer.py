@@ -6,11 +6,14 @@ folder. An export for LiteRT contains copies of both, this one as tokenizer.py.
 
 import array
 import ast
+import bisect
 import json
 import os
 import sys
+import unicodedata
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "character_table.npz")
 MAX_CHARACTERS_PER_WORD = 200  # max_input_chars_per_word in tokenization.py; a longer word is one [UNK]
@@ -36,6 +39,41 @@ CASING_SHIFT, CASING_MASK = 9, 0x3
 CHARACTER_SHIFT, CHARACTER_MASK = 11, 0x1FFFFF
 
 _Characters = list[tuple[int, int]]  # (table entry, index of the code point that it comes from)
+
+# Letters that Unicode's categories do not show: the joiners and letters in circles or squares.
+WORD_RANGES = ((0x200C, 0x200D), (0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+
+SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+
+
+class AddedToken(NamedTuple):
+    """A token that is matched whole in texts, as Hugging Face's `tokenizers` does.
+
+    Attributes:
+        content: the token.
+        id: its id.
+        single_word: whether a letter, digit, mark or underscore beside it prevents the match.
+        lstrip, rstrip: whether it takes the spaces before or after it.
+        normalized: whether it is normalized and looked for in the normalized text, not in the text as given.
+        special: whether it is a special token, which changes nothing here.
+    """
+
+    content: str
+    id: int
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool = True
+    special: bool = False
+
+
+def added_token(index: "int | str", fields: "Mapping[str, Any]") -> AddedToken:
+    """A token from its fields in Hugging Face's files. Raises `KeyError`, `TypeError` or `ValueError`."""
+    flags = {name: bool(fields[name]) for name in AddedToken._fields[2:] if name in fields}
+    flags.setdefault("normalized", not flags.get("special"))
+    if not isinstance(content := fields["content"], str):
+        raise TypeError(content)
+    return AddedToken(content, int(index), **flags)
 
 
 def pack(character: int, kind: int, order: int = 0, casing: int = UNCASED) -> int:
@@ -65,6 +103,8 @@ class StandaloneTokenizer:
         lower_case: whether texts are lower-cased and, by default, lose their accents; must match the vocabulary.
         strip_accents: whether accents are removed; None: only if texts are lower-cased.
         split_chinese: whether every ideograph is a word of its own.
+        max_characters_per_word: a longer word is one [UNK].
+        added: tokens that are matched whole, besides the pieces or among them.
 
     Attributes:
         ids: the id of each piece.
@@ -76,13 +116,20 @@ class StandaloneTokenizer:
         lower_case: bool = True,
         strip_accents: "bool | None" = None,
         split_chinese: bool = True,
+        max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
+        added: "Iterable[AddedToken]" = (),
     ) -> None:
-        self.tokens = tokens
         self.ids = {token: index for index, token in enumerate(tokens)}
+        added = sorted(added, key=lambda token: token.id)
+        self.tokens = [*tokens, *(token.content for token in added if token.id >= len(tokens))]
         self._longest = max(len(token) for token in tokens)
+        self._max_characters_per_word = max_characters_per_word
         self._changes_characters = lower_case or bool(strip_accents)
         self._table = _Table(stored_prefix(lower_case, strip_accents), split_chinese)
         self._entries: dict[str, int] = {}
+        self.tokens_as_given = AddedTokens({token.content: token for token in added if not token.normalized})
+        normalized = {self._text_of(self._normalized(token.content))[0]: token for token in added if token.normalized}
+        self.tokens_normalized = AddedTokens({content: token for content, token in normalized.items() if content})
 
     @classmethod
     def from_folder(cls, folder: str) -> "StandaloneTokenizer":
@@ -94,6 +141,8 @@ class StandaloneTokenizer:
             config.get("do_lower_case", True),
             config.get("strip_accents"),
             config.get("tokenize_chinese_chars", True),
+            config.get("max_input_chars_per_word", MAX_CHARACTERS_PER_WORD),
+            [added_token(index, fields) for index, fields in config.get("added_tokens_decoder", {}).items()],
         )
 
     def tokenize(self, text: "str | bytes") -> "list[int]":
@@ -133,8 +182,23 @@ class StandaloneTokenizer:
 
     def _pieces(self, text: "str | bytes") -> "Iterator[tuple[int, int, int]]":
         """`(id, start, end)` of each piece."""
+        if isinstance(text, str):
+            text = text.encode("utf-8", "ignore")  # Without lone surrogates, which UTF-8 cannot hold.
+        text = text.decode("utf-8", "ignore")
+        for first, last, added in self.tokens_as_given.cut(text):
+            if added is not None:
+                yield added, first, last
+                continue
+            for piece, start, end in self._pieces_between(text[first:last]):
+                yield piece, first + start, first + end
+
+    def _pieces_between(self, text: str) -> "Iterator[tuple[int, int, int]]":
+        """The same for a text without tokens that are matched as given."""
         unknown = self.ids["[UNK]"]
-        for word, sources in self._words(text):
+        for word, sources, added in self._words(text):
+            if added is not None:
+                yield added, sources[0], sources[-1] + 1
+                continue
             pieces = self._split(word)
             if pieces is None:
                 yield unknown, sources[0], sources[-1] + 1
@@ -147,7 +211,7 @@ class StandaloneTokenizer:
 
     def _split(self, word: str) -> "list[tuple[int, int]] | None":
         """`(id, characters)` of a word's pieces, the longest match first; None if it cannot be spelled."""
-        if len(word) > MAX_CHARACTERS_PER_WORD:
+        if len(word) > self._max_characters_per_word:
             return None
         pieces, start = [], 0
         while start < len(word):
@@ -162,31 +226,33 @@ class StandaloneTokenizer:
                 return None
         return pieces
 
-    def _words(self, text: "str | bytes") -> "Iterator[tuple[str, list[int]]]":
-        """Each normalized word, with the index in the text that each of its characters comes from."""
-        letters: list[str] = []
-        sources: list[int] = []
-        for entry, source in self._normalized(text):
-            kind = entry & KIND_MASK
-            character = chr(entry >> CHARACTER_SHIFT)
-            if kind == LETTER:
-                letters.append(character)
-                sources.append(source)
-                continue
-            if letters:
-                yield "".join(letters), sources
-                letters, sources = [], []
-            if kind != SPACE:
-                yield character, [source]
-        if letters:
-            yield "".join(letters), sources
+    def _words(self, text: str) -> "Iterator[tuple[str, list[int], int | None]]":
+        """Each normalized word, the index in the text of each of its characters, and its id if it is an added token."""
+        characters = self._normalized(text)
+        if not self.tokens_normalized.tokens:
+            yield from _split_words(characters)
+            return
+        normalized, places = self._text_of(characters)
+        for first, last, added in self.tokens_normalized.cut(normalized):
+            part = characters[bisect.bisect_left(places, first) : bisect.bisect_left(places, last)]
+            if added is None:
+                yield from _split_words(part)
+            elif part:
+                yield "", [source for _, source in part], added
 
-    def _normalized(self, text: "str | bytes") -> _Characters:
-        if isinstance(text, str):
-            text = text.encode("utf-8", "ignore")  # Without lone surrogates, which UTF-8 cannot hold.
+    def _text_of(self, characters: _Characters) -> "tuple[str, list[int]]":
+        """Normalized characters as a text, with spaces around ideographs, and the place of each character in it."""
+        text, places = "", []
+        for entry, _ in characters:
+            kind, character = entry & KIND_MASK, chr(entry >> CHARACTER_SHIFT)
+            places.append(len(text) + (kind == IDEOGRAPH))
+            text += " " if kind == SPACE else f" {character} " if kind == IDEOGRAPH else character
+        return text, places
+
+    def _normalized(self, text: str) -> _Characters:
         entries = self._entries
         characters = []
-        for source, character in enumerate(text.decode("utf-8", "ignore")):
+        for source, character in enumerate(text):
             entry = entries.get(character)
             if entry is None:
                 entry = entries[character] = self._table.entry(ord(character))
@@ -196,6 +262,77 @@ class StandaloneTokenizer:
             characters = self._table.expanded(_with_lower_sigma(characters))
             characters = _with_marks_in_order(characters)
         return _above(characters, BOUNDARY_MARK)
+
+
+def _split_words(characters: _Characters) -> "Iterator[tuple[str, list[int], None]]":
+    """What `_words` yields for characters without added tokens."""
+    letters: list[str] = []
+    sources: list[int] = []
+    for entry, source in characters:
+        kind = entry & KIND_MASK
+        character = chr(entry >> CHARACTER_SHIFT)
+        if kind == LETTER:
+            letters.append(character)
+            sources.append(source)
+            continue
+        if letters:
+            yield "".join(letters), sources, None
+            letters, sources = [], []
+        if kind != SPACE:
+            yield character, [source], None
+    if letters:
+        yield "".join(letters), sources, None
+
+
+class AddedTokens:
+    """Finds tokens in a text: of those that begin first, the longest.
+
+    Attributes:
+        tokens: the tokens by what is looked for.
+    """
+
+    def __init__(self, tokens: "dict[str, AddedToken]") -> None:
+        self.tokens = tokens
+        self._lengths: dict[str, list[int]] = {}  # By the first character.
+        for length in sorted(set(map(len, tokens)), reverse=True):
+            for first in {content[0] for content in tokens if len(content) == length}:
+                self._lengths.setdefault(first, []).append(length)
+
+    def cut(self, text: str) -> "Iterator[tuple[int, int, int | None]]":
+        """`(start, end, id)` of each token and, with None for the id, of the text before, between and after them."""
+        done = place = 0
+        while self.tokens and place < len(text):
+            lengths = self._lengths.get(text[place], ())
+            content = next(filter(self.tokens.__contains__, (text[place : place + length] for length in lengths)), None)
+            if content is None:
+                place += 1
+                continue
+            token, end = self.tokens[content], place + len(content)
+            if not token.single_word or not (
+                _ends_word(text[max(place - 1, 0) : place]) or _ends_word(text[end : end + 1])
+            ):
+                start, after = place, end
+                while token.lstrip and start > done and text[start - 1] in SPACES:
+                    start -= 1
+                while token.rstrip and after < len(text) and text[after] in SPACES:
+                    after += 1
+                yield done, max(done, start), None
+                yield max(done, start), after, token.id
+                done = after
+            place = end
+        yield done, len(text), None
+
+
+def _ends_word(character: str) -> bool:
+    """Whether a character beside a token of a single word prevents the match; "" does not."""
+    if not character:
+        return False
+    category = unicodedata.category(character)
+    return (
+        category[0] in "LM"
+        or category in ("Nd", "Nl", "Pc")
+        or any(first <= ord(character) <= last for first, last in WORD_RANGES)
+    )
 
 
 def read_tokens(path: str) -> "list[str]":

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
+from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
 from keras_bert.text.vocabulary import Vocabulary
 
 Texts: TypeAlias = "tf.Tensor | Sequence[str] | Sequence[bytes]"
@@ -14,7 +15,7 @@ class Tokenizer(tf.Module):
     """Splits texts into the pieces of a vocabulary: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
 
     Works eagerly, in `tf.function`, in `tf.data` (parallel maps too) and in a self-contained SavedModel. Special tokens
-    are not added, and `[MASK]` in a text is text.
+    are not added, and `[MASK]` in a text is text; the tokens in `vocabulary.added` are matched whole.
 
     Attributes:
         vocabulary: the vocabulary.
@@ -49,6 +50,7 @@ def make_tokenizer(
     strip_accents: bool | None = None,
     split_chinese: bool = True,
     quotes: bool = True,
+    max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
 ) -> Tokenizer:
     """The tokenizer of a vocabulary; the other arguments are those of the two classes, each of which uses its own."""
     from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
@@ -59,7 +61,7 @@ def make_tokenizer(
         return SentencePieceTokenizer(vocabulary, lower_case, quotes)
     from keras_bert.text.tokenizer import WordPieceTokenizer
 
-    return WordPieceTokenizer(vocabulary, lower_case, strip_accents, split_chinese)
+    return WordPieceTokenizer(vocabulary, lower_case, strip_accents, split_chinese, max_characters_per_word)
 
 
 def string_batch(texts: Texts) -> tf.Tensor:

@@ -51,15 +51,16 @@ def extend_from_counts(
             "words, none of them new. Give more text, or use the vocabulary unchanged."
         )
     added = sorted(new, key=lambda item: (-item[1], item[0]))[: len(slots)]
-    tokens = list(vocabulary.tokens)
+    tokens = vocabulary.tokens[: vocabulary.num_pieces]
     for row, (word, _) in zip(slots, added):
         tokens[row] = word
-    return Vocabulary(tokens, source), added
+    return Vocabulary(tokens, source, vocabulary.added), added
 
 
 def free_rows(vocabulary: Vocabulary, source: str) -> list[int]:
     """The rows of the `[unusedN]` slots. Raises `UserError` if there are none."""
-    slots = [row for row, token in enumerate(vocabulary.tokens) if is_unused(token)]
+    taken = {token.id for token in vocabulary.added}
+    slots = [row for row, token in enumerate(vocabulary.tokens) if is_unused(token) and row not in taken]
     if not slots:
         raise UserError(
             f"{source}: needs [unusedN] rows for the new words. Received: {len(vocabulary)} pieces, none unused. "

@@ -177,8 +177,8 @@ def test_a_missing_file_of_googles_is_named(folder, missing):
 
 
 def test_another_models_vocabulary_is_refused(folder):
-    Vocabulary(VOCABULARY.tokens[:-1]).to_file(os.path.join(folder, "vocab.txt"))
-    with pytest.raises(UserError, match="vocab.txt: needs 60 rows.*Received: 59"):
+    Vocabulary([*VOCABULARY.tokens, "more"]).to_file(os.path.join(folder, "vocab.txt"))
+    with pytest.raises(UserError, match="vocab.txt: needs at most 60 rows.*Received: 61. Is it another"):
         load(folder)
 
 

@@ -8,11 +8,13 @@ import pytest
 import safetensors.numpy
 from tiny import pretraining_batch, random_model
 
+from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.model_finding import newest_pretrained
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
+from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 from keras_bert.text.vocabulary import Vocabulary
 
 
@@ -95,9 +97,44 @@ def test_a_truncated_file_is_named(folder):
 
 
 def test_another_models_vocabulary_is_refused(folder, vocabulary):
-    Vocabulary(vocabulary.tokens[:-1]).to_file(os.path.join(folder, "vocab.txt"))
-    with pytest.raises(UserError, match="vocab.txt: needs 60 rows.*Received: 59"):
+    Vocabulary([*vocabulary.tokens, "more"]).to_file(os.path.join(folder, "vocab.txt"))
+    with pytest.raises(UserError, match="vocab.txt: needs at most 60 rows.*Received: 61. Is it another"):
         load(folder)
+
+
+def test_a_table_with_more_rows_than_pieces_opens(folder, vocabulary, tmp_path):
+    """Padded to a multiple of 64, or resized for tokens to come: such folders were another model's vocabulary."""
+    Vocabulary(vocabulary.tokens[:-3]).to_file(os.path.join(folder, "vocab.txt"))
+    opened = open_model_folder(folder)
+    assert len(opened.vocabulary) == opened.config.vocab_size == 60 and "57 pieces" in opened.notes[-1]
+    loaded = load(folder)
+    assert loaded.predict(["a [MASK]"], top_k=60)[0].candidates
+    write_model_folder(str(tmp_path / "again"), loaded.model, loaded.tokenizer.vocabulary, lower_case=True)
+    assert len(Vocabulary.from_file(tmp_path / "again" / "vocab.txt")) == 57
+    assert open_model_folder(tmp_path / "again").vocabulary.tokens == opened.vocabulary.tokens
+
+
+def test_added_tokens_are_kept(folder, vocabulary, tmp_path):
+    """From an old folder of transformers': vocab.txt is shorter than the table, and added_tokens.json has the rest."""
+    Vocabulary(vocabulary.tokens[:-2]).to_file(os.path.join(folder, "vocab.txt"))
+    for name, content in (
+        ("added_tokens.json", {"<ent>": 58, "<E>": 59}),
+        ("special_tokens_map.json", {"additional_special_tokens": ["<E>"]}),
+    ):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as stream:
+            json.dump(content, stream)
+    loaded, texts = load(folder), ["a <ENT>b <E>", "<e> <ent>"]
+    ids = loaded.tokenizer(texts).to_list()
+    assert [[index for index in row if index > 57] for row in ids] == [[58, 59], [58]]
+    again = str(tmp_path / "again")
+    write_model_folder(again, loaded.model, loaded.tokenizer.vocabulary, **vars(loaded.folder.tokenizer))
+    assert load(again).tokenizer(texts).to_list() == ids
+    assert load(again).tokenizer.vocabulary.fingerprint == loaded.tokenizer.vocabulary.fingerprint
+    plain = StandaloneTokenizer.from_folder(again)
+    assert [plain.tokenize(text) for text in texts] == ids and plain.tokens == loaded.tokenizer.vocabulary.tokens
+    google = str(tmp_path / "google")
+    convert_folder(loaded.folder, "google", google, loaded.tokenizer.vocabulary)
+    assert load(google, lower_case=True).tokenizer(texts).to_list() == ids
 
 
 @pytest.mark.parametrize("missing", ["config.json", "vocab.txt", "model.safetensors"])

@@ -1,7 +1,9 @@
 """What cannot be opened is refused in one line that names the file and the key or tensor."""
 
+import dataclasses
 import json
 import os
+import re
 import struct
 
 import numpy as np
@@ -13,6 +15,7 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.model_writing import write_model_folder
 from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
+from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 
 
 @pytest.fixture
@@ -50,7 +53,8 @@ def refusal(folder):
         ({"hidden_act": "prelu"}, "hidden_act: needs one of gelu, .*, linear. Received: 'prelu'"),
         ({"hidden_size": 18}, "hidden_size: needs a multiple"),
         ({"hidden_size": "many"}, "hidden_size: needs a whole number"),
-        ({"vocab_size": 61}, "needs 61 rows.*Received: 60"),
+        ({"vocab_size": 61}, r"word_embeddings.weight needs shape \[61, 16\].*Received: \[60, 16\]"),
+        ({"vocab_size": 59}, "needs at most 59 rows.*Received: 60"),
         ({"num_hidden_layers": 3}, "needs the tensor bert.encoder.layer.2.attention.self.query.weight"),
         ({"intermediate_size": 64}, r"intermediate.dense.weight needs shape \[64, 16\].*Received: \[32, 16\]"),
     ],
@@ -150,26 +154,89 @@ def test_no_weights(folder):
     assert "needs model.safetensors (or pytorch_model.bin) and lacks it" in refusal(folder)
 
 
-def test_the_vocabulary_of_tokenizer_json_alone(folder):
+def write_tokenizer_json(folder, normalizer=(), model=(), **changes):
+    """tokenizer.json as transformers writes it, in place of vocab.txt."""
     os.unlink(os.path.join(folder, "vocab.txt"))
-    os.unlink(os.path.join(folder, "tokenizer_config.json"))
+    kept = {"type": "BertNormalizer", "lowercase": True, "strip_accents": None, "handle_chinese_chars": True}
     content = {
-        "normalizer": {
-            "type": "BertNormalizer",
-            "lowercase": False,
-            "strip_accents": True,
-            "handle_chinese_chars": False,
-        },
-        "model": {"type": "WordPiece", "vocab": VOCABULARY.ids},
+        "normalizer": {**kept, **dict(normalizer)},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "model": {"type": "WordPiece", "vocab": VOCABULARY.ids, **dict(model)},
+        **changes,
     }
-    path = os.path.join(folder, "tokenizer.json")
-    with open(path, "w", encoding="utf-8") as stream:
+    with open(os.path.join(folder, "tokenizer.json"), "w", encoding="utf-8") as stream:
         json.dump(content, stream)
-    tokenizer = load(folder).tokenizer
-    assert tokenizer.vocabulary.tokens == VOCABULARY.tokens
-    assert (tokenizer.lower_case, tokenizer.strip_accents, tokenizer.split_chinese) == (False, True, False)
-    change_json(folder, "tokenizer.json", normalizer={"type": "Lowercase"})
-    assert "tokenizer.json: needs BERT's normalizer (BertNormalizer). Received: Lowercase" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ({"normalizer": {"type": "Lowercase"}}, r"needs BERT's normalizer \(BertNormalizer\). Received: Lowercase"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, r"pre_tokenizer \(BertPreTokenizer\). Received: Whitespace"),
+        ({"pre_tokenizer": None}, "Received: None"),
+        ({"pre_tokenizer": ["BertPreTokenizer"]}, "a pre_tokenizer that are objects"),
+        ({"model": {"max_input_chars_per_word": 0}}, "needs a positive whole number as max_input_chars_per_word"),
+    ],
+)
+def test_a_tokenizer_json_that_is_not_berts(folder, content, message):
+    """It would be split as BERT splits, silently."""
+    write_tokenizer_json(folder, **content)
+    assert re.search(message, refusal(folder))
+
+
+OWN, GENERIC = "BertTokenizer", "PreTrainedTokenizerFast"
+
+
+@pytest.mark.parametrize(
+    "config, normalizer, expected, told",
+    [
+        # The default of BERT's class counts where tokenizer_config.json is silent.
+        (None, {"lowercase": False}, (True, None, True), "do_lower_case true, not false"),
+        ({"tokenizer_class": OWN}, {"handle_chinese_chars": False}, (True, None, True), "tokenize_chinese_chars true"),
+        ({"do_lower_case": False}, {"strip_accents": True}, (False, None, True), "strip_accents false, not true"),
+        ({"do_lower_case": False}, {"lowercase": False}, (False, None, True), None),
+        ({"do_lower_case": True, "strip_accents": True}, {}, (True, True, True), None),
+        # A generic class follows tokenizer.json, its null too.
+        (
+            {"tokenizer_class": GENERIC, "strip_accents": True},
+            {"lowercase": False},
+            (False, None, True),
+            "tokenizer.json counts, as in transformers, where tokenizer_config.json differs: strip_accents false, not",
+        ),
+        ({"tokenizer_class": GENERIC}, {"lowercase": False, "strip_accents": True}, (False, True, True), None),
+    ],
+)
+def test_which_of_two_files_that_disagree_counts(folder, config, normalizer, expected, told):
+    """As in transformers 5, or the ids would be others than the model was trained on; and the user is told."""
+    write_tokenizer_json(folder, normalizer)
+    path = os.path.join(folder, "tokenizer_config.json")
+    os.unlink(path)
+    if config is not None:
+        with open(path, "w", encoding="utf-8") as stream:
+            json.dump(config, stream)
+    opened = open_model_folder(folder)
+    assert dataclasses.astuple(opened.tokenizer)[:3] == expected
+    assert opened.vocabulary.tokens == VOCABULARY.tokens
+    assert told in opened.notes[0] if told else opened.notes == []
+    assert not any("do_lower_case" in note for note in open_model_folder(folder, expected[0]).notes)
+
+
+def test_a_guessed_casing_is_said(folder):
+    change_json(folder, "tokenizer_config.json", do_lower_case=...)
+    assert "no file says whether texts are lower-cased" in open_model_folder(folder).notes[0]
+    assert open_model_folder(folder, lower_case=False).notes == []
+
+
+def test_the_longest_word_is_the_files_own(folder, tmp_path):
+    """Words of 101 to 200 characters were split where the model was trained with [UNK]."""
+    write_tokenizer_json(folder, model={"max_input_chars_per_word": 2})
+    loaded, (known, unknown) = load(folder), (VOCABULARY.ids["w1"], VOCABULARY.unk_id)
+    assert loaded.tokenizer(["w1 w12", "w1\0 w12\0"]).to_list() == [[known, unknown]] * 2
+    write_model_folder(
+        str(tmp_path / "again"), loaded.model, loaded.tokenizer.vocabulary, **vars(loaded.folder.tokenizer)
+    )
+    assert open_model_folder(tmp_path / "again").tokenizer == loaded.folder.tokenizer
+    assert StandaloneTokenizer.from_folder(str(tmp_path / "again")).tokenize("w1 w12") == [known, unknown]
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def check_vocabulary(path: str, meta: Mapping[str, Any], vocabulary: Vocabulary)
     """Raises `UserError` unless the shards were made with `vocabulary`."""
     made_with = (meta["vocab_size"], meta["vocabulary"])
     given = (len(vocabulary), vocabulary.fingerprint)
-    if made_with != given:
+    if made_with[1] != given[1]:
         raise UserError(
             f"{path}: needs the vocabulary it was made with, of {made_with[0]} pieces, fingerprint {made_with[1]!r}. "
             f"Received: one of {given[0]}, {given[1]!r}. Give the vocabulary of the shards, or run `prepare` again."

@@ -91,13 +91,13 @@ class FinetuningRuns:
     def _open(self) -> None:
         """Opens the task, so that errors in its data show before anything is written."""
         config = self.config
+        self._tokenizer = model_tokenizer(self._folder)
         for line in self._folder.notes:
             self._report(line)
         self._folder.require_positions(config.input.max_length)
         if config.features.kind:
             feature_layers(config.features.kind, self._folder.config.num_blocks)
             require_one_process()
-        self._tokenizer = model_tokenizer(self._folder)
         self.problem = open_problem(config, self._tokenizer)
         for split in ("train", *self.problem.dev_splits):
             self.problem.rows(split)

@@ -98,7 +98,7 @@ def start_from(
     """
     loaded = folder.load_into(model)
     report("\n".join([f"Starting from the weights of {folder.name}.", *loaded.lines()]))
-    if vocabulary.fingerprint == Vocabulary.from_file(folder.vocabulary_file).fingerprint:
+    if vocabulary.fingerprint == folder.vocabulary.fingerprint:
         return
     if isinstance(vocabulary, SentencePieceVocabulary):
         raise UserError(

@@ -34,18 +34,19 @@ def run_vocabulary(
     """
     if (path := vocabulary_in(folder)) is None:
         files.make_folder(folder)
-        given = given or config.vocabulary.file
-        if not given and config.init:
-            given = open_model_folder(config.init).vocabulary_file
-        vocabulary = _vocabulary_of_size(given, config.model.vocab_size) if given else _learn(config, texts(), report)
+        own = open_model_folder(config.init).vocabulary_file if config.init else None
+        given = given or config.vocabulary.file or own
+        vocabulary = _given(given, own, config.model.vocab_size) if given else _learn(config, texts(), report)
         path = files.join(folder, vocabulary.file_name)
         vocabulary.to_file(path)
-    return Vocabulary.from_file(path)
+    vocabulary = Vocabulary.from_file(path)
+    return vocabulary.padded(config.model.vocab_size) if config.init else vocabulary
 
 
-def _vocabulary_of_size(path: str, wanted: int) -> Vocabulary:
+def _given(path: str, own: str | None, wanted: int) -> Vocabulary:
+    """The vocabulary in a file, which may be as much smaller than the model's table as that of `init`, `own`, is."""
     vocabulary = Vocabulary.from_file(vocabulary_path(path))
-    if len(vocabulary) != wanted:
+    if len(vocabulary) != wanted and not (own and len(vocabulary) == len(Vocabulary.from_file(own)) < wanted):
         raise UserError(
             f"{path}: needs model.vocab_size ({wanted}) rows. Received: {len(vocabulary)}. "
             f"Set model.vocab_size={len(vocabulary)}, or give the model's own vocabulary."
