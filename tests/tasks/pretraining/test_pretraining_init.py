@@ -22,6 +22,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.errors import UserError
 from keras_bert.models.encoder import BertEncoder
 from keras_bert.tasks.pretraining.run import Pretraining
+from keras_bert.text.standalone_tokenizer import AddedToken
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
@@ -95,6 +96,23 @@ def test_a_tokenizer_that_shards_cannot_be_made_with_is_refused(parts, tmp_path)
     result = pretrain(parts[0], folder, str(tmp_path / "run"))
     assert result.exit_code == 2 and "strip_accents False" in result.output
     assert not os.path.exists(tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_added_tokens_and_padded_rows_go_through_a_run(parts, tmp_path):
+    """Otherwise the data would lack the ids of added tokens, or the model the padded rows whose weights it takes."""
+    corpus, folder, _ = parts
+    base = Vocabulary.from_file(os.path.join(folder, "vocab.txt"))
+    vocabulary = Vocabulary(base.tokens, added=[AddedToken(base.tokens[-1] + "x", len(base))])
+    encoder = BertEncoder(without_dropout(vocab_size=len(base) + 4, num_hidden_layers=1))
+    random_weights(encoder)
+    first, run = str(tmp_path / "padded"), str(tmp_path / "run")
+    write_model_folder(first, encoder, vocabulary, lower_case=True)
+    result = pretrain(corpus, first, run)
+    assert result.exit_code == 0, result.output
+    found = open_model_folder(run)
+    assert found.config.vocab_size == len(base) + 4 and found.vocabulary.added == vocabulary.added
+    assert found.vocabulary.fingerprint == vocabulary.fingerprint
 
 
 @pytest.mark.slow
