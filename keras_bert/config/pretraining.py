@@ -74,8 +74,6 @@ class DataConfig(CorpusConfig):
         require(self.source in SOURCES, "source", f"one of {', '.join(SOURCES)}", self.source)
         require(0.0 < self.validation_share < 1.0, "validation_share", "a share between 0 and 1", self.validation_share)
         require_positive(self, "shard_megabytes", "shards_per_group")
-        other = self.source != "python_documentation"
-        require(other or not self.files, "files", "data.source files; python_documentation has its own", self.files)
         require(
             self.source == "files" or self.filters == FilterConfig(),
             "filters",
