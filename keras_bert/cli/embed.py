@@ -5,11 +5,18 @@ import json
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import casing_option, file_to_write, model_option
+from keras_bert.cli.options import (
+    casing_option,
+    column_option,
+    file_to_write,
+    format_option,
+    model_option,
+    require_source,
+)
 from keras_bert.config.pooling import POOLINGS, check_embedding
 from keras_bert.errors import UserError
 from keras_bert.extras import require
-from keras_bert.files import exists, is_remote
+from keras_bert.files import is_remote
 from keras_bert.quiet import import_tensorflow
 from keras_bert.tasks.answer_files import require_unread
 
@@ -21,8 +28,10 @@ from keras_bert.tasks.answer_files import require_unread
     "source",
     required=True,
     metavar="FILE|-",
-    help="Texts, one per line; may be .gz, .bz2, .xz or .zst. - reads stdin.",
+    help="Texts: a table, or plain text, one per line; may be .gz, .bz2, .xz or .zst. - reads stdin.",
 )
+@column_option
+@format_option
 @click.option("--output", required=True, metavar="FILE.npz", callback=file_to_write, help="Array file to write.")
 @click.option(
     "--index",
@@ -56,6 +65,8 @@ def embed(
     context: click.Context,
     model: str,
     source: str,
+    text: str | None,
+    format: str | None,
     output: str,
     index: str | None,
     pooling: str,
@@ -71,11 +82,12 @@ def embed(
     --pooling last4    last four layers concatenated, then the mean over all tokens
     --pooling tokens   last layer at every piece: embeddings [pieces, hidden], with the
                        arrays pieces (ids), starts and ends (character offsets in the
-                       line) and rows (index of each text's first piece, and the end)
+                       text) and rows (index of each text's first piece, and the end)
 
     \b
     Example:
       python run.py embed --model runs/demo --input texts.txt --output vectors.npz
+      python run.py embed --model runs/demo --input reviews.parquet --text review --output vectors.npz
     """
     folder = open_model_folder(model, lower_case)
     check_embedding(folder.config, pooling, folder.reading.max_length if max_length is None else max_length)
@@ -84,18 +96,17 @@ def embed(
             raise UserError("--index: needs a vector for each text. Received: --pooling tokens. Leave one out.")
         require("usearch", "--index")
     require_unread([output, index], [source, folder.path])
-    if source != "-" and not exists(source):
-        raise UserError(f"{source}: no such file. Give one with a text on each line, or - for stdin.")
+    require_source(source)
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.inference.loading import load_folder
     from keras_bert.tasks.embedding import embed_file
 
     embedder = load_folder(folder).embedder(pooling, max_length, batch_tokens)
-    done = embed_file(embedder, source, output, index)
+    done = embed_file(embedder, source, output, index, text or "text", format)
     if done.cut:
         click.echo(
             f"{done.cut:,} of {done.texts:,} texts have more than {embedder.max_length} tokens and were truncated, "
-            f"the first on line {done.first_cut:,}."
+            f"the first: {done.first_cut}."
         )
     if index:
         click.echo(f"Written: {index}. Next: usearch.index.Index.restore({_literal(index)}).search(vector, 10).keys")

@@ -96,6 +96,7 @@ def finetune(
     test: str | None,
     texts: tuple[str, ...],
     label: str | None,
+    format: str | None,
     kind: str | None,
     output: str | None,
     seeds: str | None,
@@ -129,7 +130,7 @@ def finetune(
         raise UserError("--sweep: needs a single seed. Received: --seeds as well. Choose it by --set training.seed=N.")
     if sweep and picture:
         raise UserError("--sweep: draws no picture. Received: --picture as well. Leave out one.")
-    data = table_settings(data_dir, train, dev, test, texts, label)
+    data = table_settings(data_dir, train, dev, test, texts, label, format)
     by_key = set_by_key(overrides)
     benchmark = BENCHMARKS.get(task or "")
     if task and config:

@@ -9,12 +9,13 @@ import click
 
 from keras_bert import settings
 from keras_bert.config.checks import MAX_SEED
-from keras_bert.config.corpus import BROKEN_LINES, CorpusConfig, extended_filters
-from keras_bert.config.pretraining import DataConfig
+from keras_bert.config.corpus import BROKEN_LINES, TABLE_FORMATS, CorpusConfig, extended_filters
+from keras_bert.config.pretraining import DATA_SETS, DataConfig
 from keras_bert.config.recipes import name_from_file
 from keras_bert.config.training import STRATEGIES
 from keras_bert.errors import UserError
 from keras_bert.files import is_file
+from keras_bert.globs import expand
 from keras_bert.tasks.answer_files import PLAIN_FILE, check_output, require_writable
 
 _CORPUS = CorpusConfig()
@@ -50,6 +51,12 @@ def file_to_write(context: click.Context, parameter: click.Parameter, path: str 
     return path
 
 
+def require_source(path: str) -> None:
+    """Raises `UserError` for files to read that are not there; a data set by name is looked for when it is read."""
+    if path != "-" and not path.startswith(DATA_SETS):
+        expand([path])
+
+
 restore_spaces_option = click.option(
     "--restore-spaces",
     metavar="MODEL",
@@ -76,7 +83,22 @@ text_option = click.option(
     multiple=True,
     required=True,
     metavar="GLOB",
-    help="Text to read: a file, a folder, a quoted glob, or tfds:NAME[/CONFIG][:SPLIT]. Repeatable.",
+    help="Text to read: a file, a folder, a quoted glob, tfds:NAME[/CONFIG][:SPLIT] or hf:datasets/ORG/NAME[:SPLIT]. "
+    "Repeatable.",
+)
+
+column_option = click.option(
+    "--text",
+    metavar="COLUMN",
+    help="Column of a table that holds the text, by name, or by number from 0 if a CSV or TSV has no header. "
+    f"Default: {_CORPUS.text}.",
+)
+
+format_option = click.option(
+    "--format",
+    type=click.Choice(TABLE_FORMATS),
+    help="How tables are written, if their names and contents do not tell. ssv: semicolons; tsv: tabs, quoted cells; "
+    "raw_tsv: tabs, no quotes.",
 )
 
 validation_share_option = click.option(
@@ -88,13 +110,8 @@ validation_share_option = click.option(
 )
 
 _CORPUS_OPTIONS = (
-    click.option(
-        "--text-field",
-        metavar="NAME",
-        default=_CORPUS.text_field,
-        show_default=True,
-        help="Field of JSON lines, or column of a CSV, TSV or Parquet file, that holds the text.",
-    ),
+    column_option,
+    format_option,
     click.option(
         "--broken-lines",
         type=click.Choice(BROKEN_LINES),
@@ -120,18 +137,28 @@ def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def corpus_config(text_field: str, broken_lines: str, filters: str | None, bad_words: str | None) -> CorpusConfig:
+def corpus_config(
+    text: str | None, format: str | None, broken_lines: str, filters: str | None, bad_words: str | None
+) -> CorpusConfig:
     """Returns the `CorpusConfig` of the `corpus_options`."""
     values = {**extended_filters(filters or {}), **given({"bad_words": bad_words})}
     return settings.from_mapping(
-        CorpusConfig, {"text_field": text_field, "broken_lines": broken_lines, "filters": values}
+        CorpusConfig, {**given({"text": text, "format": format}), "broken_lines": broken_lines, "filters": values}
     )
 
 
-def corpus_arguments(text_field: str, broken_lines: str, filters: str | None, bad_words: str | None) -> str:
+def corpus_arguments(
+    text: str | None, format: str | None, broken_lines: str, filters: str | None, bad_words: str | None
+) -> str:
     """Returns the `corpus_options` that differ from the defaults, for the command line of the next command."""
-    values = {"text-field": text_field, "broken-lines": broken_lines, "filters": filters, "bad-words": bad_words}
-    defaults = {"text-field": _CORPUS.text_field, "broken-lines": _CORPUS.broken_lines}
+    values = {
+        "text": text,
+        "format": format,
+        "broken-lines": broken_lines,
+        "filters": filters,
+        "bad-words": bad_words,
+    }
+    defaults = {"text": _CORPUS.text, "broken-lines": _CORPUS.broken_lines}
     return "".join(
         f" --{name} {shlex.quote(value)}"
         for name, value in values.items()
@@ -164,7 +191,11 @@ _TABLE_OPTIONS = (
         metavar="DIR",
         help="Folder with the task's files, or a TFDS data folder. Default: TFDS's own folder.",
     ),
-    click.option("--train", metavar="FILE", help="Training examples. For --task text: CSV, TSV or JSON lines."),
+    click.option(
+        "--train",
+        metavar="FILE",
+        help="Training examples. For --task text: a table (CSV, JSON, Parquet, …), tfds:NAME or hf:datasets/ORG/NAME.",
+    ),
     click.option("--dev", metavar="FILE", help="Examples to validate on. Default for text and qa: a tenth of --train."),
     click.option("--test", metavar="FILE", help="Examples to predict."),
     click.option(
@@ -172,9 +203,11 @@ _TABLE_OPTIONS = (
         "texts",
         multiple=True,
         metavar="COLUMN",
-        help="Column that holds the text. Give it twice for pairs of texts.",
+        help="Column that holds the text, by name, or by number from 0 if a CSV or TSV has no header. Give it twice "
+        "for pairs of texts.",
     ),
     click.option("--label", metavar="COLUMN", help="Column that holds the label."),
+    format_option,
 )
 
 
@@ -192,10 +225,11 @@ def table_settings(
     test: str | None,
     texts: Sequence[str],
     label: str | None,
+    format: str | None,
 ) -> dict[str, Any]:
     """Returns `{field of TaskDataConfig: value}` for the `table_options` that were given."""
     values = {"folder": data_dir, "train": train, "dev": dev, "test": test, "texts": list(texts) or None}
-    return given({**values, "label": label})
+    return given({**values, "label": label, "format": format})
 
 
 _RUN_OPTIONS = (

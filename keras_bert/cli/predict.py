@@ -6,9 +6,14 @@ from typing import Any
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import model_option, restore_spaces_option, table_options, table_settings
+from keras_bert.cli.options import (
+    model_option,
+    require_source,
+    restore_spaces_option,
+    table_options,
+    table_settings,
+)
 from keras_bert.errors import UserError
-from keras_bert.files import exists
 from keras_bert.program import PROGRAM
 from keras_bert.quiet import import_tensorflow
 from keras_bert.task_kinds import kind_of_head
@@ -44,7 +49,7 @@ def predict(
 
     \b
     Model                --input                                        --output
-    classification       .csv, .tsv, .jsonl, or .txt, one text per line JSON lines
+    classification       a table, or plain text, one text per line      JSON lines
     tagging              columns or CoNLL-U, as in training             the same file with labels
     segment              .conllu, a table, or one text per line         the texts, with blanks between words
     question answering   SQuAD's JSON                                   a folder: predictions, n-best, null odds
@@ -67,8 +72,8 @@ def predict(
     files_of_task = [f"--{name.replace('_', '-')}" for name in ("data_dir", "train", "dev", "test") if data[name]]
     if source and files_of_task:
         raise UserError(f"{files_of_task[0]}: goes with --split. Received: --input, the file to answer. Leave out one.")
-    if source and source != "-" and not exists(source):
-        raise UserError(f"{source}: no such file. Give an existing one, or - for stdin.")
+    if source:
+        require_source(source)
     if output != STANDARD_STREAM:
         require_writable(output)
     folder = open_model_folder(model)

@@ -15,7 +15,9 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
     SEED,
     casing_option,
+    column_option,
     folder_to_write,
+    format_option,
     given,
     recipe_init,
     recipe_name,
@@ -43,9 +45,11 @@ from keras_bert.training.run_folder import PRETRAINING, RunFolder
     "--data",
     multiple=True,
     metavar="GLOB",
-    help="Text to train on: a file, a folder, a quoted glob, tfds:NAME[/CONFIG][:SPLIT], or a folder that `prepare` "
-    "wrote. Repeatable.",
+    help="Text to train on: a file, a folder, a quoted glob, tfds:NAME[/CONFIG][:SPLIT], hf:datasets/ORG/NAME[:SPLIT], "
+    "or a folder that `prepare` wrote. Repeatable.",
 )
+@column_option
+@format_option
 @click.option(
     "--init",
     metavar="MODEL",
@@ -61,6 +65,8 @@ def pretrain(
     context: click.Context,
     config: str | None,
     data: tuple[str, ...],
+    text: str | None,
+    format: str | None,
     init: str | None,
     lower_case: bool | None,
     output: str | None,
@@ -87,7 +93,7 @@ def pretrain(
     init_given = init or settings.text_of(by_key, "init")
     recipe_file = find_config("pretrain", config or _default_recipe(data, init_given, run["strategy"]))
     flags = {
-        **given({"data.files": list(data) or None, "training.seed": seed}),
+        **given({"data.files": list(data) or None, "data.text": text, "data.format": format, "training.seed": seed}),
         **run_settings(**run),
     }
     require_agreement(by_key, {**flags, **given({"init": init, "vocabulary.lower_case": lower_case})})

@@ -7,6 +7,7 @@ from keras_bert import settings
 from keras_bert.config.checks import require
 from keras_bert.config.recipes import find_config
 
+TABLE_FORMATS = ("csv", "ssv", "tsv", "raw_tsv", "jsonl", "json", "parquet", "arrow")
 REFUSE, SKIP = BROKEN_LINES = ("refuse", "skip")
 
 
@@ -45,21 +46,29 @@ class FilterConfig:
 
 @dataclass
 class CorpusConfig:
-    """`text_field` is the field of JSON lines, or the column of a table, that holds the text.
+    """`text` is the column of a table, or the field of a data set, that holds the text.
 
-    `broken_lines` says what to do with a line that is not JSON, not UTF-8, or has no such field, and with a row of too
-    few or too many cells: `refuse` stops and names the line, `skip` counts it.
+    `format` is that of the files, of `TABLE_FORMATS`, if their names and contents do not tell that they are tables, or
+    tell it wrongly. `broken_lines` says what to do with a line that is not JSON, not UTF-8, or has no such field, and
+    with a row of too few or too many cells: `refuse` stops and names the line, `skip` counts it.
     """
 
-    text_field: str = "text"
+    text: str = "text"
+    format: str | None = None
     broken_lines: str = REFUSE
     filters: FilterConfig = field(default_factory=FilterConfig)
 
     def __post_init__(self) -> None:
-        require(self.text_field, "text_field", "the name of a field", self.text_field)
+        require(self.text, "text", "the name of a column", self.text)
+        require_format(self.format)
         require(
             self.broken_lines in BROKEN_LINES, "broken_lines", f"one of {', '.join(BROKEN_LINES)}", self.broken_lines
         )
+
+
+def require_format(format: str | None) -> None:
+    """Raises `ValueError` unless it is None or one of `TABLE_FORMATS`."""
+    require(format in (None, *TABLE_FORMATS), "format", f"one of {', '.join(TABLE_FORMATS)}", format)
 
 
 def extended_filters(values: str | dict[str, Any], folder: str = "") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_bert import settings
 from keras_bert.config.checks import require, require_multiple, require_positive
+from keras_bert.config.corpus import require_format
 from keras_bert.config.features import TAGGING_TASKS, FeaturesConfig
 from keras_bert.config.heads import LEARNED_SCHEMES, PROBLEM_TYPES, SINGLE_LABEL
 from keras_bert.config.initialization import ReplacedWeightsConfig
@@ -27,7 +28,8 @@ class TaskDataConfig:
 
     `language` is the one to train XNLI in.
 
-    For `text`, these are CSV, TSV or JSON-lines files, with `texts` and `label` naming their columns. For tagging, they
+    For `text`, these are tables (docs/input.md): `texts` and `label` name their columns, `format` says how they are
+    written, if that is not to be found out, and `columns` names those of a table without a header. For tagging, they
     have one word per line, with `word` and `label` giving the columns by number or name, and `scheme` how entities are
     marked (iob1, bio or bioes; by default inferred from the labels); `learned_scheme` is how the head marks them (bio
     or bioes). For `qa`, they are in SQuAD's format, scored by `words` or `characters`. For
@@ -55,6 +57,7 @@ class TaskDataConfig:
 
     def __post_init__(self) -> None:
         require(self.kind in PROBLEM_TYPES, "kind", f"one of {', '.join(PROBLEM_TYPES)}", self.kind)
+        require_format(self.format)
         known = ", ".join(LEARNED_SCHEMES)
         require(self.learned_scheme in LEARNED_SCHEMES, "learned_scheme", f"one of {known}", self.learned_scheme)
 
@@ -120,7 +123,7 @@ class FinetuneTrainingConfig(RunConfig):
         require_positive(self, "epochs", "batch_size")
         for key in ("steps", "evaluate_every", "patience"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
-        require_multiple(self, "steps_per_loop", "evaluate_every")
+        require_multiple(self, "steps_per_loop", "steps", "evaluate_every")
         fits = self.dropout is None or 0.0 <= self.dropout < 1.0
         require(fits, "dropout", "a rate of at least 0 and less than 1", self.dropout)
         for label, weight in self.class_weights.items():

@@ -19,13 +19,14 @@ from keras_bert.files import parent
 from keras_bert.globs import expand
 from keras_bert.model_kinds import kind_of_config, with_article
 
-TFDS_PREFIX = "tfds:"  # Marks text from TensorFlow Datasets.
+# Mark data of TensorFlow Datasets, and of the Hugging Face hub.
+TFDS_PREFIX, HUB_PREFIX = DATA_SETS = ("tfds:", "hf:")
 
 SOURCES = ("files", "python_documentation", "text")
 # Settings of `data` that a source does not use.
 _UNUSED = {
-    "python_documentation": ("files", "text_field", "broken_lines", "phrase_tags"),
-    "text": ("text_field", "broken_lines", "shard_megabytes", "shards_per_group", "phrases", "phrase_tags"),
+    "python_documentation": ("files", "text", "format", "broken_lines", "phrase_tags"),
+    "text": ("text", "format", "broken_lines", "shard_megabytes", "shards_per_group", "phrases", "phrase_tags"),
 }
 WORDPIECE, SENTENCEPIECE = VOCABULARIES = ("wordpiece", "sentencepiece")
 _MASK = "[MASK]"  # `text.vocabulary.MASK`, which settings cannot import.
@@ -74,6 +75,8 @@ class DataConfig(CorpusConfig):
         require(self.source in SOURCES, "source", f"one of {', '.join(SOURCES)}", self.source)
         require(0.0 < self.validation_share < 1.0, "validation_share", "a share between 0 and 1", self.validation_share)
         require_positive(self, "shard_megabytes", "shards_per_group")
+        other = self.source != "python_documentation"
+        require(other or not self.files, "files", "data.source files; python_documentation has its own", self.files)
         require(
             self.source == "files" or self.filters == FilterConfig(),
             "filters",
@@ -150,7 +153,7 @@ class PretrainConfig:
                 value,
             )
 
-        self._require_steps_in_every_phase()
+        self._require_phases_of_whole_loops()
 
     def phase_objective(self, phase: PhaseConfig) -> ObjectiveConfig:
         """What a phase trains."""
@@ -185,17 +188,26 @@ class PretrainConfig:
             self.objective.pair,
         )
 
-    def _require_steps_in_every_phase(self) -> None:
-        steps, shares = self.training.steps, [phase.share for phase in self.phases]
+    def _require_phases_of_whole_loops(self) -> None:
+        training, shares = self.training, [phase.share for phase in self.phases]
+        loop = training.steps_per_loop
 
         def fits(steps: int) -> bool:
             ends = phase_ends(steps, shares)
-            return all(begin < end for begin, end in zip([0, *ends], ends))
+            return all(begin < end and end % loop == 0 for begin, end in zip([0, *ends], ends))
 
-        if not self.training.minutes and not fits(steps):
-            nearest = next(filter(fits, range(steps + 1, steps + 1_000)), None)
-            known = f", as with {nearest:,} steps" if nearest else ""
-            require(False, "training.steps", f"steps in every phase{known}", steps)
+        if training.minutes or fits(training.steps):
+            return
+        multiples = range(loop, 1000 * loop, loop)
+        nearest = [next(filter(fits, (training.steps + sign * steps for steps in multiples)), None) for sign in (-1, 1)]
+        known = " or ".join(f"{steps:,}" for steps in nearest if steps)
+        require(
+            False,
+            "training.steps",
+            f"steps in every phase, and phases that end at multiples of training.steps_per_loop ({loop}), as with "
+            + (f"{known} steps" if known else "other shares"),
+            training.steps,
+        )
 
     def require_warmup(self) -> None:
         """Raises `UserError` unless the warm-up ends in the first phase, and before the run does."""
@@ -208,7 +220,7 @@ class PretrainConfig:
             return
         if not self.data.files:
             raise UserError("data.files: needs text to train on. Received: none. Give --data FILE, folder or 'glob'.")
-        expand([name for name in self.data.files if not name.startswith(TFDS_PREFIX)])
+        expand([name for name in self.data.files if not name.startswith(DATA_SETS)])
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "PretrainConfig":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
+import re
 import urllib.parse
 from collections.abc import Callable
 from typing import Any
@@ -21,12 +22,39 @@ _BUCKET_SERVER = "https://storage.googleapis.com"
 # Whose preparation needs more than Beam.
 _PACKAGES = {"wikipedia": ("apache_beam", "mwparserfromhell", "mwxml")}
 
+_ENTRY = re.compile(r"tfds:(.*?)(?::([A-Za-z_]\w*(?:\[[^\]]*\])?(?:\+.+)?))?\Z", re.DOTALL)
+_DEFAULT_SPLIT = "train"
+
 _MOST_PROBED = 3  # Servers, one after the other.
 
 _log = logging.getLogger("keras_bert")
 # They warn of every attempt and of every folder that is not there yet; what comes of it is reported here.
 for _noisy in ("absl", "urllib3"):
     logging.getLogger(_noisy).setLevel(logging.ERROR)
+
+
+def open_entry(entry: str, runner: Runner | None = None) -> tuple[Any, str, int]:
+    """(the builder, the split, the number of its examples) of `tfds:NAME[/CONFIG][:SPLIT]`.
+
+    Args:
+        entry: NAME may also be the folder that a data set was prepared in. The default split is `train`.
+        runner: prepares a data set that TFDS makes with Apache Beam; see `open_builder`.
+
+    Raises:
+        UserError: TFDS has no such data set or split, or cannot prepare it.
+    """
+    found = _ENTRY.match(entry)
+    assert found is not None, entry
+    name, split = found.groups()
+    split = split or _DEFAULT_SPLIT
+    try:
+        builder = open_builder(name, runner=runner)
+    except MissingData as error:
+        raise UserError(f"tfds:{error} Give another tfds:NAME[/CONFIG][:SPLIT], or files.") from None
+    try:
+        return builder, split, builder.info.splits[split].num_examples
+    except Exception as error:  # Of TFDS's own, for what is no split and for broken instructions.
+        raise UserError(f"{entry}: needs a split of {', '.join(builder.info.splits)} ({reason(error)}).") from None
 
 
 def open_builder(name: str, data_dir: str | None = None, download: bool = True, runner: Runner | None = None) -> Any:

@@ -15,14 +15,14 @@ from keras_bert.config.heads import REGRESSION
 from keras_bert.config.reading import FIELD
 from keras_bert.data.batches.length_batches import every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.data.corpus.tables import known_format
+from keras_bert.data.tables.tables import known_format
 from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction, serving_function
 from keras_bert.files import exists, join
 from keras_bert.inference.loading import load_folder
 from keras_bert.program import PROGRAM
 from keras_bert.task_kinds import kind_of_head
-from keras_bert.tasks.answer_files import require_unread
+from keras_bert.tasks.answer_files import STANDARD_STREAM, require_unread
 from keras_bert.tasks.problem import Answers, Problem
 from keras_bert.tasks.problems import open_problem, require_read
 from keras_bert.tasks.question_answering.problem import N_BEST
@@ -123,7 +123,7 @@ class FinetunedModel:
         folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
         is_described = "task" in folder.task
         self.folder = folder = folder if is_described else _taken_for_own(folder, task)
-        self.config = finetune_config(folder.name, folder, data or {}, task)
+        self.config = finetune_config(folder.name, folder, data or {}, task, asked)
         own = self.config.data
         require_unread(outputs, [folder.path, *([asked] if asked else [own.folder, own.train, own.dev, own.test])])
         strategy = make_strategy("one")
@@ -155,7 +155,9 @@ def splits_like(problem: Problem, name: str) -> list[str]:
     return found
 
 
-def finetune_config(path: str, folder: ModelFolder, data: Mapping[str, Any], task: str | None = None) -> FinetuneConfig:
+def finetune_config(
+    path: str, folder: ModelFolder, data: Mapping[str, Any], task: str | None = None, asked: str | None = None
+) -> FinetuneConfig:
     """The recipe of a fine-tuned model, from its run or from what its folder says about its task.
 
     Args:
@@ -163,6 +165,7 @@ def finetune_config(path: str, folder: ModelFolder, data: Mapping[str, Any], tas
         folder: the model's folder.
         data: `{field of TaskDataConfig: value}` that take precedence.
         task: another task's name; None for the model's own.
+        asked: a file to answer, or None.
     """
     described = folder.task
     config = _run_config(path)
@@ -171,6 +174,8 @@ def finetune_config(path: str, folder: ModelFolder, data: Mapping[str, Any], tas
     require_read(task or described["task"], data)
     given = [file for name, file in data.items() if name in ("train", "dev", "test")]
     formats = {known_format(file, config.data.format) for file in given}
+    if asked:
+        formats = {None if asked.endswith((STANDARD_STREAM, ".txt")) else known_format(asked, config.data.format)}
     if len(formats) == 1:  # The file may have another format than the training file.
         data = {"format": formats.pop(), **data}
     return dataclasses.replace(

@@ -12,7 +12,7 @@ from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
 
 _ALWAYS_READ = ("folder", "train", "dev", "test")
-_OPTIONS = {"texts": "--text", "label": "--label", "kind": "--kind"}
+_OPTIONS = {"texts": "--text", "label": "--label", "format": "--format", "kind": "--kind"}
 
 
 def open_problem(

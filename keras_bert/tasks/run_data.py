@@ -1,12 +1,14 @@
 """Whether a run still reads the data it started with: `data.json` in its folder."""
 
 import functools
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_bert import files, settings, whole_files
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.unfinished import difference
+from keras_bert.data.tables.tables import table_files
 from keras_bert.errors import UserError
 from keras_bert.tasks.problem import Problem
 from keras_bert.training.run_folder import RunFolder
@@ -66,21 +68,23 @@ def _record(run: RunFolder, before: Mapping[str, Any], now: Mapping[str, Any], c
 
 
 def _fingerprint(problem: Problem, split: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"from", "bytes", "modified", "mark", "sha256"}` of a split's file; `{"from", "examples"}` of a data set's."""
+    """`{"from", "bytes", "modified", "mark", "sha256"}` of a split's files; `{"from", "examples"}` of other sources."""
     origin = problem.origin(split)
-    size = files.size(origin)
-    if size is None:
+    paths = table_files(origin)[1] if files.is_folder(origin) else [origin]
+    if not all(map(files.is_file, paths)):
         return {"from": origin, "examples": len(problem.rows(split))}
-    modified = files.modified(origin)
-    found = {"from": origin, "bytes": size, "modified": modified, "mark": files.mark(origin)}
+    size, modified = sum(files.size(path) or 0 for path in paths), max(map(files.modified, paths))
+    marks = [files.mark(path) for path in paths]
+    found = {"from": origin, "bytes": size, "modified": modified, "mark": marks if len(marks) > 1 else marks[0]}
     is_untouched = before and modified and {**before, **found} == before
-    return {**found, "sha256": before.get("sha256") if is_untouched else _sha256(origin, size, modified)}
+    return {**found, "sha256": before.get("sha256") if is_untouched else _sha256(tuple(paths), size, modified)}
 
 
 @functools.lru_cache
-def _sha256(path: str, size: int, modified: float) -> str:
-    """The SHA-256 of a file, computed once for all seeds and points of a grid."""
-    return files.sha256(path)
+def _sha256(paths: tuple[str, ...], size: int, modified: float) -> str:
+    """The SHA-256 of a file, or of those of several, computed once for all seeds and points of a grid."""
+    found = [files.sha256(path) for path in paths]
+    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
 
 
 def _change(split: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:

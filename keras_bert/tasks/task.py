@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from keras_bert.config.checks import require
+from keras_bert.config.corpus import require_format
 from keras_bert.config.heads import METRIC_NAMES, PROBLEM_TYPES, REGRESSION
-from keras_bert.data.corpus.tables import FORMATS
 
 # The split that holds a user's file to answer, in place of all the task's splits.
 INPUT = "input"
@@ -99,7 +99,8 @@ class Task(NamedSplits):
         written: the labels as files and submissions spell them, in the order of `labels`; None if by name.
         also_written: other words for labels in the files.
         folders: names of the task's folder inside its benchmark's.
-        format: the files' format, of `data.corpus.tables.FORMATS`; None goes by the files' names.
+        format: the files' format, of `config.corpus.TABLE_FORMATS`; None goes by their names and contents.
+        options: the options of the command line that name the columns; "" if the task lays them down.
         skip_ragged: whether rows with too few or too many cells are skipped and counted, rather than refused.
         tfds: the same examples in TFDS.
         separator: separates the labels in a cell, for multi-label tasks; a JSON list works too.
@@ -120,6 +121,7 @@ class Task(NamedSplits):
     also_written: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
     format: str | None = None
+    options: str = ""
     skip_ragged: bool = False
     tfds: TfdsFields | None = None
     separator: str = ","
@@ -131,7 +133,7 @@ class Task(NamedSplits):
     def __post_init__(self) -> None:
         require(self.kind in PROBLEM_TYPES, "kind", f"one of {', '.join(PROBLEM_TYPES)}", self.kind)
         require(len(self.texts) in (1, 2), "texts", "one or two columns", self.texts)
-        require(self.format in (None, *FORMATS), "format", f"one of {', '.join(FORMATS)}", self.format)
+        require_format(self.format)
         require(self.kind != REGRESSION or self.labels is None, "labels", "none for a regression", self.labels)
         require(self.metrics, "metrics", "at least one metric", self.metrics)
         for metric in self.metrics:

@@ -29,20 +29,33 @@ def test_the_last_line_opens_the_file(folder, tmp_path):
     output = str(tmp_path / 'my "out".npz')
     result = embed(folder, "--input", "-", "--output", output, input="w1 w2\n" + "w3 " * 30 + "\n")
     assert result.exit_code == 0, result.output
-    assert "1 of 2 texts have more than 24 tokens and were truncated, the first on line 2." in result.output
+    assert "1 of 2 texts have more than 24 tokens and were truncated, the first: stdin line 2." in result.output
     last = result.output.splitlines()[-1]
     assert "float32 [2, 16]" in last
     expression = last.partition("Next: ")[2].partition(", float32")[0]
     assert eval(expression, {"numpy": np}).shape == (2, 16)
 
 
+def test_a_column_of_a_table_is_embedded(folder, tmp_path):
+    """The lines of a CSV were embedded, with their labels and commas."""
+    table, output = tmp_path / "a.csv", str(tmp_path / "out.npz")
+    table.write_text('label,review\n1,"w1, w2"\n0,w3\n')
+    result = embed(folder, "--input", str(table), "--text", "review", "--output", output)
+    assert result.exit_code == 0, result.output
+    found = np.load(output)["embeddings"]
+    assert embed(folder, "--input", "-", "--output", output, input="w1, w2\nw3\n").exit_code == 0
+    np.testing.assert_array_equal(found, np.load(output)["embeddings"])
+    result = embed(folder, "--input", str(table), "--output", output)
+    assert result.exit_code == 2 and "needs a column 'text'" in result.output and "--text COLUMN" in result.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--input", "absent.txt"], "absent.txt: no such file"),
+        (["--input", "absent.txt"], "No file matches 'absent.txt'. Give a file"),
         (["--input", "-", "--max-length", "600"], "max_length: needs 3 to 24 tokens"),
         (["--input", "-", "--pooling", "last4"], "Pooling last4: needs a model with at least 4 layers. Received: one"),
-        (["--input", "-"], "stdin: needs at least one line"),
+        (["--input", "-"], "stdin: needs at least one text"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(folder, tmp_path, arguments, message):

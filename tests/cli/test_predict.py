@@ -210,9 +210,12 @@ def endless(kind):
 )
 def test_of_a_file_of_any_size_a_window_is_read_at_a_time(model, monkeypatch, kind, task):
     """This one has no end, so that it was never answered."""
-    monkeypatch.setattr("keras_bert.data.corpus.text_lines.read_chunks", lambda path: endless(kind))
+    for module in ("corpus.text_lines", "tables.tables"):
+        monkeypatch.setattr(f"keras_bert.data.{module}.read_chunks", lambda path: endless(kind))
+    monkeypatch.setattr("keras_bert.data.tables.tables.table_files", lambda source: (source, [source]))
     monkeypatch.setattr("keras_bert.tasks.examples.windows._MOST", 50)
-    problem = FinetunedModel(model(kind, **{"max_length": 20, **task}), asked="a.jsonl").problem
+    name = {"features": "words.txt", "answering": "a.json"}.get(kind, "a.jsonl")
+    problem = FinetunedModel(model(kind, **{"max_length": 20, **task}), asked=name).problem
     windows = problem.windows("input")
     assert len(next(windows)) and len(next(windows))
 

@@ -195,7 +195,7 @@ def pages(text):
     rows = [json.dumps({"content": f"Menu\n{page}"}) for page in [*first, f"New. {first[0]}"]]
     Path("pages.jsonl").write_text("\n".join([*rows, '{"content": "cut']), encoding="utf-8")
     run("vocab", "--input", text, "--size", "90", "--output", "v.txt")
-    return ["--input", "pages.jsonl", "--text-field", "content"]
+    return ["--input", "pages.jsonl", "--text", "content"]
 
 
 def test_prepare_filters_web_text_and_counts_what_it_drops(pages):
@@ -209,7 +209,7 @@ def test_prepare_filters_web_text_and_counts_what_it_drops(pages):
     assert corpus == ShardSet.open("out/validation").meta["corpus"]
     assert corpus["broken_lines"] == {"not JSON": 1} and corpus["removed"]["terminal_punctuation"] == 41
     assert corpus["removed"]["repeated_spans"] > 0
-    made_with = {"text_field": "content", "broken_lines": "skip", "filters.min_words": 5, "filters.repeated_spans": 3}
+    made_with = {"text": "content", "broken_lines": "skip", "filters.min_words": 5, "filters.repeated_spans": 3}
     assert made_with.items() <= corpus["settings"].items()
 
 

@@ -10,7 +10,8 @@ import urllib.parse
 
 import huggingface_hub.constants
 
-_IN_LFS = re.compile(r"\.(safetensors|bin|data-\d{5}-of-\d{5})$")
+_IN_LFS = re.compile(r"\.(safetensors|bin|parquet|data-\d{5}-of-\d{5})$")
+_FILE = re.compile(r"/(.+?)/resolve/([^/]+)/(.+)")
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
@@ -42,7 +43,10 @@ class Repository:
 
 
 class HubServer(http.server.ThreadingHTTPServer):
-    """Serves `repositories`, `{name: Repository}`; `requests` are those that came, as ("GET", path)."""
+    """Serves `repositories`, `{name: Repository}`, a data set's as `datasets/ORG/NAME`.
+
+    `requests` are those that came, as ("GET", path).
+    """
 
     daemon_threads = True
 
@@ -57,7 +61,8 @@ class HubServer(http.server.ThreadingHTTPServer):
 
     def fetched(self):
         """The names of the files whose bytes were asked for, in order."""
-        return [path.rpartition("/")[2] for method, path in self.requests if method == "GET" and "/resolve/" in path]
+        asked = (_FILE.fullmatch(path) for method, path in self.requests if method == "GET")
+        return [found.group(3) for found in asked if found]
 
     def handle_error(self, request, client_address):
         """A client that went away is what some tests are about."""
@@ -105,15 +110,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self):
-        path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
+        path = urllib.parse.urlsplit(self.path).path  # In which a revision's own slashes are quoted.
         self.server.requests.append((self.command, path))
         if self.server.is_down:
             return self._refuse(503, "", "down for maintenance")
-        api = re.fullmatch(r"/api/models/(.+?)(?:/revision/(.+))?", path)
-        file = re.fullmatch(r"/(.+?)/resolve/(.+)/([^/]+)", path)
+        api = re.fullmatch(r"/api/(?:models/)?(.+?)(?:/revision/(.+))?", path)
+        file = _FILE.fullmatch(path)
         if not api and not file:
             return self._refuse(404, "", "no such page")
-        name, revision = (api or file).group(1), (api or file).group(2) or "main"
+        name, revision = (api or file).group(1), urllib.parse.unquote((api or file).group(2) or "main")
         repository = self.server.repositories.get(name)
         shown = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if repository is None or repository.access not in ("open", "gated", shown):

@@ -9,6 +9,7 @@ from tiny import random_weights, without_dropout
 
 import keras_bert
 from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.data.tables.rows import Row
 from keras_bert.errors import UserError
 from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.models.encoder import BertEncoder
@@ -123,7 +124,7 @@ def test_a_file_over_many_windows_is_as_in_one(embedders, pooling, tmp_path, mon
     expected = embedders[pooling](texts)
     monkeypatch.setattr("keras_bert.tasks.examples.windows._MOST", 5)
     done = embed_file(embedders[pooling], source, tmp_path / "out.npz")
-    assert (done.texts, done.cut, done.first_cut) == (24, 3, 4)
+    assert (done.texts, done.cut, done.first_cut) == (24, 3, f"{source} line 4")
     with np.load(tmp_path / "out.npz", allow_pickle=False) as written:
         assert written["embeddings"].dtype == "float32" and written["embeddings"].shape == done.shape
         np.testing.assert_allclose(written["embeddings"], expected.vectors, atol=1e-5)
@@ -158,7 +159,7 @@ def test_what_is_held_at_a_time_is_bounded(embedders, tmp_path, monkeypatch):
     held = []
     embedder = embedders["mean"]
     monkeypatch.setattr(embedding, "_WINDOW_CHARACTERS", 100)
-    monkeypatch.setattr(embedding, "read_lines", lambda source: ("the cat" for _ in range(200)))
+    monkeypatch.setattr(embedding, "read_texts", lambda *_, **__: (Row(n, ("the cat",)) for n in range(200)))
     embed_file(lambda window: held.append(len(window)) or embedder(window), "texts", tmp_path / "out.npz")
     assert max(held) == 15 and sum(held) == 200
 
@@ -176,11 +177,11 @@ def test_compressed_files_and_standard_input(embedders, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "texts: needs at least one line of text. Received: none"),
-        (b"the cat\n" * 6 + b"caf\xe9 \n", r"texts: not UTF-8 \(.*: byte 0xe9\) in line 7"),
-        (b"the\0cat\n", "texts: binary, not text"),
-        (gzip.compress(b"the cat\n" * 1000, mtime=0)[:-9], "texts: cannot be read"),
-        (b"cat\n" + b"x" * 1_000_001, "texts: needs at most 1,000,000 characters in a line.*in line 2"),
+        (b"", "texts: needs at least one text. Received: none"),
+        (b"the cat\n" * 6 + b"caf\xe9 \n", r"texts line 7: not UTF-8 \(.*: byte 0xe9\)"),
+        (b"the\0cat\n", "texts line 1: binary, not text"),
+        (gzip.compress(b"the cat\n" * 1000, mtime=0)[:-9], "texts line [0-9]*: cannot be read"),
+        (b"cat\n" + b"x" * 1_000_001, "texts line 2: needs a text of at most 1,000,000 characters"),
     ],
 )
 def test_what_is_no_text_is_refused_by_name_and_nothing_is_written(embedders, tmp_path, content, message):

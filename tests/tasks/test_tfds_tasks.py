@@ -9,11 +9,11 @@ from tiny import VOCABULARY
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.recipes import config_names, find_config
+from keras_bert.data.tables import tfds_table
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.examples import load_examples
 from keras_bert.tasks.classification.glue import GLUE
 from keras_bert.tasks.examples.sources import TfdsSource
-from keras_bert.tasks.examples.tfds_table import TfdsTable
 from keras_bert.tasks.problems import open_problem
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
@@ -82,17 +82,17 @@ def test_a_recipes_command_without_data_has_them_in_tfds(name, tmp_path, monkeyp
     """The command of a recipe asked TFDS for what it has never had; others must name the files that they take."""
     path, asked, told = find_config("finetune", name), set(), []
 
-    def opened(table, name, *_):
+    def opened(name, *_):
         data_set, _, config = name.partition("/")
-        table._builder, table.name = tfds.builder_cls(data_set)(config=config or None, data_dir=str(tmp_path)), name
+        return tfds.builder_cls(data_set)(config=config or None, data_dir=str(tmp_path))
 
-    def rows(table, split, wanted, index=None):
+    def examples(table, split, wanted, index=None):
         assert {feature.partition("/")[0] for feature in wanted} <= set(table._builder.info.features)
         asked.add(split)
         return []
 
-    monkeypatch.setattr(TfdsTable, "__init__", opened)
-    monkeypatch.setattr(TfdsTable, "rows", rows)
+    monkeypatch.setattr(tfds_table, "open_builder", opened)
+    monkeypatch.setattr(tfds_table.TfdsTable, "examples", examples)
     try:
         problem = open_problem(FinetuneConfig.from_file(path), WordPieceTokenizer(VOCABULARY))
         for split in problem.splits:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from keras_bert import files, settings
-from keras_bert.config.corpus import CorpusConfig
+from keras_bert.config.corpus import SKIP, CorpusConfig
 from keras_bert.config.pretraining import TFDS_PREFIX
 from keras_bert.data.corpus import formats
 from keras_bert.data.corpus.annotated_text import conllu_documents
 from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
 from keras_bert.data.corpus.filters import DocumentFilters
-from keras_bert.data.corpus.json_lines import json_documents
 from keras_bert.data.corpus.mediawiki import mediawiki_documents
 from keras_bert.data.corpus.plain_text import plain_documents
 from keras_bert.data.corpus.repeated_spans import RepeatedSpans, remove_repeated_spans
-from keras_bert.data.corpus.tables import parquet_documents, table_documents
 from keras_bert.data.corpus.text_lines import (
     BINARY,
     Unreadable,
@@ -26,12 +24,15 @@ from keras_bert.data.corpus.text_lines import (
     decoded_document,
     decoded_lines,
     read_chunks,
+    stripped_document,
     until_damage,
 )
 from keras_bert.data.corpus.web_archives import warc_documents
 from keras_bert.data.corpus.wikipedia import article, wiki_documents
+from keras_bert.data.tables.hub_data import local_file
+from keras_bert.data.tables.rows import BrokenRow, Reading
+from keras_bert.data.tables.tables import file_rows, table_files
 from keras_bert.errors import UserError
-from keras_bert.globs import expand
 from keras_bert.terminal_bar import terminal_bar
 from keras_bert.text.divided_texts import divide_text
 
@@ -56,9 +57,9 @@ class Corpus:
     report: CorpusReport
 
     def __init__(self, entries: Iterable[str], config: CorpusConfig | None = None):
-        """`entries`: files, folders, globs and `tfds:NAME[/CONFIG][:SPLIT]`. Raises `UserError` if one is missing."""
-        groups = ([entry] if is_tfds(entry) else expand([entry]) for entry in entries)
-        self.paths = list(dict.fromkeys(chain.from_iterable(groups)))
+        """`entries`: `tfds:NAME[/CONFIG][:SPLIT]`, or as for `table_files`. Raises `UserError` if one is missing."""
+        groups = ([entry] if is_tfds(entry) else table_files(entry)[1] for entry in entries)
+        self.paths = list(dict.fromkeys(path for group in groups for path in group))
         self.config = config or CorpusConfig()
         self.report = CorpusReport()
         self._filters = DocumentFilters(self.config.filters)
@@ -76,12 +77,14 @@ class Corpus:
         return self._read(self.report)
 
     def check(self) -> None:
-        """Raises `UserError` if a file begins with what is not text, or a table has no column `text_field`."""
+        """Raises `UserError` if a file begins with what is not text, or a table has no column `config.text`."""
+        for entry in filter(is_tfds, self.paths):
+            _tfds_text(entry, self.config)
         files.ask(self._check, [path for path in self.paths if not is_tfds(path)])
 
     def _check(self, path: str) -> None:
         try:
-            kind, chunks = _open(path)
+            kind, chunks = _open(path, self.config)
             if kind not in _LINES:
                 next(_documents(path, kind, chunks, self.config, CorpusReport()), None)
         except Unreadable:
@@ -152,7 +155,7 @@ def read_documents(
 ) -> Iterator[str]:
     """Iterates over the documents of files, in order, holding one document and one block of the file in memory.
 
-    The format is detected from the start of the file, and JSON lines, CSV and TSV from its name (see `formats`).
+    The format is detected from the start of the file, and that of a table from its name too (see `formats`).
     Compression (.gz, .bz2, .xz, .zst) is detected from the content. Plain text has blank lines between documents; see
     `plain_documents` for books. In the result, blank lines separate the paragraphs of a document. A document of more
     than `LONGEST_DOCUMENT` characters is cut between sentences. A file that cannot be read to its end is named in the
@@ -194,8 +197,8 @@ def no_documents(count: int, report: CorpusReport, config: CorpusConfig) -> User
     reasons = [f"{path}: {reason}" for path, reason in islice(report.skipped.items(), 3)]
     return UserError(
         f"The corpus: needs text. Received: {count} files without a usable document "
-        f"({'; '.join(reasons)}). Give plain text with blank lines between documents, JSON lines with the field "
-        f"{config.text_field!r}, or another format of docs/input.md."
+        f"({'; '.join(reasons)}). Give plain text with blank lines between documents, a table with the column "
+        f"{config.text!r}, or another format of docs/input.md."
     )
 
 
@@ -234,17 +237,17 @@ def read_source(
 def _candidates(path: str, config: CorpusConfig, report: CorpusReport) -> Iterator[tuple[str | None, str | None]]:
     """`(document, None)` or `(anything, the reason to leave it out)`."""
     if is_tfds(path):
-        return _tfds_documents(path)
-    return _documents(path, *_open(path), config, report)
+        return _tfds_documents(path, config)
+    return _documents(path, *_open(path, config), config, report)
 
 
-def _open(path: str) -> tuple[str, Iterator[bytes]]:
+def _open(path: str, config: CorpusConfig) -> tuple[str, Iterator[bytes]]:
     """(the format of a file, its blocks)."""
-    start, chunks = beginning(read_chunks(path))
+    start, chunks = beginning(read_chunks(local_file(path)))
     if not start:
         raise Unreadable("empty")
-    kind = formats.format_of(path, start)
-    if b"\0" in start and (kind in _LINES or kind in (formats.CSV, formats.TSV)):
+    kind = formats.TABLE if config.format else formats.format_of(path, start)
+    if b"\0" in start and kind in _LINES:
         raise Unreadable(BINARY)
     return kind, chunks
 
@@ -253,17 +256,45 @@ def _documents(
     path: str, kind: str, chunks: Iterator[bytes], config: CorpusConfig, report: CorpusReport
 ) -> Iterator[tuple[str | None, str | None]]:
     match kind:
-        case formats.JSON_LINES:
-            return json_documents(chunks, path, config, report)
+        case formats.TABLE:
+            return _table_documents(path, chunks, config, report)
         case formats.MEDIAWIKI:
             return mediawiki_documents(chunks)
         case formats.WARC:
             return warc_documents(chunks, path)
-        case formats.PARQUET:
-            return parquet_documents(path, config)
-        case formats.CSV | formats.TSV:
-            return table_documents(decoded_lines(chunks), path, config, report)
     return _line_documents(path, kind, chunks, report)
+
+
+def _table_documents(
+    path: str, chunks: Iterator[bytes], config: CorpusConfig, report: CorpusReport
+) -> Iterator[tuple[str | None, str | None]]:
+    skip = report.add_broken_line if config.broken_lines == SKIP else None
+    reading = Reading((config.text,), format=config.format, options="--text COLUMN (data.text)", skip=skip)
+    try:
+        for row in file_rows(path, chunks, reading):
+            [cell] = row.cells
+            if isinstance(cell, bytes):
+                yield decoded_document(cell)
+            elif cell is None:
+                yield None, "empty"
+            elif problem := _why_no_text(cell, config.text):
+                message = f"{row.place}: needs text. Received: {problem}, {cell!r:.60}. Name its column with"
+                reading.broken(problem, row.place, f"{message} {reading.options}.")
+            else:
+                yield stripped_document(cell)
+    except BrokenRow as error:
+        raise UserError(f"{error} Or give --broken-lines skip (data.broken_lines: skip) to count such rows.") from None
+
+
+def _why_no_text(cell: object, column: str) -> str | None:
+    """Why a cell holds no text that can be encoded; None if it does."""
+    if not isinstance(cell, str):
+        return f"{column!r} is not text"
+    try:
+        cell.encode("utf-8")
+    except UnicodeEncodeError:
+        return "text with half a surrogate pair"
+    return None
 
 
 def _line_documents(
@@ -284,22 +315,23 @@ def _line_documents(
         raise damage[0]
 
 
-def _tfds_documents(entry: str) -> Iterator[tuple[str | None, str | None]]:
-    source = _tfds_text(entry)
+def _tfds_documents(entry: str, config: CorpusConfig) -> Iterator[tuple[str | None, str | None]]:
+    source = _tfds_text(entry, config)
     documents = map(decoded_document, source.dataset().as_numpy_iterator())
     if not source.has_headings:
         return documents
     return ((text, problem) if problem else article((text or "").split("\n")) for text, problem in documents)
 
 
-def _tfds_text(entry: str) -> TfdsText:
+def _tfds_text(entry: str, config: CorpusConfig | None = None) -> TfdsText:
     from keras_bert.data.corpus.tfds_text import TfdsText  # Imports TensorFlow.
 
-    return TfdsText(entry)
+    return TfdsText(entry, text=(config or CorpusConfig()).text)
 
 
 def _fingerprint(path: str) -> tuple[Any, ...]:
     if is_tfds(path):
         text = _tfds_text(path)
         return text.name, text.size
-    return str(path), files.size(path), files.mark(path)
+    local = local_file(path)
+    return str(path), files.size(local), files.mark(local)

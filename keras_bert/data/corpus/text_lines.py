@@ -67,6 +67,8 @@ class Unreadable(Exception):
 def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     """Iterates over the lines of a UTF-8 file without line ends; .gz, .bz2, .xz and .zst are detected from the content.
 
+    "-" reads stdin, whose lines come as they arrive, and are not decompressed.
+
     Raises:
         Unreadable: the file is missing, damaged, binary or not UTF-8; after the complete lines before the damage.
     """
@@ -81,9 +83,12 @@ def read_blocks(path: str, encoding: str = "utf-8-sig") -> Iterator[str]:
     Raises:
         Unreadable: as `read_lines`.
     """
-    for text, _ in _decoded(_standard_input() if path == "-" else read_chunks(path), encoding):
-        if text:
-            yield text
+    return decoded_blocks(read_chunks(path), encoding)
+
+
+def decoded_blocks(chunks: Iterable[bytes], encoding: str = "utf-8-sig") -> Iterator[str]:
+    """As `read_blocks`, from blocks of bytes."""
+    return (text for text, _ in _decoded(chunks, encoding) if text)
 
 
 def read_whole_lines(path: str) -> Iterator[str]:
@@ -108,13 +113,10 @@ def read_whole_lines(path: str) -> Iterator[str]:
         yield pending
 
 
-def read_standard_input() -> Iterator[str]:
-    """Iterates over the lines of stdin as they arrive, like `read_lines` but without decompression."""
-    return decoded_lines(_standard_input())
-
-
-def _standard_input() -> Iterator[bytes]:
-    return iter(lambda: sys.stdin.buffer.read1(_CHUNK_BYTES), b"")  # type: ignore[union-attr]
+def plain_ending(path: str | os.PathLike[str]) -> str:
+    """The ending of a file's name in lower case, without that of a compression: ".csv" for reviews.csv.gz."""
+    stem, ending = os.path.splitext(os.fspath(path).lower())
+    return os.path.splitext(stem)[1] if ending in COMPRESSED else ending
 
 
 def decoded_lines(chunks: Iterable[bytes]) -> Iterator[str]:
@@ -170,6 +172,9 @@ def read_chunks(path: str | os.PathLike[str]) -> Iterator[bytes]:
     The first block is as large as telling a format takes, or all there is. Raises `Unreadable` after what comes before
     the damage.
     """
+    if path == "-":
+        yield from iter(lambda: sys.stdin.buffer.read1(_CHUNK_BYTES), b"")  # type: ignore[union-attr]
+        return
     pieces: list[bytes] = []
     size, wanted = 0, _START_BYTES
     problem: Unreadable | None = None

@@ -12,6 +12,7 @@ from keras_bert.data.corpus.documents import Corpus, is_tfds, read_source
 from keras_bert.data.corpus.filters import DocumentFilters
 from keras_bert.data.corpus.held_out import text_hash
 from keras_bert.data.pipeline.runners import Runner
+from keras_bert.data.tables.hub_data import local_file
 
 # Enough for the work on a block to outweigh reading and writing it, and little enough to be held in memory.
 BLOCK_CHARACTERS = 1 << 24
@@ -54,7 +55,7 @@ def divide(corpus: Corpus) -> list[Piece]:
     corpus.check()
     pieces = []
     paths = [path for entry in corpus.paths for path in _sources(entry)]
-    sizes = files.ask(lambda path: 0 if is_tfds(path) else files.size(path) or 0, paths)
+    sizes = files.ask(lambda path: 0 if is_tfds(path) else files.size(local_file(path)) or 0, paths)
     for source, (path, size) in enumerate(zip(paths, sizes)):
         readers = min(max(math.ceil(size / _BYTES_PER_READER), 1), _MOST_READERS)
         pieces += [Piece(source, path, size, reader, readers) for reader in range(readers)]

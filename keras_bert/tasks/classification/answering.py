@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
-from keras_bert.data.corpus.tables import known_format, plain_ending, read_table
-from keras_bert.data.corpus.text_lines import Unreadable, read_lines, read_standard_input
+from keras_bert.data.tables.tables import read_texts
 from keras_bert.errors import UserError
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
 from keras_bert.tasks.classification.examples import ExampleRow, ExampleRows
@@ -47,7 +46,7 @@ def text_windows(task: Task, split: str, source: Source, notes: list[str]) -> It
 
     Args:
         task: a task whose labels are known.
-        split: one of its splits; `INPUT` may be plain text, see `read_texts`.
+        split: one of its splits; `INPUT` may be plain text too, see `read_texts`.
         source: see `load_examples`.
         notes: collects what the user should know, one line each.
 
@@ -56,8 +55,7 @@ def text_windows(task: Task, split: str, source: Source, notes: list[str]) -> It
     """
     rows: Iterable[ExampleRow]
     if split == INPUT:
-        [path] = task.splits[split].files
-        rows = read_texts(path, task.texts, task.format, task.splits[split].columns)
+        rows = _input_rows(task)
     else:
         rows = ExampleRows(task, split, source, labels=False)
     for window in windows(rows, _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row.texts))):
@@ -67,47 +65,19 @@ def text_windows(task: Task, split: str, source: Source, notes: list[str]) -> It
         notes += rows.warnings()
 
 
-def read_texts(
-    source: str, names: Sequence[str], format: str | None = None, columns: Sequence[str] | None = None
-) -> Iterator[ExampleRow]:
-    """Yields rows without labels.
-
-    Args:
-        source: a table (.csv, .tsv, .jsonl), or plain text (.txt, or "-" for stdin) with one text per line, or two
-            separated by a tab.
-        names: the columns with the texts.
-        format: of the tables that the task was trained on, see `read_table`; the file's name takes precedence.
-        columns: the names of the columns, if the table has no header.
-
-    Raises:
-        UserError: the source cannot be read to its end, naming the line, or it is empty.
-    """
-    name = "stdin" if source == STANDARD_STREAM else source
-    rows = _lines(source, name, len(names))
-    if source != STANDARD_STREAM and plain_ending(source) != ".txt":
-        table = read_table(source, names, format=known_format(source, format), columns=columns)
-        rows = ((row.line, row.cells) for row in table)
+def _input_rows(task: Task) -> Iterator[ExampleRow]:
+    """The texts of a file to answer, without labels. Raises `UserError`, naming the line, or if it is empty."""
+    split = task.splits[INPUT]
+    [source] = split.files
     index = -1
-    for index, (line, cells) in enumerate(rows):
+    rows = read_texts(source, task.texts, task.format, header=split.columns, options=task.options)
+    for index, row in enumerate(rows):
         try:
-            yield ExampleRow([check_text(cell) for cell in cells], None, index)
+            yield ExampleRow([check_text(cell) for cell in row.cells], None, index)
         except BadCell as problem:
-            raise UserError(f"{name} line {line}: {problem}.") from None
+            raise UserError(f"{row.place}: {problem}.") from None
     if index < 0:
-        raise UserError(f"{name}: needs at least one text. Received: none.")
-
-
-def _lines(source: str, name: str, count: int) -> Iterator[tuple[int, Sequence[Any]]]:
-    """(line number, texts) of each line."""
-    number = 0
-    try:
-        for number, line in enumerate(read_standard_input() if source == STANDARD_STREAM else read_lines(source), 1):
-            texts = [line] if count == 1 else line.split("\t")
-            if len(texts) != count:
-                raise UserError(f"{name} line {number}: needs two texts separated by a tab. Received: {len(texts)}.")
-            yield number, texts
-    except Unreadable as reason:
-        raise UserError(f"{name} line {reason.line or number + 1}: {reason}. Give UTF-8 text.") from None
+        raise UserError(f"{'stdin' if source == STANDARD_STREAM else source}: needs at least one text. Received: none.")
 
 
 def plain_answers(head: ClassificationConfig, task: Task, served: Served) -> Iterator[dict[str, Any]]:

@@ -75,7 +75,7 @@ class ExampleRows:
         self._task, self._split = task, split
         self._table = open_split(task, split, source)
         self.origin, self.reader = self._table.origin, LabelReader(task, self._table.label_words)
-        self._empty, self._first_empty = 0, 0
+        self._empty, self._first_empty = 0, ""
 
     def __iter__(self) -> Iterator[ExampleRow]:
         task, table, split = self._task, self._table, self._task.splits[self._split]
@@ -87,18 +87,18 @@ class ExampleRows:
                     continue
                 if not all(text.strip() for text in texts):
                     self._empty += 1
-                    self._first_empty = self._first_empty or row.line
+                    self._first_empty = self._first_empty or row.place
                 label = row.cells[-1] if table.has_labels else None
                 if label is not None or table.has_labels and split.labelled is not None:
                     label = self.reader.read(label)
                     labelled += 1
                 elif table.has_labels:
-                    unlabelled = unlabelled or row.line
+                    unlabelled = unlabelled or row.place
                 index = table.index(position, row)
             except BadCell as problem:
-                raise UserError(f"{table.place(row.line)}: {problem}.") from None
+                raise UserError(f"{row.place}: {problem}.") from None
             if unlabelled is not None and labelled:
-                raise UserError(f"{table.place(unlabelled)}: needs a label, as other rows have. Received: none.")
+                raise UserError(f"{unlabelled}: needs a label, as other rows have. Received: none.")
             count += 1
             yield ExampleRow(texts, label, index)
         if not count:
@@ -108,11 +108,11 @@ class ExampleRows:
         """What has been skipped or looks odd so far, one line each."""
         table, ragged = self._table, self._table.ragged
         for count, first, what in (
-            (len(ragged), ragged[0] if ragged else 0, "skipped rows with too few or too many cells"),
+            (len(ragged), ragged[0] if ragged else "", "skipped rows with too few or too many cells"),
             (self._empty, self._first_empty, "empty texts"),
         ):
             if count:
-                yield f"{table.origin}: {what}: {count:,} (the first: {table.place(first)})"
+                yield f"{table.origin}: {what}: {count:,} (the first: {first})"
 
 
 def load_examples(task: Task, split: str, source: Source = "", needs_labels: bool = False) -> Examples:
@@ -157,7 +157,7 @@ def with_labels(task: Task, source: Source = "") -> Task:
         try:
             words.update(label_words(task, row.cells[-1]))
         except BadCell as problem:
-            raise UserError(f"{table.place(row.line)}: {problem}.") from None
+            raise UserError(f"{row.place}: {problem}.") from None
     needed, labels = 2 if task.kind == SINGLE_LABEL else 1, sorted_labels(words)
     if len(labels) < needed:
         found = ", ".join(map(repr, labels)) or "none"

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_bert.data.corpus.tables import Row, read_table
+from keras_bert.data.tables.rows import Row
+from keras_bert.data.tables.tables import read_table
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.question_tasks import QuestionTask
 from keras_bert.tasks.examples.labels import BadCell, check_text, is_whole
@@ -124,20 +125,18 @@ def _cloze(
 
 
 def _tfds_passages(task: QuestionTask, split: str, source: TfdsSource) -> tuple[str, Iterator[list[Question]]]:
-    from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
-
     assert task.tfds is not None
-    table, name = TfdsTable(task.tfds.name, source), str(task.splits[split].tfds)
+    table, name = source.table(task.tfds.name), str(task.splits[split].tfds)
     origin = f"{table.name} {name}"
     if task.is_cloze:
         columns = ("idx/passage", "idx/query", "passage", "query", "entities", "answers")
         clozes = (
             _cloze(*row)
-            for row in sorted((row.cells for row in table.rows(name, columns)), key=lambda cells: cells[:2])
+            for row in sorted((row.cells for row in table.examples(name, columns)), key=lambda cells: cells[:2])
         )
         return origin, _checked(origin, ([question] for question in clozes))
     named = ("idx/paragraph", "idx/question", "idx/answer", "paragraph", "question", "answer", "label")
-    rows = sorted((row.cells for row in table.rows(name, named)), key=lambda cells: cells[:3])
+    rows = sorted((row.cells for row in table.examples(name, named)), key=lambda cells: cells[:3])
     by_question = [list(group) for _, group in itertools.groupby(rows, lambda cells: cells[:2])]
     by_passage = itertools.groupby(map(_from_tfds, by_question), lambda question: question.passage)
     return origin, _checked(origin, (list(group) for _, group in by_passage))

@@ -38,11 +38,11 @@ def text_task(
     Args:
         texts: the names of one or two columns.
         label: the name of the label's column; None if there are no labels to read.
-        train, dev, test: CSV, TSV or JSON-lines files, None if there is none.
+        train, dev, test: tables, as for `read_table`; None if there is none.
         kind: one of `config.heads.PROBLEM_TYPES`.
         labels: the labels in order, as in a trained model; by default those found in the training file, sorted.
         separator: separates the labels in a cell, for multi-label tasks.
-        format: of `data.corpus.tables.FORMATS`; None goes by each file's name.
+        format: of `config.corpus.TABLE_FORMATS`; None goes by each file's name and content.
         columns: the names of the columns, for files without a header.
         dev_share: the share held out.
 
@@ -67,6 +67,7 @@ def text_task(
         metrics=_METRICS[kind],
         labels=tuple(labels) if labels else None,
         format=format,
+        options="--text and --label",
         separator=separator,
         dev_share=dev_share,
     )

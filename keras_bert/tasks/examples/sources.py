@@ -1,15 +1,22 @@
 """Opens the examples of a split: files in a benchmark's folder, the user's own files, or TensorFlow Datasets."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from keras_bert import files
 from keras_bert.config.heads import SINGLE_LABEL
-from keras_bert.data.corpus.tables import Row, read_table
+from keras_bert.data.tables.rows import Reading, Row
+from keras_bert.data.tables.tables import open_table
 from keras_bert.errors import UserError
 from keras_bert.tasks.examples.labels import BadCell
 from keras_bert.tasks.examples.split_files import needs_files, split_file
 from keras_bert.tasks.task import Split, Task
+
+if TYPE_CHECKING:
+    from keras_bert.data.tables.tfds_table import TfdsTable
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,12 @@ class TfdsSource:
     download: bool = False
     own_files: tuple[str, ...] = ()
 
+    def table(self, name: str) -> TfdsTable:
+        """The data set `DATASET/CONFIG`. Raises `MissingData`; see `open_task_table`."""
+        from keras_bert.data.tables.tfds_table import open_task_table  # Imports TensorFlow.
+
+        return open_task_table(name, self.data_dir, self.download, self.own_files)
+
 
 # Where the examples of a task are: the folder with the task's files, or one that contains that folder; "" if the task
 # names its files in full; or TensorFlow Datasets.
@@ -41,19 +54,17 @@ class SplitTable:
         rows: rows whose first cells are the texts and, if `has_labels`, whose last one is the label.
         origin: the file or data set, for messages.
         has_labels: whether rows have a cell for the label.
-        place: function (a row's `line`) -> where it is, for messages.
         index: function (position, row) -> the number of the example in a submission; raises `BadCell`.
         label_words: the source's own words for the labels, in the order of `Task.labels`; None if it has none.
-        ragged: lines of the rows skipped so far, which have too few or too many cells.
+        ragged: where the rows skipped so far are, which have too few or too many cells.
     """
 
     rows: Iterable[Row]
     origin: str
     has_labels: bool
-    place: Callable[[int], str]
     index: Callable[[int, Row], int]
     label_words: tuple[str, ...] | None = None
-    ragged: list[int] = field(default_factory=list)
+    ragged: list[str] = field(default_factory=list)
 
 
 def open_split(task: Task, split: str, source: Source = "") -> SplitTable:
@@ -67,27 +78,27 @@ def open_split(task: Task, split: str, source: Source = "") -> SplitTable:
 
 def _file_table(task: Task, name: str, folder: str) -> SplitTable:
     split = task.splits[name]
-    path = split_file(task, name, folder)
-    label = [] if task.label is None else [task.label]
-    ragged: list[int] = []
-    where = [split.where[0]] if split.where else []
-    wanted = [*where, *task.texts, *([split.index] if split.index else []), *(label if split.labelled else [])]
-    rows = read_table(
-        path,
-        [split.renamed.get(column, column) for column in wanted],
-        label if split.labelled is None else [],
-        format=task.format,
-        columns=split.columns,
-        ragged=ragged if task.skip_ragged else None,
+    table = open_table(split_file(task, name, folder))
+    label = () if task.label is None else (task.label,)
+    ragged: list[str] = []
+    where = (split.where[0],) if split.where else ()
+    wanted = (*where, *task.texts, *((split.index,) if split.index else ()), *(label if split.labelled else ()))
+    reading = Reading(
+        tuple(split.renamed.get(column, column) for column in wanted),
+        label if split.labelled is None else (),
+        task.format,
+        split.columns,
+        task.options,
+        (lambda _, place: ragged.append(place)) if task.skip_ragged else None,
     )
+    rows = table.rows(reading)
     if split.where:
         value = split.where[1]
-        rows = (Row(row.line, row.cells[1:]) for row in rows if row.cells[0] == value)
+        rows = (row._replace(cells=row.cells[1:]) for row in rows if row.cells[0] == value)
     return SplitTable(
         rows=rows,
-        origin=path,
+        origin=table.name,
         has_labels=split.labelled is not False and task.label is not None,
-        place=lambda line: f"{path} line {line}",
         index=lambda position, row: _index(split.index, row.cells[len(task.texts)]) if split.index else position,
         ragged=ragged,
     )
@@ -96,9 +107,7 @@ def _file_table(task: Task, name: str, folder: str) -> SplitTable:
 def _tfds_table(task: Task, split: Split, source: TfdsSource) -> SplitTable:
     if task.tfds is None or split.tfds is None:
         raise needs_files(task.name, (split.files[0] for split in task.splits.values()))
-    from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
-
-    table = TfdsTable(task.tfds.name, source)
+    table = source.table(task.tfds.name)
     words = table.label_names(task.tfds.label)
     if words and task.labels and task.kind == SINGLE_LABEL:
         if set(words) != set(task.labels):
@@ -111,10 +120,9 @@ def _tfds_table(task: Task, split: Split, source: TfdsSource) -> SplitTable:
     wanted = [*(task.tfds.texts or task.texts), *([task.tfds.label] if has_labels else [])]
     origin = f"{table.name} {split.tfds}"
     return SplitTable(
-        rows=table.rows(split.tfds, wanted, task.tfds.index),
+        rows=table.examples(split.tfds, wanted, task.tfds.index),
         origin=origin,
         has_labels=has_labels,
-        place=lambda line: f"{origin} example {line}",
         index=lambda position, row: row.line,
         label_words=words,
     )

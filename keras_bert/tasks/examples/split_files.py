@@ -1,12 +1,14 @@
 """Finds the file of a split."""
 
 import fnmatch
+import glob
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from keras_bert import files
 from keras_bert.data.corpus.text_lines import COMPRESSED
+from keras_bert.data.tables.tables import is_data_set
 from keras_bert.errors import MissingData, UserError
 from keras_bert.tasks.task import Split
 
@@ -39,9 +41,13 @@ class FilePatterns(Protocol):
 def split_file(task: NamedFiles, split: str, folder: str = "") -> str:
     """The file of a split: in the task's own folder below `folder`, or else in `folder` itself.
 
+    Without a folder, it may be anything that `read_table` takes.
+
     Raises `MissingData`, naming the files that are there, if there is none.
     """
     names = task.splits[split].files
+    if not folder and (is_data_set(names[0]) or glob.has_magic(names[0]) and not files.exists(names[0])):
+        return names[0]
     homes = [files.join(folder, home) for home in task.folders] + [os.fspath(folder)]
     for home in homes:
         for name in names:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from keras_bert.data.corpus.tables import Row, plain_ending, read_table
+from keras_bert.data.corpus.text_lines import plain_ending
+from keras_bert.data.tables.rows import Row
+from keras_bert.data.tables.tables import read_table
 from keras_bert.errors import UserError
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import STANDARD_STREAM
@@ -69,16 +71,16 @@ def swag_rows(path: str) -> Iterator[ChoiceRow]:
 
 
 def own_rows(path: str) -> Iterator[ChoiceRow]:
-    """Iterates over the rows of JSON lines.
+    """Iterates over the rows of a table with lists: JSON, Parquet, Arrow or a data set.
 
-    Each line has `choices`, a list of any number of texts; `context` or `question`, or both, in which case the choices
+    Each row has `choices`, a list of any number of texts; `context` or `question`, or both, in which case the choices
     follow the question; `label`, the number of the correct choice from 0; and optionally `id`. In a file without
     `label`, the labels are hidden. "-" is stdin.
 
     Raises:
         UserError: as `swag_rows`.
     """
-    return map(_own, read_table(path, ["choices"], ["context", "question", "label", "id"], format="jsonl"))
+    return map(_own, read_table(path, ["choices"], ["context", "question", "label", "id"]))
 
 
 def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) -> Iterator[ChoiceRow]:
@@ -110,11 +112,9 @@ def copa_rows(path: str) -> Iterator[ChoiceRow]:
 
 def copa_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[ChoiceRow]]:
     """(the origin, the rows) of COPA as prepared by TensorFlow Datasets; `split` is TFDS's name of the split."""
-    from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
-
-    table = TfdsTable(superglue.tfds_name("copa"), source)
+    table = source.table(superglue.tfds_name("copa"))
     origin = f"{table.name} {split}"
-    return origin, _copa(f"{origin} example", table.rows(split, [*_COPA_COLUMNS, "label", "idx"], "idx"))
+    return origin, _copa(f"{origin} example", table.examples(split, [*_COPA_COLUMNS, "label", "idx"], "idx"))
 
 
 def _swag(row: Row) -> ChoiceRow:

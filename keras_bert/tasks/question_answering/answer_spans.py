@@ -1,12 +1,18 @@
 """The questions of a split, from files or TensorFlow Datasets, with the span of each answer in its passage."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from keras_bert.config.pretraining import TFDS_PREFIX
 from keras_bert.data.corpus.held_out import HashSet, is_validation, text_hash
+from keras_bert.data.corpus.text_lines import plain_ending
+from keras_bert.data.tables.rows import Reading, Row
+from keras_bert.data.tables.tables import is_data_set, is_table, open_table
 from keras_bert.errors import MissingData, UserError
+from keras_bert.tasks.examples.labels import BadCell, check_text
 from keras_bert.tasks.examples.sources import Source, TfdsSource
 from keras_bert.tasks.examples.split_files import needs_files, split_file
 from keras_bert.tasks.question_answering.squad import CHARACTERS, SpanTask
@@ -24,6 +30,8 @@ from keras_bert.tasks.question_answering.squad_json import (
 from keras_bert.tasks.task import INPUT, Split
 
 NONE, LOST = -1, -2
+_IN_ANSWERS = ("text", "answer_start")
+_IN_TFDS = ("id", "question", "context", *(f"answers/{name}" for name in _IN_ANSWERS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +115,12 @@ def passages_with_questions(task: SpanTask, split: str, source: Source = "") -> 
     The arguments and errors are those of `load_questions`; "-" as the split's file is stdin.
     """
     wanted = task.splits.get(split)
-    if wanted is None or isinstance(source, TfdsSource):
-        read = _read(task, split, source)
+    [own] = wanted.files if wanted and split == INPUT else [None]
+    if wanted is None or isinstance(source, TfdsSource) or _is_table(own or wanted.files[0]):
+        read = _read_table(own) if own else _read(task, split, source)
         yield from ((read.passages[question.passage], [question]) for question in read.questions)
         return
-    [path] = wanted.files if split == INPUT else [split_file(task, split, source)]
+    path = own or split_file(task, split, source)
     names, count = HashSet(), 0
     for passage, questions in squad_passages(path):
         if wanted.side and is_validation(passage, task.dev_share) != (wanted.side == "dev"):
@@ -147,7 +156,8 @@ def _read(task: SpanTask, name: str, source: Source) -> QuestionSet:
     split = task.splits[name]
     if isinstance(source, TfdsSource):
         return _read_tfds(task, split, source)
-    read = read_squad(split_file(task, name, source))
+    path = split_file(task, name, source)
+    read = _read_table(path) if _is_table(path) else read_squad(path)
     if split.side is None:
         return read
     wanted = [is_validation(passage, task.dev_share) == (split.side == "dev") for passage in read.passages]
@@ -168,19 +178,46 @@ def _read(task: SpanTask, name: str, source: Source) -> QuestionSet:
 def _read_tfds(task: SpanTask, split: Split, source: TfdsSource) -> QuestionSet:
     if task.tfds is None or split.tfds is None:
         raise needs_files(task.name, (split.files[0] for split in task.splits.values()))
-    from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
+    table = source.table(task.tfds)
+    return _from_rows(table.examples(split.tfds, _IN_TFDS), f"{table.name} {split.tfds}")
 
-    table = TfdsTable(task.tfds, source)
-    origin = f"{table.name} {split.tfds}"
+
+def _is_table(path: str) -> bool:
+    """Whether questions are in rows, one each, and not in SQuAD's JSON."""
+    return plain_ending(path) not in ("", ".json") and is_table(path, of_lists=True) or is_data_set(path)
+
+
+def _read_table(source: str) -> QuestionSet:
+    table = open_table(source)
+    if source.startswith(TFDS_PREFIX):
+        return _from_rows(table.rows(Reading(_IN_TFDS)), table.name)
+    rows = table.rows(Reading(("id", "question", "context"), ("answers",)))
+    return _from_rows((row._replace(cells=(*row.cells[:3], *_listed(row))) for row in rows), table.name)
+
+
+def _listed(row: Row) -> tuple[Any, Any]:
+    """(the texts of a row's answers, their starts), None for a row without."""
+    answers = row.cells[-1]
+    if answers is None:
+        return None, None
+    if not isinstance(answers, dict) or not all(isinstance(answers.get(name), list) for name in _IN_ANSWERS):
+        raise UserError(f"{row.place}: needs answers with lists of text and answer_start. Received: {answers!r:.60}.")
+    return answers["text"], answers["answer_start"]
+
+
+def _from_rows(rows: Iterable[Row], origin: str) -> QuestionSet:
     passages: dict[str, int] = {}
     questions = []
-    names = ("id", "question", "context", "answers/text", "answers/answer_start")
-    for row in table.rows(split.tfds, names):
+    for row in rows:
         name, text, passage, texts, starts = row.cells
         try:
-            answers = tuple(Answer(checked_text(text, "answers"), start) for text, start in zip(texts, starts))
-        except BadField as problem:
-            raise UserError(f"{origin} example {row.line}: {problem}.") from None
+            answers = None
+            if texts is not None:
+                answers = tuple(Answer(checked_text(text, "answers"), start) for text, start in zip(texts, starts))
+            for cell in (name, text, passage):
+                check_text(cell)
+        except (BadField, BadCell) as problem:
+            raise UserError(f"{row.place}: {problem}.") from None
         questions.append(Question(name, text, passages.setdefault(passage, len(passages)), answers))
     check_questions(questions, origin)
     return QuestionSet(list(passages), questions, origin)

@@ -42,7 +42,7 @@ class Segmentation(CrfTagging):
         )
 
     def data_fields(self, task: str) -> Collection[str]:
-        return ("texts",)
+        return ("texts", "format")
 
 
 KINDS = (Segmentation(),)

@@ -46,8 +46,8 @@ class SegmentationProblem(TaggingProblem):
     def confusion(self, split: str, answers: list[str]) -> None:
         return None
 
-    def _reader_options(self, data: TaskDataConfig) -> dict[str, int | str]:
-        return {**super()._reader_options(data), "text": data.texts[0]}
+    def _reader_options(self, data: TaskDataConfig) -> dict[str, Any]:
+        return {**super()._reader_options(data), "text": data.texts[0], "format": data.format}
 
     def _new_head(self) -> SegmentationConfig:
         return SegmentationConfig(LABELS, BIOES)

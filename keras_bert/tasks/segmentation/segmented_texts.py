@@ -3,35 +3,32 @@
 import abc
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-from keras_bert.data.corpus.tables import plain_ending, read_table
-from keras_bert.data.corpus.text_lines import read_whole_lines
+from keras_bert.data.corpus.text_lines import plain_ending, read_whole_lines
+from keras_bert.data.tables.tables import is_table, read_table
 from keras_bert.errors import UserError
-from keras_bert.tasks.examples.labels import check_text
-from keras_bert.tasks.examples.windows import windows
-from keras_bert.tasks.tagging.tagged_words import Sentences, TaggedReader, TaggedWords, numbered
+from keras_bert.tasks.examples.labels import BadCell, check_text
+from keras_bert.tasks.tagging.tagged_words import RowsReader, TaggedWords, numbered
 
 BEGIN, INSIDE, END, SINGLE = LABELS = ("B", "I", "E", "S")
-_CHARACTERS_AT_ONCE = 1 << 18
 _RANGE = re.compile(r"(\d+)-(\d+)")
-_TABLES = (".csv", ".tsv", ".jsonl")
 
 
-def segmented_reader(path: str, text: str = "text", labels_needed: bool = True) -> "SegmentedReader":
-    """The reader of a file: CoNLL-U (.conllu), a table (.csv, .tsv, .jsonl), or else plain text, a text on each line.
+def segmented_reader(
+    path: str, text: str = "text", format: str | None = None, labels_needed: bool = True
+) -> "SegmentedReader":
+    """The reader of a file: CoNLL-U (.conllu), a table (`is_table`), or else plain text, a text on each line.
 
     Args:
         path: the file, compressed or not; "-" for stdin.
-        text: the column of a table that holds the texts.
+        text, format: the column of a table that holds the texts, and its format; see `Reading`.
         labels_needed: ignored; every text shows its words.
     """
-    ending = plain_ending(path)
-    if ending == ".conllu":
+    if plain_ending(path) == ".conllu":
         return _TreebankReader(path)
-    return _TableReader(path, text) if ending in _TABLES else _PlainReader(path)
+    return _TableReader(path, text, format) if is_table(path, format) else _PlainReader(path)
 
 
 def word_labels(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -56,7 +53,7 @@ def begins(labels: Iterable[str | None] | None) -> np.ndarray:
     return np.array([label in (BEGIN, SINGLE) for label in labels or ()], bool)
 
 
-class SegmentedReader(TaggedReader):
+class SegmentedReader(RowsReader):
     """Reads texts as sentences of characters without blanks, each with its place in its word.
 
     Blanks separate words. In CoNLL-U, words are those that stand in the text: a multiword token (`1-2`) and not what it
@@ -70,27 +67,11 @@ class SegmentedReader(TaggedReader):
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
         """(line, words) of each text; an empty one has no words."""
 
-    def whole(self) -> TaggedWords:
-        return self._tagged(self._texts())
-
-    def windows(self) -> Iterator[TaggedWords]:
-        found = 0
-        for window in windows(self._texts(), _CHARACTERS_AT_ONCE, lambda text: sum(map(len, text[1])) + 1):
-            tagged = self._tagged(window, reader=self, source=[" ".join(words) for _, words in window])
-            found += len(tagged.words)
-            yield tagged
-        self._check(found)
-
-    def _tagged(self, texts: Iterable[tuple[int, list[str]]], **fields: Any) -> TaggedWords:
-        sentences = Sentences()
-        for line, words in texts:
-            for character, label in word_labels(words):
-                sentences.add(character, label, line)
-            sentences.end()
-        tagged = sentences.tagged(self.path, **fields)
-        if not fields:
-            self._check(len(tagged.words))
-        return tagged
+    def _rows(self) -> Iterator[tuple[int, Sequence[str], Sequence[str | None], str]]:
+        for line, words in self._texts():
+            labelled = list(word_labels(words))
+            characters, labels = zip(*labelled) if labelled else ((), ())
+            yield line, characters, labels, " ".join(words)
 
     def _check(self, words: int) -> None:
         if not words:
@@ -138,10 +119,13 @@ class _TreebankReader(SegmentedReader):
 
 
 class _TableReader(SegmentedReader):
-    def __init__(self, path: str, text: str):
+    def __init__(self, path: str, text: str, format: str | None):
         super().__init__(path)
-        self._text = text
+        self._text, self._format = text, format
 
     def _texts(self) -> Iterator[tuple[int, list[str]]]:
-        for row in read_table(self.path, [self._text]):
-            yield row.line, check_text(row.cells[0]).split()
+        for row in read_table(self.path, [self._text], format=self._format, options="--text COLUMN"):
+            try:
+                yield row.line, check_text(row.cells[0]).split()
+            except BadCell as problem:
+                raise UserError(f"{row.place}: {problem}.") from None

@@ -29,7 +29,7 @@ def judging_table(data: TaskDataConfig, own: Mapping[str, str]) -> tuple[Task, S
     """The pairs with scores to judge by: a file to answer that `own` names, the user's `dev`, or STS-B's dev set."""
     if INPUT in own:
         task = _own(data, "dev", "", labelled=None) if len(data.texts) == 2 else _STSB
-        return with_own_files(dataclasses.replace(task, format=None), own, tuple(data.columns) or None), ""
+        return with_own_files(dataclasses.replace(task, format=data.format), own, tuple(data.columns) or None), ""
     if data.dev:
         return _own(data, "dev", data.dev, labelled=True), ""
     return _stsb(data, ("dev",))  # The scores of its test set are hidden.
@@ -46,6 +46,7 @@ def _own(data: TaskDataConfig, split: str, path: str, labelled: bool | None) -> 
         splits={split: Split((path,), tuple(data.columns) or None, labelled=labelled)},
         metrics=STSB.metrics,
         format=data.format,
+        options="--text and --label",
     )
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from keras_bert.data.corpus.tables import Row, read_table
+from keras_bert.data.tables.rows import Row
+from keras_bert.data.tables.tables import read_table
 from keras_bert.errors import UserError
 from keras_bert.tasks.examples.labels import BadCell, LabelReader, check_text, is_whole
 from keras_bert.tasks.examples.sources import Source, TfdsSource
@@ -133,14 +134,14 @@ def _span(text: str, start: object, end: object, which: int) -> Span:
 
 def _tfds_rows(task: SpanPairTask, split: str, source: TfdsSource, is_wsc: bool) -> tuple[str, Iterable[Row]]:
     """(the origin, the rows as from a file)."""
-    from keras_bert.tasks.examples.tfds_table import TfdsTable  # Imports TensorFlow.
-
     assert task.tfds is not None
-    table, name = TfdsTable(task.tfds.name, source), str(task.splits[split].tfds)
+    table, name = source.table(task.tfds.name), str(task.splits[split].tfds)
     columns = ("text", *_WSC_TARGET) if is_wsc else _WIC_COLUMNS
-    rows: Iterable[Row] = table.rows(name, (*columns, "label", "idx"), "idx")
+    rows: Iterable[Row] = table.examples(name, (*columns, "label", "idx"), "idx")
     if is_wsc:
-        rows = (Row(row.line, (row.cells[0], dict(zip(_WSC_TARGET, row.cells[1:])), *row.cells[-2:])) for row in rows)
+        rows = (
+            row._replace(cells=(row.cells[0], dict(zip(_WSC_TARGET, row.cells[1:])), *row.cells[-2:])) for row in rows
+        )
     return f"{table.name} {name}", rows
 
 

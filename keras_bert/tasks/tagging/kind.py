@@ -53,7 +53,7 @@ class Tagging(TaskKind):
     def data_fields(self, task: str) -> Collection[str]:
         from keras_bert.tasks.tagging.tasks import TAGGING
 
-        return ("scheme", "learned_scheme", *(("word", "label") if TAGGING[task].in_columns else ()))
+        return ("scheme", "learned_scheme", *(("texts", "word", "label") if TAGGING[task].in_columns else ()))
 
 
 class FeatureTagging(Tagging):

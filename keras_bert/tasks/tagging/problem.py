@@ -239,9 +239,10 @@ class TaggingProblem(Problem):
         pairs = [pair for pair in zip(self._words(split).labels or [], answers) if pair[0] in known]
         return sklearn.metrics.confusion_matrix(*map(list, zip(*pairs)), labels=list(self.head.labels))
 
-    def _reader_options(self, data: TaskDataConfig) -> dict[str, int | str]:
+    def _reader_options(self, data: TaskDataConfig) -> dict[str, Any]:
         """The columns that the recipe chooses, as arguments of `task.reader`."""
-        chosen = {name: value for name, value in (("word", data.word), ("label", data.label)) if value is not None}
+        word = data.texts[0] if data.word is None and data.texts != TaskDataConfig().texts else data.word
+        chosen = {name: value for name, value in (("word", word), ("label", data.label)) if value is not None}
         # A recipe gives numbers as text; a model's folder may have them as numbers.
         return {name: int(value) if str(value).lstrip("-").isdigit() else value for name, value in chosen.items()}
 

@@ -1,12 +1,18 @@
 """Sentences of labelled words, and the lines they were read from."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_bert.data.corpus.text_lines import read_whole_lines
+from keras_bert.data.tables.rows import Reading
+from keras_bert.data.tables.tables import open_table
+from keras_bert.errors import UserError
+from keras_bert.tasks.examples.labels import BadCell, check_text
+from keras_bert.tasks.examples.windows import windows
 
 _CHARACTERS_AT_ONCE = 1 << 18
 
@@ -147,6 +153,85 @@ class TaggedReader:
     def _check(self, words: int) -> None:
         """Raises `UserError` if `words`, the number of words in the whole file, is 0."""
         raise NotImplementedError
+
+
+class RowsReader(TaggedReader):
+    """Reads sentences that come one by one; subclasses yield them in `_rows`.
+
+    Raises:
+        UserError: from `whole` and `windows`: the source cannot be read, is malformed, or has no words.
+    """
+
+    def _rows(self) -> Iterator[tuple[int, Sequence[str], Sequence[str | None], str]]:
+        """(line, words, the label of each or None, what `labelled` needs to know of it) of each sentence."""
+        raise NotImplementedError
+
+    def whole(self) -> TaggedWords:
+        tagged = self._tagged(self._rows())
+        self._check(len(tagged.words))
+        return tagged
+
+    def windows(self) -> Iterator[TaggedWords]:
+        found = 0
+        for window in windows(self._rows(), _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row[1])) + 1):
+            tagged = self._tagged(window, reader=self, source=[row[3] for row in window])
+            found += len(tagged.words)
+            yield tagged
+        self._check(found)
+
+    def _tagged(
+        self, rows: Iterable[tuple[int, Sequence[str], Sequence[str | None], str]], **fields: Any
+    ) -> TaggedWords:
+        sentences = Sentences()
+        for line, words, labels, _ in rows:
+            for word, label in zip(words, labels, strict=True):
+                sentences.add(word, label, line)
+            sentences.end()
+        return sentences.tagged(self.path, **fields)
+
+
+class SentencesReader(RowsReader):
+    """Reads a table with a sentence in each row: a list of words, and a list of their labels.
+
+    Args:
+        source: as for `read_table`.
+        word, label: the names of the columns.
+        labels_needed: whether to refuse a sentence without labels.
+    """
+
+    def __init__(self, source: str, word: str | int = "text", label: str | int = "label", labels_needed: bool = True):
+        self._table, self._needed = open_table(source), labels_needed
+        super().__init__(self._table.name)
+        self._word, self._label = str(word), str(label)
+
+    def _rows(self) -> Iterator[tuple[int, Sequence[str], Sequence[str | None], str]]:
+        wanted = (self._word, self._label) if self._needed else (self._word,)
+        optional = () if self._needed else (self._label,)
+        for row in self._table.rows(Reading(wanted, optional, options="--text and --label")):
+            words, labels = row.cells
+            labels = [None] * len(words or ()) if labels is None and not self._needed else labels
+            if not isinstance(words, list) or not isinstance(labels, list) or len(words) != len(labels):
+                raise UserError(
+                    f"{row.place}: needs a list of words and one of as many labels. Received: {words!r:.60} and "
+                    f"{labels!r:.60}."
+                )
+            try:
+                words = [check_text(word, "words that are text") for word in words]
+            except BadCell as problem:
+                raise UserError(f"{row.place}: {problem}.") from None
+            yield row.line, words, [label if label is None else str(label) for label in labels], json.dumps(words)
+
+    def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
+        """A JSON object for each sentence, with the columns of the words and of their labels."""
+        first = 0
+        for words in map(json.loads, tagged.source or ()):
+            found = {self._word: words, self._label: labels[first : first + len(words)]}
+            first += len(words)
+            yield json.dumps(found, ensure_ascii=False) + "\n"
+
+    def _check(self, words: int) -> None:
+        if not words:
+            raise UserError(f"{self.path}: needs sentences of words. Received: none.")
 
 
 def numbered(lines: Iterable[str], first: int = 1) -> Iterator[tuple[int, str]]:

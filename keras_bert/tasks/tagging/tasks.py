@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from keras_bert.tasks.tagging.conllu import ConlluReader
 from keras_bert.tasks.tagging.tagged_words import TaggedReader
-from keras_bert.tasks.tagging.word_columns import ColumnsReader
+from keras_bert.tasks.tagging.word_columns import words_reader
 from keras_bert.tasks.task import PublishedScore
 
 
@@ -46,7 +46,7 @@ _CONLL = tuple(
     for system, value in (("BERT base", base), ("BERT large", large))
 )
 
-NER = TaggingTask("ner", ColumnsReader, True, True, _COLUMN_FILES, _CONLL)
+NER = TaggingTask("ner", words_reader, True, True, _COLUMN_FILES, _CONLL)
 POS = TaggingTask("pos", ConlluReader, False, False, _TREEBANK_FILES)
-TOKENS = TaggingTask("tokens", ColumnsReader, True, None, _COLUMN_FILES)
+TOKENS = TaggingTask("tokens", words_reader, True, None, _COLUMN_FILES)
 TAGGING = {task.name: task for task in (NER, POS, TOKENS)}

@@ -3,13 +3,20 @@
 import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from keras_bert.data.tables.tables import is_table
 from keras_bert.errors import UserError
-from keras_bert.tasks.tagging.tagged_words import Sentences, TaggedReader, TaggedWords
+from keras_bert.tasks.tagging.tagged_words import Sentences, SentencesReader, TaggedReader, TaggedWords
 
 DOCUMENT = "-DOCSTART-"  # Marks the start of a document, in the place of a word.
 _NAMES = re.compile(r"#\s*global\.columns\s*=\s*(.*)")  # CoNLL-U Plus.
 _BLANKS = re.compile(r"[ \t]+")
+
+
+def words_reader(path: str, **options: Any) -> TaggedReader:
+    """The reader of a file in columns or, if it is one, of a table with lists; see `ColumnsReader`."""
+    return SentencesReader(path, **options) if is_table(path, of_lists=True) else ColumnsReader(path, **options)
 
 
 class ColumnsReader(TaggedReader):

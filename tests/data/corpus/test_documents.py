@@ -271,7 +271,7 @@ CSV = 'id,review,label\n1,"Good, as\nthey say.",1\n2, ,0\n3,Bad.,0\n'
 )
 def test_a_column_of_a_table_is_read(tmp_path, name, content):
     """Indices, labels and commas would be trained on with it, as one document."""
-    documents, report = read(write(tmp_path / name, content), text_field="review")
+    documents, report = read(write(tmp_path / name, content), text="review")
     assert len(documents) == 2 and "say." in documents[0] and documents[1] == "Bad." and report.dropped == {"empty": 1}
 
 
@@ -284,7 +284,8 @@ def test_a_table_without_the_column_is_refused_before_anything_is_read(tmp_path,
         begin(Corpus([str(tmp_path)]))
     assert str(error.value) == (
         f"{path} line 1: needs a column 'text'. Received: the columns 'id', 'review', 'label'. "
-        "Give the column of the text: --text-field NAME (data.text_field)."
+        "Name the column with --text COLUMN (data.text), by its number from 0 if this line is no header; if the "
+        "separators are others, give --format csv, ssv, tsv or raw_tsv (data.format)."
     )
 
 
@@ -311,18 +312,41 @@ def test_parquet(tmp_path):
     path = str(tmp_path / "a")
     parquet.write_table(table, path)
     for name in ("body", "kind"):
-        documents, report = read(path, text_field=name)
+        documents, report = read(path, text=name)
         assert documents == ["One.", "二。"] and report.dropped == {"empty": 1, "not UTF-8": 1}
     for name, told in (
         ("text", "the columns 'id', 'body', 'kind', 'list'"),
-        ("id", "Received: int64"),
-        ("list", "Received: list<"),
+        ("id", "row 1: needs text. Received: 'id' is not text, 1"),
+        ("list", "Received: 'list' is not text"),
     ):
-        with pytest.raises(UserError, match=rf"{told}.* Give the column of the text: --text-field"):
-            read(path, text_field=name)
+        with pytest.raises(UserError, match=rf"{told}.* Name (the|its) column with --text COLUMN"):
+            read(path, text=name)
     with open(path, "r+b") as stream:
         stream.truncate(99)
     assert "damaged Parquet" in read(path, write(tmp_path / "good", "Good."))[1].skipped[path]
+
+
+def test_tables_without_a_header_and_of_formats_that_are_told(tmp_path):
+    """Nothing but a header's names chose a column."""
+    assert read(write(tmp_path / "a.csv", "1;First.\n2;Second.\n"), text="1")[0] == ["First.", "Second."]
+    assert read(write(tmp_path / "a.txt", "id\ttext\n1\tFirst.\n"), format="raw_tsv")[0] == ["First."]
+    assert read(write(tmp_path / "a.json", '[{"text": "First."}, {"text": null}, {"text": "Second."}]'))[0] == [
+        "First.",
+        "Second.",
+    ]
+
+
+def test_a_folder_that_datasets_wrote_is_its_files(tmp_path):
+    """The descriptions beside the text, and the library's caches, would be read as text."""
+    arrow = pytest.importorskip("pyarrow", reason="the extra datasets is not installed")
+    table = arrow.table({"text": ["First.", "Second."]})
+    for name in ("data-00000-of-00001.arrow", "cache-12.arrow"):
+        with arrow.ipc.new_stream(str(tmp_path / name), table.schema) as writer:
+            writer.write_table(table)
+    write(tmp_path / "state.json", '{"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}')
+    write(tmp_path / "dataset_info.json", "{}")
+    corpus = Corpus([str(tmp_path)])
+    assert list(corpus.documents()) == ["First.", "Second."] and corpus.report.documents == 2
 
 
 def test_nothing_at_all_is_an_error_that_names_files(tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow_datasets as tfds
 
+from keras_bert.config.corpus import CorpusConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.data import tfds_builder
 from keras_bert.data.corpus.documents import Corpus
@@ -44,6 +45,13 @@ def test_the_text_feature_in_stored_order(folder):
     assert sorted(read) == sorted(TEXTS[:20]) and read == documents(f"tfds:{folder}:train")
     assert sorted(documents(f"tfds:{folder}:test")) == sorted(TEXTS[20:])
     assert len(documents(f"tfds:{folder}:train[:25%]")) == 5
+
+
+def test_another_feature_by_name(folder):
+    """`--text` was for files alone."""
+    assert set(Corpus([f"tfds:{folder}"], CorpusConfig(text="title")).documents()) == {"T"}
+    with pytest.raises(UserError, match="needs a text feature 'body'. Received: .* Name another with --text"):
+        next(Corpus([f"tfds:{folder}"], CorpusConfig(text="body")).documents())
 
 
 def test_beside_files_and_with_a_fingerprint(folder, tmp_path):
@@ -128,7 +136,7 @@ def test_what_takes_hours_to_make_is_looked_for_in_the_public_bucket(wikipedia, 
 def test_no_network_is_not_a_wrong_name(tmp_path, monkeypatch):
     monkeypatch.setattr(DATA_DIR, str(tmp_path))
     monkeypatch.setattr(tfds_builder, "any_answers", lambda servers: False)
-    with pytest.raises(UserError, match="there is no network to fetch it: no answer from .* text files") as error:
+    with pytest.raises(UserError, match="there is no network to fetch it: no answer from .* or files") as error:
         documents(f"tfds:{WIKIPEDIA}")
     assert "\n" not in str(error.value)
 

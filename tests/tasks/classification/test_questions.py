@@ -209,7 +209,11 @@ def broken(task, change):
             "line 2: needs entities within the 5 characters of its passage. Received: 3 to 5",
         ),
         ("ReCoRD", lambda row: row["qas"][0].pop("idx"), "line 2: needs a whole number as idx of a question"),
-        ("ReCoRD", lambda row: row.pop("qas"), "line 2: needs a column 'qas'"),
+        (
+            "ReCoRD",
+            lambda row: row.pop("qas"),
+            "line 2: needs a JSON object with 'idx', 'passage', 'qas'.",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path, name, change, message):
@@ -223,5 +227,5 @@ def test_what_does_not_fit_is_refused(folder, tmp_path):
     with pytest.raises(UserError, match="input.long: needs truncate or head_tail for multirc. Received: windows"):
         problem_of("multirc", folder, long="windows")
     write_lines(tmp_path / "train.jsonl", [])
-    with pytest.raises(UserError, match="needs one JSON object a line. Received: an empty file"):
+    with pytest.raises(UserError, match="needs a table. Received: an empty file"):
         problem_of("record", str(tmp_path)).rows("train")

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tfds_folder import prepare
 
 from keras_bert.errors import UserError
 from keras_bert.tasks.classification.examples import load_examples
@@ -124,6 +125,30 @@ def test_a_label_is_one_line(tmp_path, kind):
     path = write(tmp_path / "a.jsonl", f'{{"text": "x", "label": "c"}}\n{{"text": "y", "label": {label}}}\n')
     found = refusal(["text"], "label", train=path, kind=kind)
     assert "a.jsonl line 2: needs a label without line breaks. Received: 'a\\nb'" in found
+
+
+def test_a_data_set_of_tfds_takes_the_place_of_a_file(tmp_path):
+    """It was read only where a benchmark had named it."""
+    path = prepare(tmp_path, "rte", {"train": [(("a", "b"), 1), (("c", "d"), 0)]}, labels=["no", "yes"])
+    source = f"tfds:{path}:train"
+    task = text_task(["sentence1", "sentence2"], "label", train=source, dev=source)
+    examples = load_examples(task, "train")
+    assert task.labels == ("no", "yes") and sorted(zip(*examples.texts, examples.labels.tolist())) == [
+        ("a", "b", 1),
+        ("c", "d", 0),
+    ]
+    assert examples.origin == "glue/rte/2.0.0:train"
+    told = refusal(["text"], "label", train=source)
+    assert "needs a column 'text'. Received: the columns '" in told and "--text and --label" in told
+    assert "needs a split of train" in refusal(["text"], "label", train=f"tfds:{path}:dev")
+
+
+def test_a_table_without_a_header(tmp_path):
+    path = write(tmp_path / "a.csv", 'pos;"good, really"\nneg;bad\n')
+    task = text_task(["1"], "0", train=path, dev=path)
+    examples = load_examples(task, "dev")
+    assert task.labels == ("neg", "pos") and examples.texts == [["good, really", "bad"]]
+    assert examples.labels.tolist() == [1, 0]
 
 
 def test_columns_given_and_labels_of_a_model(tmp_path):

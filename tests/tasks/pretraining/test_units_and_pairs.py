@@ -106,8 +106,8 @@ def test_phrases_that_nothing_marks_are_refused(corpus, tmp_path, settings, mess
             "data.phrases: needs no value if source is text",
         ),
         (
-            {"objective.pair": "none", "data.source": "text", "data.text_field": "body"},
-            "data.text_field: needs no value if source is text, which does not use it. Received: 'body'",
+            {"objective.pair": "none", "data.source": "text", "data.text": "body"},
+            "data.text: needs no value if source is text, which does not use it. Received: 'body'",
         ),
         (
             {"objective.pair": "none", "data.source": "text", "data.shard_megabytes": 4},

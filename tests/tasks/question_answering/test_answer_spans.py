@@ -1,5 +1,7 @@
 """The questions of a split and where their answers are; what is lost is counted, named, and never trained on."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
@@ -175,5 +177,13 @@ def test_tfds_gives_the_same_questions(tmp_path):
         question._replace(passage=theirs.passages.index(ours.passages[question.passage])) for question in ours.questions
     ]
     assert sorted(texts(theirs)) == sorted(texts(ours)) and len(theirs.passages) == 2
+    lines = tmp_path / "dev.jsonl"
+    lines.write_text("".join(json.dumps(example) + "\n" for example in examples), encoding="utf-8")
+    for source in (f"tfds:{builder.data_path}:validation", str(lines)):
+        own = load_questions(qa_task(train=source, dev=source, unanswerable=False), "dev")
+        assert sorted(texts(own)) == sorted(texts(ours)) and len(own.passages) == 2
+    lines.write_text(json.dumps({**examples[0], "answers": ["José"]}))
+    with pytest.raises(UserError, match="dev.jsonl line 1: needs answers with lists of text and answer_start"):
+        load_questions(qa_task(train=source, dev=source, unanswerable=False), "dev")
     with pytest.raises(UserError, match="cmrc: needs its files"):
         load_questions(CMRC, "dev", TfdsSource(str(tmp_path / "tfds")))

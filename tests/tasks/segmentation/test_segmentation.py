@@ -10,10 +10,10 @@ from tiny import VOCABULARY
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.errors import UserError
 from keras_bert.tasks.noise.noise import Noise
-from keras_bert.tasks.segmentation import segmented_texts
 from keras_bert.tasks.segmentation.problem import SegmentationProblem
 from keras_bert.tasks.segmentation.segmented_texts import begins, segmented_reader, words_of
 from keras_bert.tasks.segmentation.tasks import SEGMENT
+from keras_bert.tasks.tagging import tagged_words
 from keras_bert.text.tokenizer import WordPieceTokenizer
 
 TREEBANK = """# text = vámonos al mar.
@@ -120,7 +120,7 @@ def test_every_character_is_a_place_in_a_row(tmp_path):
 @pytest.mark.parametrize("at_once", [1, 1 << 18])
 def test_an_empty_text_has_an_empty_line(tmp_path, monkeypatch, at_once):
     """Or the lines written would not be those read, also where a window holds nothing but empty texts."""
-    monkeypatch.setattr(segmented_texts, "_CHARACTERS_AT_ONCE", at_once)
+    monkeypatch.setattr(tagged_words, "_CHARACTERS_AT_ONCE", at_once)
     path = write(tmp_path / "texts.txt", "\nthe cat\n\n \nsat\n\n")
     lines = [
         line

@@ -1,11 +1,12 @@
 """Words in columns: what is read, what is refused with its line, and the file written again."""
 
 import gzip
+import json
 
 import pytest
 
 from keras_bert.errors import UserError
-from keras_bert.tasks.tagging.word_columns import ColumnsReader
+from keras_bert.tasks.tagging.word_columns import ColumnsReader, words_reader
 
 CONLL = (
     "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\n \nPeter NNP I-NP I-PER\n\n"
@@ -136,3 +137,24 @@ def test_windows_of_any_size_are_the_file(tmp_path, monkeypatch):
 def test_labels_are_not_needed_where_they_are_to_be_predicted(tmp_path, content):
     reader = ColumnsReader(written(tmp_path / "a", content), labels_needed=False)
     assert [word for tagged in reader.windows() for word in tagged.words] == ["a", "b", "c"]
+
+
+def test_a_table_with_lists_of_words(tmp_path):
+    """As data sets of the hub and of TFDS have them; the answers go back into the same columns."""
+    rows = [(["EU", "rejects"], ["B-ORG", "O"]), ([], []), (["Peter"], ["B-PER"])]
+    content = "".join(json.dumps({"tokens": words, "tags": labels}) + "\n" for words, labels in rows)
+    path, options = written(tmp_path / "a.jsonl", content), {"word": "tokens", "label": "tags"}
+    tagged = words_reader(path, **options).whole()
+    assert (tagged.words, tagged.labels) == (["EU", "rejects", "Peter"], ["B-ORG", "O", "B-PER"])
+    assert tagged.starts.tolist() == [0, 2, 3] and tagged.place(2).endswith("a.jsonl line 3")
+    [window] = words_reader(path, labels_needed=False, **options).windows()
+    assert "".join(window.reader.labelled(window, tagged.labels)) == content
+    unlabelled = written(tmp_path / "b.jsonl", '{"tokens": ["EU"]}\n')
+    assert words_reader(unlabelled, labels_needed=False, **options).whole().labels is None
+    uneven = written(tmp_path / "c.jsonl", '{"tokens": ["EU"], "tags": []}\n')
+    for bad, told in (
+        (unlabelled, "no field 'tags'.* --text and --label"),
+        (uneven, "line 1: needs a list of words and"),
+    ):
+        with pytest.raises(UserError, match=told):
+            words_reader(bad, **options).whole()

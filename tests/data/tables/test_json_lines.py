@@ -6,9 +6,10 @@ import json
 import pytest
 
 from keras_bert.config.corpus import CorpusConfig
-from keras_bert.data.corpus import json_lines
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import read_documents
+from keras_bert.data.tables import json_rows
+from keras_bert.data.tables.rows import Reading
 from keras_bert.errors import UserError
 
 BROKEN = {
@@ -52,21 +53,21 @@ def test_the_name_tells_json_where_the_first_line_is_broken(tmp_path):
 
 def test_another_field(tmp_path):
     content = json.dumps({"text": "title", "content": "One."}).encode()
-    assert read(tmp_path / "a", content, text_field="content")[0] == ["One."]
-    with pytest.raises(UserError, match="only 'text', 'content'.*--text-field"):
-        read(tmp_path / "a", content, text_field="body")
+    assert read(tmp_path / "a", content, text="content")[0] == ["One."]
+    with pytest.raises(UserError, match="only 'text', 'content'.*--text COLUMN"):
+        read(tmp_path / "a", content, text="body")
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_lines_do_not_depend_on_the_blocks_they_are_read_in(monkeypatch, size):
     """Lines over the limit are broken, and end where they end."""
-    monkeypatch.setattr(json_lines, "_LONGEST_LINE", 40)  # 12 bytes are not the text's.
+    monkeypatch.setattr(json_rows, "_LONGEST_LINE", 40)  # 12 bytes are not the text's.
     lengths = (3, 100, 5, 0, 28, 29, 7, 90)
     content = b"\n".join(b'{"text": "%s"}' % (b"x" * length) for length in lengths)
     report = CorpusReport()
     chunks = (content[start : start + size] for start in range(0, len(content), size))
-    found = list(json_lines.json_documents(chunks, "a", CorpusConfig(broken_lines="skip"), report))
-    assert found == [("x" * length, None if length else "empty") for length in lengths if length <= 28]
+    found = list(json_rows.json_line_rows("a", chunks, Reading(("text",), skip=report.add_broken_line)))
+    assert [row.cells for row in found] == [("x" * length,) for length in lengths if length <= 28]
     assert report.broken_lines.total() == 3 and report.first_broken.popitem()[1] == "a line 2"
 
 

@@ -1,0 +1,100 @@
+"""Rows in Arrow's formats: Parquet, and IPC in a file or as a stream, as the library `datasets` stores it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from keras_bert.data.corpus.text_lines import Unreadable
+from keras_bert.data.tables.rows import Reading, Row
+from keras_bert.extras import import_extra
+from keras_bert.files import open_file
+
+PARQUET, ARROW = "parquet", "arrow"
+PARQUET_MAGIC, FILE_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
+_ROWS_AT_ONCE = 1024
+
+
+def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator[Row]:
+    """Iterates over the rows of a file.
+
+    Cells have Python's values; of text that is not UTF-8, the bytes. If the schema has the features of a data set of
+    `datasets`, class labels are the names of the classes, and None for -1.
+
+    Args:
+        path: the file's name, for messages.
+        local: the file.
+        format: `PARQUET` or `ARROW`.
+        reading: what is read.
+
+    Raises:
+        Unreadable: the file is damaged.
+        UserError: there is no such column; or pyarrow is not installed.
+    """
+    needed_by = f"{path}, in a format of Arrow,"
+    arrow = import_extra("pyarrow", needed_by)
+    modules = [import_extra(f"pyarrow.{name}", needed_by) for name in ("parquet", "ipc")]
+    number = 0
+    try:
+        with open_file(local) as stream:
+            schema, batches = _opened(stream, format, *modules)
+            places = reading.places(path, schema.names)
+            names = [schema.names[place] for place in places if place is not None]
+            features = _features(schema)
+            for batch in batches(names):
+                values = {name: _values(arrow, batch.column(name), features.get(name)) for name in names}
+                none = [None] * batch.num_rows
+                for cells in zip(*(none if place is None else values[schema.names[place]] for place in places)):
+                    number += 1
+                    yield Row(number, cells, f"{path} row")
+    except (arrow.ArrowException, OSError) as error:
+        raise Unreadable(f"damaged {format.title()} ({' '.join(str(error).split())[:100]})") from None
+
+
+def _opened(stream: Any, format: str, parquet: Any, ipc: Any) -> tuple[Any, Any]:
+    """(the schema, function (names of columns) -> the batches)."""
+    if format == PARQUET:
+        file = parquet.ParquetFile(stream)
+        return file.schema_arrow, lambda names: file.iter_batches(_ROWS_AT_ONCE, columns=names)
+    magic = stream.read(len(FILE_MAGIC))
+    stream.seek(0)
+    if magic != FILE_MAGIC:
+        opened = ipc.open_stream(stream)
+        return opened.schema, lambda names: opened
+    opened = ipc.open_file(stream)
+    return opened.schema, lambda names: map(opened.get_batch, range(opened.num_record_batches))
+
+
+def _features(schema: Any) -> dict[str, Any]:
+    """`{column: its feature}`, as `datasets` stores them with the schema."""
+    try:
+        return json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+    except (KeyError, TypeError, ValueError):
+        return {}
+
+
+def _values(arrow: Any, column: Any, feature: Any) -> list[Any]:
+    kind = column.type
+    values = kind.value_type if arrow.types.is_dictionary(kind) else kind
+    if str(values) not in ("string", "large_string", "string_view"):
+        return [_named(value, feature) for value in column.to_pylist()] if feature else column.to_pylist()
+    # Not to strings, as Arrow does not check that they are UTF-8.
+    cells = column.cast(arrow.large_string()).cast(arrow.large_binary()).to_pylist()
+    return [None if cell is None else _decoded(cell) for cell in cells]
+
+
+def _decoded(cell: bytes) -> str | bytes:
+    try:
+        return cell.decode("utf-8")
+    except UnicodeDecodeError:
+        return cell
+
+
+def _named(value: Any, feature: Any) -> Any:
+    """A value with the names of classes in place of their numbers."""
+    if isinstance(value, list):
+        inner = feature[0] if isinstance(feature, list) else feature.get("feature")
+        return [_named(item, inner) for item in value] if inner else value
+    names = feature.get("names") if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
+    if not names or not isinstance(value, int):
+        return value
+    return names[value] if 0 <= value < len(names) else None

@@ -1,0 +1,246 @@
+"""Data sets of the Hugging Face hub by name, `hf:datasets/ORG/NAME[/CONFIG][@REVISION][:SPLIT]`: the files of a split.
+
+Which files these are is in the repository's README.md (`configs`) or, where that says nothing, in their names, as for
+the library `datasets`. Its scripts are not run.
+"""
+
+import fnmatch
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from keras_bert import files
+from keras_bert.checkpoints.hub_repository import HubRepository
+from keras_bert.config.pretraining import HUB_PREFIX
+from keras_bert.data.corpus.text_lines import plain_ending
+from keras_bert.errors import UserError
+
+PREFIX = f"{HUB_PREFIX}datasets/"
+_NAME = r"[\w.-]+"
+_ENTRY = re.compile(rf"{PREFIX}({_NAME}(?:/{_NAME})?)(?:/({_NAME}))?(?:@([^\s@:]+))?(?::({_NAME}))?", re.ASCII)
+_FILE = re.compile(rf"{PREFIX}({_NAME}(?:/{_NAME})?)@([0-9a-f]{{40}})/(.+)", re.ASCII)
+_FORM = f"{PREFIX}ORG/NAME[/CONFIG][@REVISION][:SPLIT]"
+_README = "README.md"
+_FRONT_MATTER = re.compile(r"---\s*\n(.*?\n)---\s*\n", re.DOTALL)
+_TRAIN = "train"
+_SPLIT_WORDS = {
+    _TRAIN: ("train", "training"),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+_SHARD = re.compile(r"\d+-of-(\d+)")
+_DESCRIPTIONS = ("dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json")
+_SHOWN = 12
+
+_log = logging.getLogger("keras_bert")
+
+
+def hub_files(entry: str, endings: Iterable[str]) -> tuple[str, list[str]]:
+    """The files of a split, fetched unless they are cached.
+
+    Args:
+        entry: the data set's name; the default split is `train`, or the only one.
+        endings: of the names of files that can be read.
+
+    Returns:
+        The data set's name with its commit and split; and its files as `hf:datasets/ORG/NAME@COMMIT/FILE`, which name
+        the same content on any machine, and which `local_file` turns into paths.
+
+    Raises:
+        UserError: there is no such data set or split, or it cannot be fetched.
+    """
+    matched = _ENTRY.fullmatch(entry)
+    if not matched:
+        raise UserError(f"{entry}: needs the form {_FORM}.")
+    repository, config, revision, split = matched.groups()
+    found = HubData(entry, repository, revision or "main", tuple(endings))
+    split, names = found.split(config, split)
+    for name in names:
+        found.fetch(name)
+    for note in found.notes:
+        _log.warning("%s", note)
+    name = f"{PREFIX}{repository}{f'/{config}' if config else ''}@{found.commit}:{split}"
+    return name, [f"{PREFIX}{repository}@{found.commit}/{file}" for file in names]
+
+
+def local_file(path: str) -> str:
+    """The path of a file: of one of `hub_files` in the cache, fetched unless it is there; any other is its own path.
+
+    Raises `UserError` if it cannot be fetched.
+    """
+    matched = _FILE.fullmatch(path) if path.startswith(PREFIX) else None
+    if not matched:
+        return path
+    repository, commit, file = matched.groups()
+    return HubData(f"{PREFIX}{repository}@{commit}", repository, commit).fetch(file)
+
+
+class HubData(HubRepository):
+    """A data set at one commit.
+
+    Args:
+        asked, repository, revision: as for every repository.
+        endings: of the names of files that can be read.
+
+    Attributes:
+        commit: the commit.
+    """
+
+    repository_type, noun = "dataset", "data set"
+
+    commit: str
+
+    def __init__(self, asked: str, repository: str, revision: str, endings: tuple[str, ...] = ()) -> None:
+        super().__init__(asked, repository, revision)
+        self._endings = endings
+        self._names: list[str] = []
+        if not endings:  # A file of a commit, which may be cached.
+            self.commit = self._commit = revision
+            return
+        if self._look_up():
+            self._names = sorted(self._metadata)
+            if first := next((name for name in (_README, *self._names) if name in self._metadata), None):
+                self._fetch(first, revision=self._revision)  # So that the cache can resolve the revision offline.
+        self.commit = self._commit
+
+    def fetch(self, file: str) -> str:
+        """The path of a file in the cache."""
+        if self._cached(file, self._commit) is None and not self._metadata:
+            self._look_up()
+        return self._fetch(file, shown=True)
+
+    def split(self, config: str | None, split: str | None) -> tuple[str, list[str]]:
+        """(the name of a split, its files). Raises `UserError` if there is no such split."""
+        configs = self._configs()
+        if config is None and len(configs) > 1:
+            config = next((name for name in ("", "default") if name in configs), None)
+            config = config if config is not None else self._default
+        elif config is None:
+            config = next(iter(configs), "")
+        if config not in configs:
+            known = ", ".join(sorted(filter(None, configs))[:_SHOWN]) or "none"
+            raise UserError(
+                f"{self._asked}: needs one of its configurations. It has {known}, and holds {self._held()}. Give "
+                f"{PREFIX}{self.repository}/CONFIG{self._script_remedy()}."
+            )
+        splits = configs[config]
+        if split is None:
+            split = next(iter(splits)) if len(splits) == 1 else _TRAIN
+        if not splits.get(split):
+            raise UserError(
+                f"{self._asked}: needs a split {split!r} of files that are read here. It has "
+                f"{', '.join(splits) or 'none'}, and holds {self._held()}. Give {_FORM}{self._script_remedy()}."
+            )
+        self._require_all_shards(splits[split])
+        return split, splits[split]
+
+    def _take_cached(self) -> bool:
+        try:
+            folder = self._library.snapshot_download(
+                self.repository, repo_type=self.repository_type, revision=self._revision, local_files_only=True
+            )
+        except Exception:  # The type depends on the library's version.
+            return False
+        self._commit = os.path.basename(folder)
+        self._names = [os.path.relpath(path, folder).replace(os.sep, "/") for path in files.files_below(folder)]
+        return True
+
+    def _configs(self) -> dict[str, dict[str, list[str]]]:
+        """`{configuration: {split: its files}}`; a data set that names none has one, ""."""
+        self._default: str | None = None
+        described = list(self._described())
+        if not described:
+            return self._by_name()
+        found = {}
+        for values in described:
+            name = str(values.get("config_name", "default"))
+            self._default = name if values.get("default") else self._default
+            found[name] = self._splits(values)
+        return found
+
+    def _described(self) -> Iterator[Mapping[str, Any]]:
+        """The `configs` of README.md."""
+        if _README not in self._names:
+            return
+        with files.open_file(self._fetch(_README)) as stream:
+            text = stream.read().decode("utf-8", "replace").replace("\r\n", "\n")
+        front = _FRONT_MATTER.match(text)
+        try:
+            values = yaml.safe_load(front[1]) if front else None
+        except yaml.YAMLError:
+            return
+        configs = values.get("configs") if isinstance(values, dict) else None
+        for config in configs if isinstance(configs, list) else ():
+            if isinstance(config, dict) and ("data_files" in config or "data_dir" in config):
+                yield config
+
+    def _splits(self, config: Mapping[str, Any]) -> dict[str, list[str]]:
+        """The splits of one of README.md's `configs`."""
+        folder = str(config.get("data_dir") or "").strip("./")
+        names = [name for name in self._names if not folder or name.startswith(f"{folder}/")]
+        listed = config.get("data_files")
+        if listed is None:
+            return self._named(names)
+        listed = listed if isinstance(listed, list) else [listed]
+        if not all(isinstance(item, dict) for item in listed):
+            listed = [{"split": _TRAIN, "path": listed}]
+        splits: dict[str, list[str]] = {}
+        for item in listed:
+            paths = item.get("path") or []
+            for pattern in [paths] if isinstance(paths, str) else paths:
+                pattern = f"{folder}/{pattern}" if folder else str(pattern).removeprefix("./")
+                pattern = pattern.replace("**/", "*")
+                chosen = splits.setdefault(str(item.get("split", _TRAIN)), [])
+                chosen += [name for name in names if fnmatch.fnmatchcase(name, pattern) and name not in chosen]
+        return splits
+
+    def _by_name(self) -> dict[str, dict[str, list[str]]]:
+        """By the folders at the top: one that is neither `data` nor a split's is a configuration."""
+        configs: dict[str, list[str]] = {}
+        for name in self._names:
+            top = name.partition("/")[0] if "/" in name else ""
+            configs.setdefault("" if top == "data" or _split_of(top) else top, []).append(name)
+        found = {config: self._named(names) for config, names in configs.items()}
+        return {config: splits for config, splits in found.items() if splits}
+
+    def _named(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """`{split: its files}`, by the words in the names; files without such words are all for training."""
+        names = [
+            name
+            for name in names
+            if plain_ending(name) in self._endings and os.path.basename(name) not in (_README, *_DESCRIPTIONS)
+        ]
+        splits: dict[str, list[str]] = {}
+        for name in names:
+            if split := _split_of(name):
+                splits.setdefault(split, []).append(name)
+        return splits or ({_TRAIN: names} if names else {})
+
+    def _require_all_shards(self, names: list[str]) -> None:
+        """Raises `UserError` if the cache, without the hub, does not have all the files of a split."""
+        shards = [(name, found) for name in names if (found := _SHARD.search(name))]
+        needed = sum({_SHARD.sub("", name): int(found[1]) for name, found in shards}.values())
+        if self._unreachable and needed != len(shards):
+            raise UserError(
+                f"{self._asked}: {len(shards)} of its {needed} files are in the cache, and the hub cannot be "
+                f"reached ({self._unreachable}). Run this once online, without HF_HUB_OFFLINE."
+            )
+
+    def _held(self) -> str:
+        more = len(self._names) - _SHOWN
+        return (", ".join(self._names[:_SHOWN]) or "nothing") + (f" and {more} more" if more > 0 else "")
+
+    def _script_remedy(self) -> str:
+        """What to do about a data set that a script makes."""
+        has_script = any(name.endswith(".py") for name in self._names)
+        return ", or its copy in Parquet: @refs/convert/parquet" if has_script else ""
+
+
+def _split_of(name: str) -> str | None:
+    """The split that the words of a file's name, or of its folders', tell; None for none."""
+    words = re.split(r"[^a-z]+", name.lower())
+    return next((split for split, known in _SPLIT_WORDS.items() if not set(words).isdisjoint(known)), None)

@@ -1,0 +1,248 @@
+"""Every table that the commands read, by name or content: files of all formats, data sets of the hub and of TFDS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keras_bert import files, settings
+from keras_bert.config.corpus import TABLE_FORMATS
+from keras_bert.config.pretraining import DATA_SETS, HUB_PREFIX, TFDS_PREFIX
+from keras_bert.data.corpus.no_text import what_is_no_text
+from keras_bert.data.corpus.text_lines import (
+    Unreadable,
+    beginning,
+    decoded_lines,
+    plain_ending,
+    read_chunks,
+    read_lines,
+)
+from keras_bert.data.tables.arrow_rows import ARROW, FILE_MAGIC, PARQUET, PARQUET_MAGIC, STREAM_MAGIC, arrow_rows
+from keras_bert.data.tables.delimited import (
+    CSV,
+    DELIMITED,
+    RAW_TSV,
+    SSV,
+    TSV,
+    delimited_format,
+    delimited_rows,
+    require_one_separator,
+)
+from keras_bert.data.tables.hub_data import hub_files, local_file
+from keras_bert.data.tables.json_rows import JSON, LINES, is_json, json_format, json_line_rows, json_rows
+from keras_bert.data.tables.rows import Reading, Row
+from keras_bert.errors import UserError
+from keras_bert.globs import expand
+
+if TYPE_CHECKING:
+    from keras_bert.data.tables.tfds_table import TfdsTable
+
+# What a file may hold, by the ending of its name.
+_OF_ENDING = {
+    ".csv": (CSV, SSV, TSV),
+    ".tsv": (RAW_TSV, TSV, CSV, SSV),
+    ".jsonl": (LINES,),
+    ".ndjson": (LINES,),
+    ".json": (LINES, JSON),
+    ".parquet": (PARQUET,),
+    ".arrow": (ARROW,),
+    ".feather": (ARROW,),
+}
+TABLE_ENDINGS = tuple(_OF_ENDING)
+_MAGIC = {PARQUET_MAGIC: PARQUET, FILE_MAGIC: ARROW, STREAM_MAGIC: ARROW}
+_STATE, _SPLITS = "state.json", "dataset_dict.json"  # In folders that `datasets` writes with `save_to_disk`.
+
+
+def is_data_set(source: str) -> bool:
+    """Whether a source is a data set by name, of the hub or of TFDS, rather than files."""
+    return source.startswith(DATA_SETS)
+
+
+def table_format(path: str, start: bytes) -> str | None:
+    """The format of a table, of `TABLE_FORMATS`; None for a file that is no table by its name nor by its content.
+
+    Args:
+        path: the file's name.
+        start: its first kilobytes, decompressed, without white space in front.
+    """
+    if found := next((format for magic, format in _MAGIC.items() if start.startswith(magic)), None):
+        return found
+    ending, text = plain_ending(path), start.decode("utf-8", "replace")
+    known = _OF_ENDING.get(ending)
+    if known is None:
+        return json_format(text) if is_json(text) else None
+    if known[0] in DELIMITED:
+        return delimited_format(ending, text)
+    return json_format(text) if JSON in known else known[0]
+
+
+def known_format(path: str, format: str | None) -> str | None:
+    """The format of a file used together with others of `format`: the same, unless its name tells another.
+
+    Args:
+        path: the file.
+        format: of `TABLE_FORMATS`; None if the files themselves tell theirs.
+    """
+    known = () if is_data_set(path) else _OF_ENDING.get(plain_ending(path), TABLE_FORMATS)
+    return format if format in known else None
+
+
+def table_files(source: str) -> tuple[str, list[str]]:
+    """(a name for messages, which tells the content of a data set of the hub; the files of a table).
+
+    Args:
+        source: a file; a folder or a glob of files; a folder that `datasets` wrote (`save_to_disk`), of which the split
+            `train` is read if it has several; or `hf:datasets/…`.
+
+    Raises:
+        UserError: there are no such files.
+    """
+    if source.startswith(HUB_PREFIX):
+        return hub_files(source, (*TABLE_ENDINGS, ".txt"))
+    return source, saved_files(source) or expand([source])
+
+
+def saved_files(folder: str) -> list[str] | None:
+    """The files of a data set that `datasets` wrote into a folder; None if it is another folder."""
+    if files.exists(files.join(folder, _SPLITS)):
+        splits = settings.read_json(files.join(folder, _SPLITS)).get("splits") or []
+        if "train" not in splits:
+            raise UserError(
+                f"{folder}: needs a split 'train'. Received: {', '.join(splits) or 'none'}. Give the folder of one: "
+                f"{files.join(folder, 'SPLIT')}."
+            )
+        folder = files.join(folder, "train")
+    state = files.join(folder, _STATE)
+    if not files.exists(state):
+        return None
+    return [files.join(folder, str(file["filename"])) for file in settings.read_json(state).get("_data_files") or []]
+
+
+def read_table(source: str, wanted: Sequence[str], optional: Sequence[str] = (), **options: Any) -> Iterator[Row]:
+    """Iterates over the rows of a table.
+
+    Args:
+        source: as for `table_files`; `tfds:NAME[/CONFIG][:SPLIT]`; or "-" for stdin.
+        wanted, optional: the names of columns.
+        options: more fields of `Reading`.
+
+    Raises:
+        UserError: a file is missing, damaged, empty or not UTF-8; a column is missing; a row is broken.
+    """
+    return open_table(source).rows(Reading(tuple(wanted), tuple(optional), **options))
+
+
+def is_table(source: str, format: str | None = None, of_lists: bool = False) -> bool:
+    """Whether a file of texts is a table, and not plain text with a text on each line, as are stdin and .txt.
+
+    Args:
+        source: as for `read_table`.
+        format: of `TABLE_FORMATS`, which make it a table.
+        of_lists: whether only a table whose cells may be lists is meant, and so no CSV nor TSV.
+    """
+    if is_data_set(source):
+        return True
+    ending = plain_ending(source)
+    if not format and (source == "-" or ending == ".txt"):
+        return False
+    if files.is_folder(source):
+        return is_table(table_files(source)[1][0], format, of_lists)
+    format = format or _OF_ENDING.get(ending, (None,))[0]
+    try:
+        format = format or table_format(source, beginning(read_chunks(source))[0])
+    except Unreadable:  # Whoever reads it says so.
+        return False
+    return format is not None and not (of_lists and format in DELIMITED)
+
+
+def read_texts(source: str, columns: Sequence[str], format: str | None = None, **options: Any) -> Iterator[Row]:
+    """Iterates over texts in the columns of a table, or in the lines of plain text, where a tab separates two.
+
+    Args:
+        source: see `is_table`; may be a folder or a glob of plain files too.
+        columns: the names of one or two columns.
+        format, options: fields of `Reading`.
+
+    Raises:
+        UserError: as `read_table`.
+    """
+    if is_table(source, format):
+        yield from read_table(source, columns, format=format, **options)
+        return
+    for path in [source] if source == "-" else table_files(source)[1]:
+        name, line = "stdin" if path == "-" else path, 0
+        try:
+            for line, text in enumerate(read_lines(path), 1):
+                texts = (text,) if len(columns) == 1 else tuple(text.split("\t"))
+                if len(texts) != len(columns):
+                    raise UserError(f"{name} line {line}: needs two texts separated by a tab. Received: {len(texts)}.")
+                yield Row(line, texts, f"{name} line")
+        except Unreadable as problem:
+            raise UserError(f"{name} line {problem.line or line + 1}: {problem}. Give UTF-8 text.") from None
+
+
+class Table:
+    """The rows of files, which may be read again.
+
+    Args:
+        name: what messages call them.
+        paths: the files.
+
+    Attributes:
+        name, paths: as given.
+    """
+
+    name: str
+    paths: list[str]
+
+    def __init__(self, name: str, paths: Sequence[str]):
+        self.name, self.paths = name, list(paths)
+
+    def rows(self, reading: Reading) -> Iterator[Row]:
+        """Iterates over the rows, without blank lines. Raises `UserError` as `read_table`."""
+        for path in self.paths:
+            try:
+                yield from file_rows(path, read_chunks(local_file(path)), reading)
+            except Unreadable as problem:
+                where = f"{path} line {problem.line}" if problem.line else path
+                raise UserError(f"{where}: needs a whole table, text in UTF-8. Received: {problem}.") from None
+
+
+def open_table(source: str) -> Table | TfdsTable:
+    """The table of a source; see `read_table`."""
+    if source.startswith(TFDS_PREFIX):
+        from keras_bert.data.tables.tfds_table import open_tfds_table  # Imports TensorFlow.
+
+        return open_tfds_table(source)
+    return Table(source, [source]) if source == "-" else Table(*table_files(source))
+
+
+def file_rows(path: str, chunks: Iterator[bytes], reading: Reading) -> Iterator[Row]:
+    """Iterates over the rows of one file.
+
+    Args:
+        path: its name.
+        chunks: its content, decompressed.
+        reading: what is read.
+
+    Raises:
+        Unreadable: the file is missing, damaged or not UTF-8; after the rows before the damage.
+        UserError: it is no table, a column is missing, or a row is broken.
+    """
+    start, chunks = beginning(chunks)
+    if not start:
+        raise UserError(f"{path}: needs a table. Received: an empty file.")
+    ending = plain_ending(path)
+    if found := what_is_no_text(ending, start):
+        raise UserError(
+            f"{path}: needs a table. Received: {found}. Save it as one of {', '.join(TABLE_ENDINGS)}, with its columns."
+        )
+    text = start.decode("utf-8", "replace")
+    format = reading.format or table_format(path, start) or delimited_format(ending, text)
+    if reading.by_number and not reading.format and format in (CSV, SSV):
+        require_one_separator(path, text)
+    if format in (PARQUET, ARROW):
+        return arrow_rows(path, local_file(path), format, reading)
+    if format in (LINES, JSON):
+        return (json_rows if format == JSON else json_line_rows)(path, chunks, reading)
+    return delimited_rows(path, decoded_lines(chunks), format, reading)
