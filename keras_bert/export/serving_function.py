@@ -56,9 +56,14 @@ class ServingFunction:
 
         Lists of texts, such as `choices`, need not have the same length; shorter ones are padded with "".
         """
+        return {name: output.numpy() for name, output in self._call(signature, values).items()}
+
+    def _call(self, signature: str, values: Sequence[Sequence | np.ndarray]) -> dict[str, tf.Tensor]:
+        return self.signatures[signature](*self._tensors(signature, values))
+
+    def _tensors(self, signature: str, values: Sequence[Sequence | np.ndarray]) -> list[tf.Tensor]:
         specs = self.inputs[signature]
-        tensors = (tf.constant(_padded(value, spec), spec.dtype) for value, spec in zip(values, specs, strict=True))
-        return {name: output.numpy() for name, output in self.signatures[signature](*tensors).items()}
+        return [tf.constant(_padded(value, spec), spec.dtype) for value, spec in zip(values, specs, strict=True)]
 
     def answers_by_length(self, *columns: Sequence[Any], signature: str = DEFAULT) -> list[dict[str, Any]]:
         """The outputs `{name: array}` of each row, computed in batches of rows of similar length.

@@ -25,10 +25,10 @@ def write_tiny_bert(folder):
 
 
 def spoil(folder):
-    """Writes a NaN for every weight of a model folder, as a training that failed leaves them."""
+    """Writes the largest number for every weight of a model folder: finite, but what they compute is not."""
     path = os.path.join(folder, "model.safetensors")
     weights = safetensors.numpy.load_file(path)
-    safetensors.numpy.save_file({name: np.full_like(weight, np.nan) for name, weight in weights.items()}, path)
+    safetensors.numpy.save_file({name: np.full_like(weight, np.finfo(weight.dtype).max) for name, weight in weights.items()}, path)
 
 
 def quiet(line):

@@ -106,9 +106,6 @@ class ReloadedExport(ServingFunction):
         self._loaded = tf.saved_model.load(str(folder))
         self.signatures, self.inputs = self._loaded.signatures, function.inputs
 
-    def answer(self, signature, *values):
-        inputs = {
-            spec.name: tf.constant(value, spec.dtype)
-            for spec, value in zip(self.inputs[signature], values, strict=True)
-        }
-        return {name: output.numpy() for name, output in self.signatures[signature](**inputs).items()}
+    def _call(self, signature, values):
+        names = [spec.name for spec in self.inputs[signature]]
+        return self.signatures[signature](**dict(zip(names, self._tensors(signature, values))))
