@@ -123,7 +123,7 @@ class FinetuneTrainingConfig(RunConfig):
         require_positive(self, "epochs", "batch_size")
         for key in ("steps", "evaluate_every", "patience"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
-        require_multiple(self, "steps_per_loop", "steps", "evaluate_every")
+        require_multiple(self, "steps_per_loop", "evaluate_every")
         fits = self.dropout is None or 0.0 <= self.dropout < 1.0
         require(fits, "dropout", "a rate of at least 0 and less than 1", self.dropout)
         for label, weight in self.class_weights.items():

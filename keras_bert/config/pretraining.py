@@ -75,8 +75,6 @@ class DataConfig(CorpusConfig):
         require(self.source in SOURCES, "source", f"one of {', '.join(SOURCES)}", self.source)
         require(0.0 < self.validation_share < 1.0, "validation_share", "a share between 0 and 1", self.validation_share)
         require_positive(self, "shard_megabytes", "shards_per_group")
-        other = self.source != "python_documentation"
-        require(other or not self.files, "files", "data.source files; python_documentation has its own", self.files)
         require(
             self.source == "files" or self.filters == FilterConfig(),
             "filters",
@@ -153,7 +151,7 @@ class PretrainConfig:
                 value,
             )
 
-        self._require_phases_of_whole_loops()
+        self._require_steps_in_every_phase()
 
     def phase_objective(self, phase: PhaseConfig) -> ObjectiveConfig:
         """What a phase trains."""
@@ -188,26 +186,17 @@ class PretrainConfig:
             self.objective.pair,
         )
 
-    def _require_phases_of_whole_loops(self) -> None:
-        training, shares = self.training, [phase.share for phase in self.phases]
-        loop = training.steps_per_loop
+    def _require_steps_in_every_phase(self) -> None:
+        steps, shares = self.training.steps, [phase.share for phase in self.phases]
 
         def fits(steps: int) -> bool:
             ends = phase_ends(steps, shares)
-            return all(begin < end and end % loop == 0 for begin, end in zip([0, *ends], ends))
+            return all(begin < end for begin, end in zip([0, *ends], ends))
 
-        if training.minutes or fits(training.steps):
-            return
-        multiples = range(loop, 1000 * loop, loop)
-        nearest = [next(filter(fits, (training.steps + sign * steps for steps in multiples)), None) for sign in (-1, 1)]
-        known = " or ".join(f"{steps:,}" for steps in nearest if steps)
-        require(
-            False,
-            "training.steps",
-            f"steps in every phase, and phases that end at multiples of training.steps_per_loop ({loop}), as with "
-            + (f"{known} steps" if known else "other shares"),
-            training.steps,
-        )
+        if not self.training.minutes and not fits(steps):
+            nearest = next(filter(fits, range(steps + 1, steps + 1_000)), None)
+            known = f", as with {nearest:,} steps" if nearest else ""
+            require(False, "training.steps", f"steps in every phase{known}", steps)
 
     def require_warmup(self) -> None:
         """Raises `UserError` unless the warm-up ends in the first phase, and before the run does."""

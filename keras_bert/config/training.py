@@ -168,8 +168,6 @@ class TrainingConfig(RunConfig):
         require_positive(self, "steps", "evaluate_every", "evaluation_examples")
         require(self.profile_at >= 0, "profile_at", "0 or more", self.profile_at)
         require_multiple(self, "steps_per_loop", "evaluate_every", "profile_at")
-        if not self.minutes:
-            require_multiple(self, "steps_per_loop", "steps")
 
 
 def require_warmup(optimizer: OptimizerConfig, training: RunConfig, steps: int, first_phase: int | None = None) -> None:

@@ -247,7 +247,7 @@ def test_what_resumes_a_run_is_never_fresh(tmp_path, monkeypatch, arguments, run
         raise RunStopped(f"Run {same_command()} to resume from there.", 75)
 
     if runs == "one":
-        opened = SimpleNamespace(name="bert", require_positions=lambda length: None)
+        opened = SimpleNamespace(name="bert", path="bert", require_positions=lambda length: None)
         monkeypatch.setattr(sys.modules["keras_bert.cli.finetune"], "open_model_folder", lambda *names: opened)
         runs = "keras_bert.tasks.finetuning.runs.FinetuningRuns"
         arguments = [*arguments, "--init", "bert"]
@@ -280,7 +280,7 @@ def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, mod
 
     def fetch(*names):
         fetched.append(time.monotonic())
-        return SimpleNamespace(name="bert", require_positions=lambda length: None)
+        return SimpleNamespace(name="bert", path="bert", require_positions=lambda length: None)
 
     command = sys.modules[f"keras_bert.cli.{module}"]
     monkeypatch.setattr(command, "open_model_folder", fetch)

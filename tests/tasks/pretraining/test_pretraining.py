@@ -163,16 +163,17 @@ def test_the_recipe_for_tpus_runs_here_on_little(corpus, tmp_path):
     little |= {f"phases.{phase}.sequence_length": length for phase, length in enumerate((16, 32))}
     little |= {f"phases.{phase}.batch_size": 4 for phase in (0, 1)}
     little |= {f"phases.{phase}.max_predictions_per_seq": 3 for phase in (0, 1)}
-    little |= {"phases.0.share": 0.5, "phases.1.share": 0.5}
+    little |= {"phases.0.share": 0.6, "phases.1.share": 0.4}
     little |= {"data.files": [corpus], "data.validation_share": 0.1, "training.evaluation_examples": 16}
-    steps = {"steps_per_loop": 2, "steps": 4, "log_every": 2, "evaluate_every": 4, "checkpoint_every": 4}
+    # The second phase begins, and the run ends, within a loop of two steps.
+    steps = {"steps_per_loop": 2, "steps": 5, "log_every": 2, "evaluate_every": 4, "checkpoint_every": 4}
     little |= {f"training.{name}": value for name, value in steps.items()}
     config = PretrainConfig.from_file(find_config("pretrain", "bert_base_tpu"), {**little, "training.strategy": "one"})
     assert (config.training.precision, config.training.jit_compile) == ("bfloat16", True)
     run = RunFolder(str(tmp_path / "run"))
     results = pretrain(config, run, lambda line: None)
-    assert results["steps"] == 4 and np.isfinite(results["eval_loss"])
-    assert [line["step"] for line in metrics(run)] == [2, 4, 4]
+    assert results["steps"] == 5 and np.isfinite(results["eval_loss"])
+    assert [line["step"] for line in metrics(run)] == [2, 4, 4, 5, 5]
 
 
 def test_a_finished_run_says_so_and_more_steps_go_on(corpus, finished):
