@@ -28,7 +28,9 @@ def spoil(folder):
     """Writes the largest number for every weight of a model folder: finite, but what they compute is not."""
     path = os.path.join(folder, "model.safetensors")
     weights = safetensors.numpy.load_file(path)
-    safetensors.numpy.save_file({name: np.full_like(weight, np.finfo(weight.dtype).max) for name, weight in weights.items()}, path)
+    safetensors.numpy.save_file(
+        {name: np.full_like(weight, np.finfo(weight.dtype).max) for name, weight in weights.items()}, path
+    )
 
 
 def quiet(line):
