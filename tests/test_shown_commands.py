@@ -4,6 +4,7 @@ import glob
 import os
 import re
 import shlex
+import subprocess
 
 import click
 import pytest
@@ -62,3 +63,16 @@ def test_every_command_shown_is_taken(page, tmp_path, monkeypatch):
                     RECIPES[name].from_file(find_config(name, recipe), overrides)
         except Exception as error:
             pytest.fail(f"{page}: run.py {shlex.join(words)}: {error!r}")
+
+
+def test_git_ignores_what_the_shown_commands_write():
+    """A reader who follows a page in a clone would otherwise commit models and vectors, or lose them among changes."""
+    shown = (parsed(words)[1] for page in PAGES for words in commands_of(page))
+    written = {params.get("output") or params.get("directory") for params in shown} - {None, "-"}
+    relative = {path for path in written if not os.path.isabs(path) and path.split("/")[0] not in ("b", "bucket")}
+    relative |= {"classifier.keras", "texts.txt"}  # docs/python.md
+    check = ["git", "check-ignore", "--no-index", "--stdin"]
+    ran = subprocess.run(check, cwd=ROOT, input="\n".join(relative), capture_output=True, text=True)
+    if ran.returncode == 128:
+        pytest.skip("no clone")
+    assert relative == set(ran.stdout.splitlines())
