@@ -112,6 +112,14 @@ class TaskKind(abc.ABC):
             UserError: the task's data cannot be used.
         """
 
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        """The lines of Python in a model card that answer with `bert`, a `LoadedModel`; `fields` are config.json's."""
+        return "answer = keras_bert.serving_function(bert)  # Takes a list for each of answer.columns."
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        """The same with transformers, from the import on; for a kind with `in_transformers`."""
+        return transformers_pipeline(str(self.pipeline), '"A text."')
+
     def data_fields(self, task: str) -> Collection[str] | None:
         """What one of `tasks` reads of `TaskDataConfig` besides the folder and the files; None for all of it."""
         return None
@@ -119,6 +127,11 @@ class TaskKind(abc.ABC):
     def answer_texts(self, bert: Any, texts: list) -> list | None:
         """A `LoadedModel`'s answers to whole texts, for its `predict`; None if this kind does not answer these."""
         return None
+
+
+def transformers_pipeline(pipeline: str, example: str, options: str = "") -> str:
+    """Lines of Python that answer an example, an expression, with a pipeline of transformers."""
+    return f'from transformers import pipeline\n\nprint(pipeline("{pipeline}", model="."{options})({example}))'
 
 
 def own_architecture(fields: Mapping[str, Any]) -> str | None:

@@ -13,18 +13,25 @@ import yaml
 
 import keras_bert
 from keras_bert import files, whole_files
-from keras_bert.config.bert import BertConfig
+from keras_bert.config.bert import BOTH, BertConfig
 from keras_bert.model_kinds import berts_name, kind_of_config, with_article
-from keras_bert.task_kinds import kind_of_fields, own_architecture
+from keras_bert.task_kinds import TaskKind, kind_of_fields, own_architecture, transformers_pipeline
 
 CARD = "README.md"
 
+_ENCODING = "feature-extraction"
 # The hub's pipeline tags of models without a task's head, by the class that config.json names.
 _PIPELINES = {
     "BertForPreTraining": "fill-mask",
     "BertForMaskedLM": "fill-mask",
     "BertLMHeadModel": "text-generation",
-    "BertModel": "feature-extraction",
+    "BertModel": _ENCODING,
+}
+# The method of a `LoadedModel` that answers there, and an example.
+_METHODS = {
+    "fill-mask": ("fill", '"Paris is the [MASK] of France."'),
+    "text-generation": ("generate", '"The city is"'),
+    _ENCODING: ("encode", '"A text."'),
 }
 
 # The hub's names of metrics where they differ from ours.
@@ -136,7 +143,9 @@ def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parame
     architecture = model_kind.class_name(berts)
     if not model_kind.in_transformers or kind and (not kind.in_transformers or own_architecture(fields)):
         card = dataclasses.replace(card, in_transformers=False)
-    pipeline = kind.pipeline if kind else _PIPELINES.get(berts)
+    # An ELMo has a language model's head, but fills in nothing.
+    headless = _ENCODING if config.predicts == BOTH else _PIPELINES.get(berts)
+    pipeline = kind.pipeline if kind else headless
     header = yaml.safe_dump(
         _header(card, pipeline, model_kind.model_type), sort_keys=False, allow_unicode=True, width=1000
     )
@@ -146,7 +155,7 @@ def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parame
         *_made(card),
         *_sizes(config, fields, parameters, lower_case),
         *_scores(card),
-        *_use(card, architecture),
+        *_use(card, kind, pipeline, fields),
     ]
     return f"---\n{header}---\n\n" + "\n\n".join(sections) + "\n"
 
@@ -230,22 +239,22 @@ def _scores(card: ModelCard) -> Iterator[str]:
         yield card.measured_how
 
 
-def _use(card: ModelCard, architecture: str) -> Iterator[str]:
+def _use(card: ModelCard, kind: TaskKind | None, pipeline: str | None, fields: Mapping[str, Any]) -> Iterator[str]:
+    answering = pipeline if pipeline in _METHODS else _ENCODING
+    method, example = _METHODS[answering]
+    # By default, it goes on beyond the positions of most models.
+    passed = f"{example}, max_new_tokens=20" if method == "generate" else example
     if card.in_transformers:
+        code = kind.transformers_example(fields) if kind else transformers_pipeline(answering, passed)
         yield "## Use in transformers"
-        yield (
-            "```python\n"
-            f"from transformers import AutoTokenizer, {architecture}\n\n"
-            'name = "."  # This folder, or the name of the model on the hub.\n'
-            f"tokenizer, model = AutoTokenizer.from_pretrained(name), {architecture}.from_pretrained(name)\n"
-            "```"
-        )
+        yield f"In this folder, or with the name of the model on the hub in place of `.`:\n\n```python\n{code}\n```"
     yield "## Use in keras_bert"
+    code = kind.card_example(fields) if kind else f"print(bert.{method}([{example}]))"
     command = f"\n\n```\n{card.use}\n```" if card.use else ""
     yield (
         "```python\nimport keras_bert\n\n"
         'bert = keras_bert.load(".")  # This folder, or "hf:NAME" with the name of the model on the hub.\n'
-        f'vectors = bert.encode(["A text."])\n```{command}'
+        f"{code}\n```{command}"
     )
 
 

@@ -1,6 +1,9 @@
-"""Every model folder has a README.md whose header the hub's own library reads."""
+"""Every model folder has a README.md whose header the hub's own library reads, and whose code answers."""
 
 import os
+import re
+import subprocess
+import sys
 
 import pytest
 from huggingface_hub import ModelCard as HubCard
@@ -11,8 +14,23 @@ from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.model_writing import describe_folder, write_model_folder
-from keras_bert.config.heads import SINGLE_LABEL, ClassificationConfig, FeatureTaggingConfig
-from keras_bert.task_kinds import kind_of_head
+from keras_bert.config.elmo import ElmoConfig
+from keras_bert.config.heads import (
+    MULTI_LABEL,
+    REGRESSION,
+    SINGLE_LABEL,
+    ClassificationConfig,
+    CrfTaggingConfig,
+    FeatureTaggingConfig,
+    MultipleChoiceConfig,
+    SegmentationConfig,
+    SentenceVectorsConfig,
+    SpanExtractionConfig,
+    SpanPairConfig,
+    TokenClassificationConfig,
+)
+from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.task_kinds import kind_of_head, task_kinds
 
 CARD = ModelCard(
     title="sst2",
@@ -54,7 +72,7 @@ def test_what_was_measured_is_in_the_header_and_in_the_text(tmp_path, classifier
     found = {(result.dataset_name, result.metric_type): result.metric_value for result in parsed.eval_results}
     assert found == {("GLUE, sst2", "accuracy"): 0.923457, ("own: texts", "f1"): 0.5}
     assert CARD.command in text and "| GLUE, sst2 | dev | 872 examples | accuracy | 0.9235 | 0.51 |" in text
-    assert r"bad: not \| good, good" in text and "BertForSequenceClassification.from_pretrained(name)" in text
+    assert r"bad: not \| good, good" in text and 'pipeline("text-classification", model=".")' in text
     assert f"{model.count_params():,}" in text and CARD.use in text
 
 
@@ -97,3 +115,92 @@ def test_another_card_leaves_all_else(tmp_path, classifier):
     write_model_folder(other, model, VOCABULARY, lower_case=True, head=head)
     describe_folder(other, CARD)
     assert read(other) == read(one) and sorted(os.listdir(one)) == sorted(os.listdir(other))
+
+
+WORDS = TokenClassificationConfig(("O", "B-PER", "I-PER"))
+# {name: (head, what config.json says of the task, what the answer must be)}
+HEADS = {
+    "class": (ClassificationConfig(("bad", "good"), SINGLE_LABEL), {}, r"Classification\(label='(bad|good)'"),
+    "class of a pair": (ClassificationConfig(("no", "yes"), SINGLE_LABEL), {"pair": True}, r"label='(no|yes)'"),
+    "classes": (ClassificationConfig(("bad", "good"), MULTI_LABEL), {}, r"\[\{'bad': 0\.\d+, 'good': 0\.\d+\}\]"),
+    "number": (ClassificationConfig(("score",), REGRESSION), {}, r"\[-?\d+\.\d+\]"),
+    "entities": (WORDS, {}, r"b'(O|[BI]-PER)'"),
+    "parts of speech": (TokenClassificationConfig(("NOUN", "VERB")), {}, r"b'(NOUN|VERB)'"),
+    "crf": (CrfTaggingConfig(("O", "B-PER")), {}, r"b'(O|B-PER)'"),
+    "features": (FeatureTaggingConfig(("O", "B-X"), "last", 4), {}, r"b'(O|B-X)'"),
+    "words": (SegmentationConfig(("B", "I")), {}, r"b't.*'"),
+    "span": (SpanExtractionConfig(), {}, r"\[b'.+'\]"),
+    "choice": (MultipleChoiceConfig(), {}, r"It had begun to rain\.|The soup was cold\."),
+    "vectors": (SentenceVectorsConfig(("score",), REGRESSION), {}, r"\[\[.*\]\s+\[.*\]\]"),
+    "two spans": (SpanPairConfig(("no", "yes")), {}, r"b'(no|yes)'"),
+    "spans of two": (SpanPairConfig(("no", "yes"), reads_cls=False), {"pair": True}, r"b'(no|yes)'"),
+}
+WITHOUT_HEAD = {
+    "masked": (tiny_config(), r"Paris is the .+ of France\."),
+    "causal": (tiny_config(attention="causal", max_position_embeddings=64), "The city is"),
+    "elmo": (ElmoConfig(vocab_size=60, hidden_size=16), r"\[\["),
+}
+
+
+def write_example(folder, name):
+    """Writes a folder of that kind, of a model that can read the examples. Returns what it must answer."""
+    if name in HEADS:
+        head, task, answer = HEADS[name]
+        model = kind_of_head(head).make_model(tiny_config(max_position_embeddings=64), head)
+        write_model_folder(folder, model, VOCABULARY, lower_case=True, head=head, task=task)
+    else:
+        config, answer = WITHOUT_HEAD[name]
+        write_model_folder(folder, BertForPreTraining(config), VOCABULARY, lower_case=True)
+    return answer
+
+
+def code(folder, where):
+    """The block of Python of a section of a card."""
+    with open(os.path.join(folder, "README.md"), encoding="utf-8") as stream:
+        return re.search(rf"^## Use in {where}\n.*?^```python\n(.*?)^```", stream.read(), re.DOTALL | re.MULTILINE)[1]
+
+
+QUICK = ("class", "class of a pair", "entities", "span", "masked")
+EVERY = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in (*HEADS, *WITHOUT_HEAD)]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_code_of_a_card_gives_the_answer_of_its_head(name, tmp_path, monkeypatch, capsys):
+    """A reader who copies it would otherwise get vectors from a classifier, or an error."""
+    answer = write_example(str(tmp_path), name)
+    monkeypatch.chdir(tmp_path)
+    exec(code(tmp_path, "keras_bert"), {})
+    assert re.search(answer, capsys.readouterr().out)
+
+
+def test_the_code_of_every_kind_is_tried():
+    assert {type(head) for head, *_ in HEADS.values()} == {kind.head for kind in task_kinds()}
+
+
+# What transformers must print.
+OF_TRANSFORMERS = {
+    "class": r"'label': '(bad|good)'",
+    "class of a pair": r"'label': '(no|yes)'",
+    "classes": r"'label': 'bad'.*'label': 'good'|'label': 'good'.*'label': 'bad'",
+    "number": r"'score': -?\d+\.\d+",
+    "entities": r"\[.*\]",
+    "parts of speech": r"'entity': '(NOUN|VERB)'",
+    "span": ".",
+    "choice": HEADS["choice"][2],
+    "masked": "'token_str': ",
+    "causal": "'generated_text': 'The city is",
+}
+
+
+@pytest.mark.live
+def test_the_code_for_transformers_gives_the_same_kind_of_answer(tmp_path):
+    """All of them in one process, which does not import TensorFlow."""
+    program = ["import os"]
+    for name in OF_TRANSFORMERS:
+        folder = str(tmp_path / name)
+        write_example(folder, name)
+        program += [f"os.chdir({folder!r})", code(folder, "transformers"), "print('----')"]
+    ran = subprocess.run([sys.executable, "-c", "\n".join(program)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    for printed, expected in zip(ran.stdout.split("----"), OF_TRANSFORMERS.values()):
+        assert re.search(expected, printed, re.DOTALL), expected

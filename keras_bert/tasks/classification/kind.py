@@ -7,15 +7,16 @@ from typing import Any, ClassVar
 from keras_bert.checkpoints.names import CLASSIFIER, NEXT_SENTENCE_HEAD
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import ClassificationConfig, NextSentenceConfig
+from keras_bert.config.heads import MULTI_LABEL, ClassificationConfig, NextSentenceConfig
 from keras_bert.config.reading import FIELD
-from keras_bert.task_kinds import TaskKind
+from keras_bert.task_kinds import TaskKind, transformers_pipeline
 from keras_bert.tasks.classification.glue import GLUE
 from keras_bert.tasks.classification.question_tasks import QUESTION_TASKS, QuestionTask
 from keras_bert.tasks.classification.superglue import SUPERGLUE
 
 TEXT = "text"  # The user's own table.
 XNLI = "xnli"
+_EXAMPLES = '"A warm and funny film."', '"A comedy."'
 _BENCHMARKS = {**GLUE, **SUPERGLUE, **QUESTION_TASKS}
 
 
@@ -74,6 +75,15 @@ class Classification(TaskKind):
         of_tables = ("texts", "label", "kind", "separator", "format", "columns", "dev_share")
         return {TEXT: of_tables, XNLI: ("language",)}.get(task, ())
 
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return f"print(bert.predict([{'(' + ', '.join(_EXAMPLES) + ')' if _is_of_pairs(fields) else _EXAMPLES[0]}]))"
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        first, second = _EXAMPLES
+        example = f'{{"text": {first}, "text_pair": {second}}}' if _is_of_pairs(fields) else first
+        every = ", top_k=None" if fields.get("problem_type") == MULTI_LABEL else ""
+        return transformers_pipeline(str(self.pipeline), example, every)
+
     def answer_texts(self, bert: Any, texts: list) -> list | None:
         from keras_bert.export.serving_function import serving_function
         from keras_bert.inference.classify import class_answers, text_columns
@@ -116,11 +126,26 @@ class NextSentence(Classification):
         text_inputs.reading = dataclasses.replace(text_inputs.reading, pair=True)
         return classification_signatures(bert.head, text_inputs, network, logits_of)
 
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return f"print(bert.predict([({', '.join(_EXAMPLES)})]))"
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        return (
+            "from transformers import AutoModelForNextSentencePrediction, AutoTokenizer\n\n"
+            'model = AutoModelForNextSentencePrediction.from_pretrained(".")\n'
+            f"inputs = AutoTokenizer.from_pretrained('.')({', '.join(_EXAMPLES)}, return_tensors='pt')\n"
+            "print(model(**inputs).logits.softmax(-1))"
+        )
+
     def answer_texts(self, bert: Any, texts: list) -> list | None:
         from keras_bert.inference.classify import text_columns
 
         text_columns(texts, pair=True)  # Raises for single texts.
         return super().answer_texts(bert, texts)
+
+
+def _is_of_pairs(fields: Mapping[str, Any]) -> bool:
+    return bool((fields.get(FIELD) or {}).get("pair"))
 
 
 KINDS = (Classification(), NextSentence())

@@ -10,6 +10,18 @@ from keras_bert.config.heads import MultipleChoiceConfig
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.multiple_choice.tasks import MULTIPLE_CHOICE
 
+_EXAMPLE = 'context, choices = "She opened her umbrella.", ["It had begun to rain.", "The soup was cold."]'
+_IN_TRANSFORMERS = f"""\
+import torch
+from transformers import AutoModelForMultipleChoice, AutoTokenizer
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModelForMultipleChoice.from_pretrained(".")
+{_EXAMPLE}
+inputs = tokenizer([context] * len(choices), choices, padding=True, return_tensors="pt")
+with torch.no_grad():
+    logits = model(**{{name: rows[None] for name, rows in inputs.items()}}).logits
+print(choices[int(logits.argmax())])"""
+
 
 class MultipleChoice(TaskKind):
     """One score for each choice (paper, section 4.4)."""
@@ -56,6 +68,12 @@ class MultipleChoice(TaskKind):
         return MultipleChoiceProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return f'{_EXAMPLE}\nprint(choices[keras_bert.serving_function(bert)([context], [""], [choices])["choice"][0]])'
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        return _IN_TRANSFORMERS
 
     def data_fields(self, task: str) -> Collection[str]:
         return ()

@@ -13,6 +13,21 @@ from keras_bert.tasks.question_answering.squad import QUESTION_ANSWERING, qa_tas
 
 OWN = "qa"  # The user's own files, in SQuAD's format.
 
+_EXAMPLE = 'question, passage = "Where was the novel written?", "Mary Shelley wrote the novel in Geneva."'
+# Its version 5 has no pipeline for questions.
+_IN_TRANSFORMERS = f"""\
+import torch
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModelForQuestionAnswering.from_pretrained(".")
+{_EXAMPLE}
+inputs = tokenizer(question, passage, return_tensors="pt")
+with torch.no_grad():
+    outputs = model(**inputs)
+scores = outputs.start_logits[0].softmax(0)[:, None] * outputs.end_logits[0].softmax(0)
+first, last = divmod(int(scores.triu().argmax()), len(scores))
+print(tokenizer.decode(inputs["input_ids"][0, first : last + 1]))"""
+
 
 class QuestionAnswering(TaskKind):
     """Where an answer starts and where it ends (paper, sections 4.2 and 4.3)."""
@@ -64,6 +79,12 @@ class QuestionAnswering(TaskKind):
         return QuestionAnsweringProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return f'{_EXAMPLE}\nprint(keras_bert.serving_function(bert)([question], [passage])["answer"])'
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        return _IN_TRANSFORMERS
 
     def data_fields(self, task: str) -> Collection[str]:
         return ("scoring", "dev_share") if task == OWN else ()

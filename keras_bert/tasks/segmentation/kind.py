@@ -41,6 +41,9 @@ class Segmentation(CrfTagging):
             task=SEGMENT, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
 
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return 'print(keras_bert.serving_function(bert)(["thecatsat"])["words"])'
+
     def data_fields(self, task: str) -> Collection[str]:
         return ("texts", "format")
 

@@ -60,6 +60,12 @@ class SentenceVectors(TaskKind):
             problem.train_on(*training_table(config.data))
         return problem
 
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return (
+            'vectors = keras_bert.serving_function(bert)(["A cat sleeps.", "The cat is asleep."])["vectors"]\n'
+            "print(vectors @ vectors.T)  # The cosines of all pairs."
+        )
+
     def data_fields(self, task: str) -> Collection[str]:
         return ("texts", "label", "format", "columns", "positive")
 

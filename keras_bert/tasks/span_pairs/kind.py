@@ -7,6 +7,7 @@ from keras_bert.checkpoints.names import StoredName, TensorName, dense
 from keras_bert.config.bert import BertConfig
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import SpanPairConfig
+from keras_bert.config.reading import FIELD
 from keras_bert.task_kinds import TaskKind
 from keras_bert.tasks.span_pairs.tasks import SPAN_PAIRS
 
@@ -62,6 +63,13 @@ class SpanPairs(TaskKind):
         return SpanPairProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        if (fields.get(FIELD) or {}).get("pair"):
+            texts, starts, ends = '["By the bank."], ["In the bank."]', [7, 7], [11, 11]
+        else:
+            texts, starts, ends = '["Mary sang, and she smiled."]', [0, 15], [4, 18]
+        return f'print(keras_bert.serving_function(bert)({texts}, [{starts}], [{ends}])["label"])'
 
     def data_fields(self, task: str) -> Collection[str]:
         return ()

@@ -9,7 +9,9 @@ from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.config.reading import FIELD
-from keras_bert.task_kinds import TaskKind
+from keras_bert.task_kinds import TaskKind, transformers_pipeline
+
+_EXAMPLE = '"Mary Shelley wrote Frankenstein in Geneva."'
 
 
 class Tagging(TaskKind):
@@ -49,6 +51,15 @@ class Tagging(TaskKind):
         return TaggingProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return f'print(keras_bert.serving_function(bert)([{_EXAMPLE}])["labels"])'
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        # transformers joins the pieces of words, and words to entities, of labels in BIO alone.
+        is_bio = all(label[:2] in ("O", "B-", "I-") for label in map(str, (fields.get("id2label") or {}).values()))
+        joined = ', aggregation_strategy="first"' if is_bio else ""
+        return transformers_pipeline(str(self.pipeline), _EXAMPLE, joined)
 
     def data_fields(self, task: str) -> Collection[str]:
         from keras_bert.tasks.tagging.tasks import TAGGING
