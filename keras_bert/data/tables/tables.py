@@ -103,7 +103,9 @@ def table_files(source: str) -> tuple[str, list[str]]:
 
 
 def saved_files(folder: str) -> list[str] | None:
-    """The files of a data set that `datasets` wrote into a folder; None if it is another folder."""
+    """The files of a data set that `datasets` wrote into a folder; None if it is another folder, or none."""
+    if not files.is_folder(folder):
+        return None
     if files.exists(files.join(folder, _SPLITS)):
         splits = settings.read_json(files.join(folder, _SPLITS)).get("splits") or []
         if "train" not in splits:
