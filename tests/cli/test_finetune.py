@@ -302,7 +302,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
             ["pretrain", "--tpu", "mine", "--devices", "CPU:0"],
             "training.tpu: needs training.strategy tpu. Received: mine",
         ),
-        (["pretrain", "--config", "demo", "--data", "own.yaml"], "data.files: needs no value if source is python_documentation"),
+        (["pretrain", "--config", "demo", "--data", "own.yaml"], "data.files: needs no value if source is python"),
         (["predict", "--model", "BERT", "--input", "-", "--output", "-", "--dev", "a"], "--dev: goes with --split."),
         (["finetune", "--task", "glue", "--init", "BERT", "--sweep"], "--sweep: needs a single task. Received: glue."),
         (["finetune", "--task", "sst2", "--init", "BERT", "--data-dir", "absent", *SMALL], "absent: needs"),
