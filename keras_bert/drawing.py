@@ -5,6 +5,8 @@ from typing import Any
 
 from keras_bert.extras import import_extra
 
+PAGE = 7.3  # Inches; as wide as a page of text.
+ACCENT, PALE, INK = "#2563eb", "#b9cbe9", "#1f2937"
 NAME, TITLE = 30, 70  # The most characters in the name of a row or a curve, and in the title of a picture.
 
 
@@ -13,6 +15,13 @@ def new_figure(width: float, height: float) -> Any:
     # pyplot would choose a window system, and its figures would have to be closed.
     figure = import_extra("matplotlib.figure", "Drawing pictures")
     return figure.Figure(figsize=(width, height), layout="constrained")
+
+
+def tidy(axes: Any, along: str = "both") -> None:
+    """Leaves out the frame above and to the right, and draws a faint grid `along` x, y or both, behind all else."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=along, alpha=0.3)
+    axes.set_axisbelow(True)
 
 
 def set_logarithmic(axes: Any) -> None:
@@ -27,7 +36,7 @@ def set_logarithmic(axes: Any) -> None:
 def png(figure: Any) -> bytes:
     """A Figure as PNG."""
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=110)
+    figure.savefig(stream, format="png", dpi=150)
     return stream.getvalue()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.drawing import new_figure, plain, png
+from keras_bert.drawing import PAGE, PALE, TITLE, new_figure, plain, png
 from keras_bert.errors import UserError
 from keras_bert.files import StrPath
 from keras_bert.inference.encoder_inputs import encoder_inputs
@@ -20,7 +20,6 @@ from keras_bert.studies.study import Findings, StudyFolder
 from keras_bert.studies.tables import rows_of_markdown
 
 _PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "attention_page.html")
-_MOST_NAMES = 40  # Tokens of a text whose names fit beside the axes of the first head.
 _SHOWN = 3  # Heads of each kind in the table.
 
 SHARES = {
@@ -179,20 +178,19 @@ def shares_picture(shares: Mapping[str, np.ndarray], entropies: np.ndarray) -> b
 def heads_picture(one: TextAttention, text: str) -> bytes:
     """PNG of all heads, a row for each layer; dark is much attention, the row of a matrix is the token that looks."""
     layers, heads = one.weights.shape[:2]
-    figure = new_figure(min(2 + 1.3 * heads, 24), min(1 + 1.4 * layers, 26))
+    size = max(PAGE / (heads + 1), 0.5)
+    figure = new_figure(size * (heads + 1), size * layers + 0.7)
     for layer, row in enumerate(figure.subplots(layers, heads, squeeze=False)):
         for head, axes in enumerate(row):
             axes.imshow(one.weights[layer, head], cmap="Blues", vmin=0, vmax=1)
             axes.set_xticks([])
             axes.set_yticks([])
+            axes.spines[:].set_color(PALE)
             if layer == 0:
-                axes.set_title(f"head {head + 1}", fontsize="small")
+                axes.set_title(f"{head + 1}", fontsize="medium")
             if head == 0:
-                axes.set_ylabel(f"layer {layer + 1}", fontsize="small")
-            if layer == 0 and head == 0 and len(one.tokens) <= _MOST_NAMES:
-                size = max(3.0, min(6.0, 80 / len(one.tokens)))
-                axes.set_yticks(range(len(one.tokens)), map(plain, one.tokens), fontsize=size)
-    figure.suptitle(plain(text))
+                axes.set_ylabel(f"layer {layer + 1}")
+    figure.suptitle(plain(text, TITLE), fontsize="medium")
     return png(figure)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.statistics.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors
-from keras_bert.drawing import new_figure, png
+from keras_bert.drawing import PAGE, new_figure, png, tidy
 from keras_bert.errors import UserError
 from keras_bert.files import StrPath
 from keras_bert.inference.encoder_inputs import encoder_inputs
@@ -228,11 +228,11 @@ def share_table(shares: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 def shares_picture(shares: Mapping[str, np.ndarray]) -> bytes:
     """PNG of the shares over the positions."""
-    figure = new_figure(8, 4)
+    figure = new_figure(PAGE, 4)
     axes = figure.subplots()
     for part in _PARTS:
         axes.plot(100 * shares[part], label=part)
     axes.set(xlabel="position", ylabel="per cent of the sum", ylim=(None, 105))
-    axes.grid(alpha=0.3)
-    axes.legend()
+    tidy(axes)
+    axes.legend(frameon=False)
     return png(figure)

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from keras_bert.drawing import TITLE, new_figure, plain, png, set_logarithmic
+from keras_bert.drawing import PAGE, TITLE, new_figure, plain, png, set_logarithmic, tidy
 
 Curves = Mapping[str, Sequence[tuple[float, float]]]  # {name: [(x, y)]}
 
 _TELLABLE = 10  # Colours of matplotlib's cycle; further curves get another stroke.
+_BESIDE = 6  # Names in a line of the legend.
 _STROKES = ("-", "--", ":", "-.")
 
 
@@ -29,7 +30,8 @@ def curves_picture(
         limits: the least and greatest y, None for those of the curves.
     """
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
-    figure = new_figure(2 + 5 * len(panels), 4.5)
+    lines = -(-len(names) // _BESIDE)
+    figure = new_figure(PAGE, 3.6 + 0.2 * lines)
     for number, (axes, (heading, curves)) in enumerate(
         zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items())
     ):
@@ -40,8 +42,9 @@ def curves_picture(
         axes.set(xlabel=across, ylabel="" if number else up, title=plain(heading), ylim=limits)
         if is_logarithmic:
             set_logarithmic(axes)
-        axes.grid(alpha=0.3)
+        tidy(axes)
     handles = {label: line for axes in figure.axes for line, label in zip(*axes.get_legend_handles_labels())}
-    figure.legend(handles.values(), handles, loc="outside right upper", frameon=False, fontsize="small")
+    where = {"loc": "outside lower center", "ncols": min(len(names), _BESIDE)}
+    figure.legend(handles.values(), handles, frameon=False, fontsize="small", **where)
     figure.suptitle(plain(title, TITLE))
     return png(figure)

@@ -8,13 +8,14 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert import files, whole_files
-from keras_bert.drawing import TITLE, new_figure, plain, png
+from keras_bert.drawing import ACCENT, INK, PAGE, PALE, TITLE, new_figure, plain, png, tidy
 from keras_bert.stores import as_os_errors
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 
 # With more labels, the numbers in the cells are not legible.
 _MOST_NUMBERS = 20
+_PANELS = 3  # Beside each other.
 
 
 def loss_picture(runs: Mapping[str, Iterable[Mapping[str, Any]]], title: str = "", smoothed: int = 1) -> bytes:
@@ -25,7 +26,7 @@ def loss_picture(runs: Mapping[str, Iterable[Mapping[str, Any]]], title: str = "
         title: the title.
         smoothed: how many logged figures to average for each point.
     """
-    figure = new_figure(7, 4)
+    figure = new_figure(PAGE, 4)
     axes = figure.subplots()
     for name, lines in runs.items():
         training = np.array([(line["step"], line["loss"]) for line in lines if "loss" in line], float).reshape(-1, 2)
@@ -36,8 +37,8 @@ def loss_picture(runs: Mapping[str, Iterable[Mapping[str, Any]]], title: str = "
             axes.plot(*zip(*validation), "o--", color=drawn.get_color(), label=f"{plain(name)}: validation")
     axes.set(xlabel="step", ylabel="loss", title=plain(title, TITLE), ylim=(0, None))
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.grid(alpha=0.3)
-    axes.legend()
+    tidy(axes)
+    axes.legend(frameon=False)
     return png(figure)
 
 
@@ -62,29 +63,40 @@ def confusion_picture(matrix: ArrayLike, labels: Sequence[str], title: str = "")
 
 
 def scores_picture(scores: Mapping[str, Mapping[str, Sequence[float | None]]], title: str = "") -> bytes:
-    """PNG with a group of bars per task and one bar per model: the median of its scores, with a line for their range.
+    """PNG with a panel per task and a bar per model, as long as the median of its scores, with a line for their range.
+
+    The greatest median of a task is darker.
 
     Args:
         scores: `{task: {model: scores in per cent, None for a missing one}}`, with the same models for every task.
         title: the title.
     """
     models = list(next(iter(scores.values())))
-    figure = new_figure(max(6, 2 + 1.2 * len(scores) + 0.2 * len(scores) * len(models)), 4)
-    axes = figure.subplots()
-    width = 0.8 / len(models)
-    for number, model in enumerate(models):
-        values = [[np.nan if score is None else score for score in by_model[model]] for by_model in scores.values()]
-        places = np.arange(len(scores)) + (number - (len(models) - 1) / 2) * width
+    columns = min(len(scores), _PANELS)
+    rows = -(-len(scores) // columns)
+    figure = new_figure(PAGE, bool(title) * 0.4 + rows * (0.5 + 0.26 * len(models)))
+    panels = figure.subplots(rows, columns, sharey=True, squeeze=False).flatten()
+    for axes, (task, by_model) in zip(panels, scores.items()):
+        values = [[np.nan if score is None else score for score in by_model[model]] for model in models]
         medians = np.array([np.median(found) for found in values])
         ranges = [medians - [min(found) for found in values], [max(found) for found in values] - medians]
-        drawn = axes.bar(places, medians, 0.92 * width, yerr=ranges, capsize=2, label=plain(model))
-        axes.bar_label(drawn, [f"{median:.0f}" for median in medians], padding=2, fontsize="small")
-    axes.set(ylabel="per cent", title=plain(title, TITLE), ylim=(0, 105))
-    axes.set_xticks(range(len(scores)), [plain(task) for task in scores])
-    axes.grid(axis="y", alpha=0.3)
-    axes.set_axisbelow(True)
-    axes.margins(x=0.8 / (2 * len(scores) + 1))
-    figure.legend(loc="outside right upper", frameon=False)
+        best = np.nanmax([-np.inf, *medians])
+        colors = [ACCENT if median == best else PALE for median in medians]
+        lines = {"xerr": ranges, "ecolor": INK, "capsize": 2} if np.any(np.nan_to_num(ranges)) else {}
+        drawn = axes.barh(range(len(models)), medians, 0.75, color=colors, **lines)
+        axes.bar_label(drawn, ["" if np.isnan(median) else f"{median:.1f}" for median in medians], padding=3)
+        axes.set_title(plain(task), fontsize="medium")
+        axes.set_xlim(0, 1.25 * max(1.0, np.nanmax([0.0, *(medians + ranges[1])])))
+        axes.set_xticks([])
+        tidy(axes, "x")
+        axes.spines["bottom"].set_visible(False)
+    panels[0].set_yticks(range(len(models)), [plain(model) for model in models])
+    panels[0].invert_yaxis()
+    for axes in panels:
+        axes.tick_params(axis="y", length=0)
+    for axes in panels[len(scores) :]:
+        axes.set_axis_off()
+    figure.suptitle(plain(title, TITLE))
     return png(figure)
 
 
