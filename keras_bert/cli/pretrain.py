@@ -119,8 +119,8 @@ def pretrain(
     from keras_bert.tasks.pretraining.run import pretrain as run_pretraining
     from keras_bert.training.strategy import make_strategy
 
-    if recipe.training.strategy == "tpu":
-        make_strategy("tpu", tpu=recipe.training.tpu)  # First of all, whether there is one.
+    if (recipe.training.strategy, recipe.training.tpu) == ("tpu", "local"):
+        make_strategy("tpu")  # First of all, whether there is one. One elsewhere is asked once its paths are checked.
     folder = to_resume or RunFolder.fresh(output)
     context.meta["keras_bert.run_folder"] = folder.path
     note_fresh_folder(folder.path if fresh else None)
