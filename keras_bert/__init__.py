@@ -6,21 +6,15 @@ Public names are imported on first use, because importing TensorFlow takes secon
 
 from typing import TYPE_CHECKING
 
-from keras_bert.lazy import lazy_names
+from keras_bert.core.imports import lazy_names
 from keras_bert.public_names import MODULES
 
 if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert import text as text
-    from keras_bert.allocator import keep_freed_memory as keep_freed_memory
-    from keras_bert.checkpoints.load_report import LoadReport as LoadReport
     from keras_bert.checkpoints.model_folder import ModelFolder as ModelFolder
     from keras_bert.checkpoints.model_folder import open_model_folder as open_model_folder
-    from keras_bert.checkpoints.model_writing import write_model_folder as write_model_folder
-    from keras_bert.checkpoints.names import StoredName as StoredName
-    from keras_bert.checkpoints.names import TensorName as TensorName
-    from keras_bert.config.albert import AlbertConfig as AlbertConfig
-    from keras_bert.config.bert import BertConfig as BertConfig
-    from keras_bert.config.elmo import ElmoConfig as ElmoConfig
+    from keras_bert.checkpoints.stored_tensors import LoadReport as LoadReport
+    from keras_bert.checkpoints.writing import write_model_folder as write_model_folder
     from keras_bert.config.heads import ClassificationConfig as ClassificationConfig
     from keras_bert.config.heads import CrfTaggingConfig as CrfTaggingConfig
     from keras_bert.config.heads import FeatureTaggingConfig as FeatureTaggingConfig
@@ -31,56 +25,62 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.config.heads import SpanExtractionConfig as SpanExtractionConfig
     from keras_bert.config.heads import SpanPairConfig as SpanPairConfig
     from keras_bert.config.heads import TokenClassificationConfig as TokenClassificationConfig
-    from keras_bert.errors import UserError as UserError
+    from keras_bert.core.errors import UserError as UserError
+    from keras_bert.core.runtime import keep_freed_memory as keep_freed_memory
     from keras_bert.export.serving_function import ServingFunction as ServingFunction
     from keras_bert.export.serving_function import serving_function as serving_function
     from keras_bert.export.signature import Signature as Signature
-    from keras_bert.inference.classify import Classification as Classification
-    from keras_bert.inference.encoder_inputs import encoder_inputs as encoder_inputs
     from keras_bert.inference.fill_mask import Filling as Filling
     from keras_bert.inference.generation import Continuation as Continuation
     from keras_bert.inference.loading import LoadedModel as LoadedModel
     from keras_bert.inference.loading import load as load
-    from keras_bert.inference.pooling import PooledEncoder as PooledEncoder
     from keras_bert.inference.text_embedding import EmbeddedTexts as EmbeddedTexts
+    from keras_bert.inference.text_embedding import PooledEncoder as PooledEncoder
     from keras_bert.inference.text_embedding import TextEmbedder as TextEmbedder
-    from keras_bert.layers.attention import SelfAttention as SelfAttention
+    from keras_bert.inference.texts import encoder_inputs as encoder_inputs
     from keras_bert.layers.classification_head import ClassificationHead as ClassificationHead
     from keras_bert.layers.embeddings import BertEmbeddings as BertEmbeddings
     from keras_bert.layers.encoder_block import EncoderBlock as EncoderBlock
-    from keras_bert.layers.masked_lm_head import MaskedLMHead as MaskedLMHead
-    from keras_bert.layers.next_sentence_head import NextSentenceHead as NextSentenceHead
+    from keras_bert.layers.encoder_block import SelfAttention as SelfAttention
     from keras_bert.layers.pooler import Pooler as Pooler
-    from keras_bert.model_kinds import GoogleFiles as GoogleFiles
-    from keras_bert.model_kinds import ModelKind as ModelKind
-    from keras_bert.model_kinds import register_model_kind as register_model_kind
-    from keras_bert.model_kinds import unregister_model_kind as unregister_model_kind
-    from keras_bert.models.albert_encoder import AlbertEncoder as AlbertEncoder
-    from keras_bert.models.crf_tagger import BertCrfTagger as BertCrfTagger
-    from keras_bert.models.crf_tagger import BertSegmenter as BertSegmenter
-    from keras_bert.models.elmo_encoder import ElmoEncoder as ElmoEncoder
-    from keras_bert.models.encoder import BertEncoder as BertEncoder
+    from keras_bert.layers.pretraining_heads import MaskedLMHead as MaskedLMHead
+    from keras_bert.layers.pretraining_heads import NextSentenceHead as NextSentenceHead
+    from keras_bert.models.albert.config import AlbertConfig as AlbertConfig
+    from keras_bert.models.albert.encoder import AlbertEncoder as AlbertEncoder
+    from keras_bert.models.bert.config import BertConfig as BertConfig
+    from keras_bert.models.bert.encoder import BertEncoder as BertEncoder
+    from keras_bert.models.elmo.config import ElmoConfig as ElmoConfig
+    from keras_bert.models.elmo.encoder import ElmoEncoder as ElmoEncoder
     from keras_bert.models.encoder_with_heads import EncoderWithHeads as EncoderWithHeads
-    from keras_bert.models.feature_tagger import BertFeatureTagger as BertFeatureTagger
-    from keras_bert.models.multiple_choice import BertForMultipleChoice as BertForMultipleChoice
+    from keras_bert.models.kind import GoogleFiles as GoogleFiles
+    from keras_bert.models.kind import ModelKind as ModelKind
+    from keras_bert.models.kind import register_model_kind as register_model_kind
+    from keras_bert.models.kind import unregister_model_kind as unregister_model_kind
     from keras_bert.models.pretraining import BertForPreTraining as BertForPreTraining
-    from keras_bert.models.sentence_vectors import BertForSentenceVectors as BertForSentenceVectors
-    from keras_bert.models.sequence_classification import BertForNextSentencePrediction as BertForNextSentencePrediction
-    from keras_bert.models.sequence_classification import BertForSequenceClassification as BertForSequenceClassification
-    from keras_bert.models.span_extraction import BertForQuestionAnswering as BertForQuestionAnswering
-    from keras_bert.models.span_pairs import BertForSpanPairs as BertForSpanPairs
-    from keras_bert.models.token_classification import BertForTokenClassification as BertForTokenClassification
-    from keras_bert.task_kinds import TaskKind as TaskKind
-    from keras_bert.task_kinds import register as register
-    from keras_bert.task_kinds import unregister as unregister
+    from keras_bert.models.tensor_names import StoredName as StoredName
+    from keras_bert.models.tensor_names import TensorName as TensorName
+    from keras_bert.tasks.classification.in_python import Classification as Classification
+    from keras_bert.tasks.classification.network import BertForNextSentencePrediction as BertForNextSentencePrediction
+    from keras_bert.tasks.classification.network import BertForSequenceClassification as BertForSequenceClassification
+    from keras_bert.tasks.kind import TaskKind as TaskKind
+    from keras_bert.tasks.kind import register as register
+    from keras_bert.tasks.kind import unregister as unregister
+    from keras_bert.tasks.multiple_choice.network import BertForMultipleChoice as BertForMultipleChoice
     from keras_bert.tasks.problem import Problem as Problem
-    from keras_bert.text.sentencepiece_tokenizer import SentencePieceTokenizer as SentencePieceTokenizer
+    from keras_bert.tasks.question_answering.network import BertForQuestionAnswering as BertForQuestionAnswering
+    from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors as BertForSentenceVectors
+    from keras_bert.tasks.span_pairs.network import BertForSpanPairs as BertForSpanPairs
+    from keras_bert.tasks.tagging.feature_network import BertFeatureTagger as BertFeatureTagger
+    from keras_bert.tasks.tagging.network import BertCrfTagger as BertCrfTagger
+    from keras_bert.tasks.tagging.network import BertForTokenClassification as BertForTokenClassification
+    from keras_bert.tasks.tagging.network import BertSegmenter as BertSegmenter
+    from keras_bert.text.sentencepiece import SentencePieceTokenizer as SentencePieceTokenizer
     from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary as SentencePieceVocabulary
     from keras_bert.text.sentences import split_sentences as split_sentences
     from keras_bert.text.standalone_tokenizer import StandaloneTokenizer as StandaloneTokenizer
-    from keras_bert.text.tokenizer import WordPieceTokenizer as WordPieceTokenizer
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
     from keras_bert.text.vocabulary_learning import learn_vocabulary as learn_vocabulary
+    from keras_bert.text.wordpiece import WordPieceTokenizer as WordPieceTokenizer
     from keras_bert.training.optimizers.adamw import AdamW as AdamW
     from keras_bert.training.schedules import WarmupDecay as WarmupDecay
 else:

@@ -18,7 +18,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 import goldens as golden_arrays
 import pytest
 
-from keras_bert.quiet import lean_import
+from keras_bert.core.runtime import lean_import
 
 with lean_import():
     import tensorflow as tf
@@ -73,10 +73,10 @@ def mirrored_strategy():
 @pytest.fixture(scope="session", autouse=True)
 def small_matrix_products():
     """A run times products of 2,048 rows to say how well the machine is used: a second, and no test asks how well."""
-    from keras_bert.training import matmul_peak
+    from keras_bert.training import profiling
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(matmul_peak._SIZES, "CPU", 128)
+        patch.setitem(profiling._SIZES, "CPU", 128)
         yield
 
 
@@ -84,7 +84,7 @@ def small_matrix_products():
 def freed_memory_goes_back():
     """Commands that tests call in this process would keep it, which adds up to 10 GB for hundreds of tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("keras_bert.quiet.keep_freed_memory", lambda: False)
+        patch.setattr("keras_bert.core.runtime.keep_freed_memory", lambda: False)
         yield
 
 
@@ -183,8 +183,8 @@ def disk_calls(monkeypatch):
 @pytest.fixture(scope="session", autouse=True)
 def leases_at_once():
     """A lease on a store waits a second for others that come at the same time; in tests none come by chance."""
-    from keras_bert import leases
+    from keras_bert.core import locks
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(leases, "SETTLED_AFTER", 0.0)
+        patch.setattr(locks, "SETTLED_AFTER", 0.0)
         yield

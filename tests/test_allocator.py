@@ -7,7 +7,7 @@ import pytest
 
 PROGRAM = """
 import ctypes, sys
-from keras_bert.allocator import keep_freed_memory
+from keras_bert.core.runtime import keep_freed_memory
 
 libc = ctypes.CDLL(None)
 if not hasattr(libc, "mallinfo2"):

@@ -11,8 +11,8 @@ import yaml
 from click.testing import CliRunner
 from finetuning import write_reviews
 
-from keras_bert import files
 from keras_bert.cli import main
+from keras_bert.core import files
 
 pytestmark = pytest.mark.slow
 

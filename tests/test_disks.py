@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from keras_bert import disks, files, whole_files
+from keras_bert.core import disks, files, whole_files
 
 
 def fill(folder, mark):

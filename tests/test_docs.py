@@ -13,7 +13,7 @@ from pages import ROOT, blocks, text_of
 from tiny import random_weights, tiny_config
 
 import keras_bert
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary

@@ -1,4 +1,4 @@
-"""Every function of `keras_bert.files` on a disk, on the same disk as a store, and on a store that no builtin opens."""
+"""Every function of `core/files.py` on a disk, on the same disk as a store, and on a store that no builtin opens."""
 
 import errno
 import gzip
@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert import files, stores, whole_files
-from keras_bert.errors import UserError
-from keras_bert.globs import expand
+from keras_bert.core import files, stores, whole_files
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import expand
 
 _numbers = itertools.count()
 every_place = pytest.mark.parametrize("root", ["plain", "file://", "ram://"], indirect=True)

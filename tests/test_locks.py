@@ -11,9 +11,10 @@ import time
 
 import pytest
 
-from keras_bert import leases, locks
-from keras_bert.errors import UserError
-from keras_bert.leases import Held, Lease
+from keras_bert.core import locks
+from keras_bert.core import locks as leases
+from keras_bert.core.errors import UserError
+from keras_bert.core.locks import Held, Lease
 
 HOLDER = """
 import sys
@@ -202,7 +203,7 @@ def test_a_lease_half_written_is_left_alone_too(quick, tmp_path, content):
 def test_a_lease_of_a_killed_process_of_this_system_is_taken_at_once(tmp_path):
     """A run killed and started again on the same machine need not wait."""
     path = str(tmp_path / "lock")
-    code = "import os, sys; from keras_bert.leases import Lease; lease = Lease(sys.argv[1], print); os._exit(1)"
+    code = "import os, sys; from keras_bert.core.locks import Lease; lease = Lease(sys.argv[1], print); os._exit(1)"
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == 1
     assert os.path.exists(path)
     Lease(path, pytest.fail).release()

@@ -7,8 +7,8 @@ import re
 import pytest
 
 import keras_bert
-from keras_bert import extras
-from keras_bert.errors import UserError
+from keras_bert.core import imports
+from keras_bert.core.errors import UserError
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -29,13 +29,13 @@ def pyproject():
         return tomllib.load(stream)
 
 
-@pytest.mark.parametrize(("package", "extra"), extras.EXTRA_OF.items())
+@pytest.mark.parametrize(("package", "extra"), imports.EXTRA_OF.items())
 def test_a_missing_package_is_named_with_its_extra(package, extra, monkeypatch):
     """Else a user without it sees a ModuleNotFoundError, or is told to install an extra that lacks it."""
     assert package in requirements(extra)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError, match=rf"^Reading: needs the package {package}, .*'bert-in-keras\[{extra}\]'"):
-        extras.import_extra(package, "Reading")
+        imports.import_extra(package, "Reading")
 
 
 def test_requirements_txt_holds_every_extra_without_beam():
@@ -48,7 +48,7 @@ def test_requirements_txt_holds_every_extra_without_beam():
     assert set(optional["all"]) == {
         path for extra, paths in optional.items() if extra not in ("all", *WITH_BEAM) for path in paths
     }
-    assert set(extras.EXTRA_OF.values()) == set(optional) - {"all"}
+    assert set(imports.EXTRA_OF.values()) == set(optional) - {"all"}
 
 
 def test_make_installs_again_when_any_file_of_requirements_txt_changes():

@@ -36,7 +36,7 @@ def test_type_checkers_see_the_same_names():
 
 def test_every_model_that_load_returns_is_public():
     """A reader who finds a class in an answer must find it on the page."""
-    from keras_bert.task_kinds import task_kinds
+    from keras_bert.tasks.kind import task_kinds
 
     for kind in task_kinds():
         assert kind.head.__name__ in MODULES and kind.head.architecture in MODULES

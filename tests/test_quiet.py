@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from keras_bert import quiet
+from keras_bert.core import runtime
 
 
 @pytest.mark.parametrize("package", ["matplotlib", "sklearn"])
@@ -15,7 +15,7 @@ def test_what_no_command_needs_looks_uninstalled_while_keras_is_imported(package
     """Or every command starts 2 seconds later; and a study that draws must find it afterwards."""
     monkeypatch.delitem(sys.modules, package, raising=False)
     before = gc.get_freeze_count()
-    with quiet.lean_import(), pytest.raises(ModuleNotFoundError, match=package):
+    with runtime.lean_import(), pytest.raises(ModuleNotFoundError, match=package):
         importlib.import_module(package)
     assert importlib.util.find_spec(package) is not None
     assert gc.isenabled() and gc.get_freeze_count() > before
@@ -25,7 +25,7 @@ def test_what_no_command_needs_looks_uninstalled_while_keras_is_imported(package
 def test_another_program_gets_keras_whole(command, light, monkeypatch):
     """Its own use of Keras' scikit-learn wrappers must not depend on whether it opened a model of ours first."""
     begun = []
-    monkeypatch.setattr(quiet, "command_line", lambda: command)
-    monkeypatch.setattr(quiet, "lean_import", lambda: begun.append(True) or quiet.contextlib.nullcontext())
-    quiet.import_tensorflow()
+    monkeypatch.setattr(runtime, "command_line", lambda: command)
+    monkeypatch.setattr(runtime, "lean_import", lambda: begun.append(True) or runtime.contextlib.nullcontext())
+    runtime.import_tensorflow()
     assert bool(begun) == light

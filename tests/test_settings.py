@@ -11,14 +11,14 @@ import pytest
 import yaml
 from pages import ROOT
 
-from keras_bert import settings
 from keras_bert.cli.pretrain import _default_recipe
-from keras_bert.config.bert import BertConfig
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.initialization import NAMED
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import configs_folder, find_config
-from keras_bert.errors import UserError
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.models.bert.config import BertConfig
 
 
 def recipe(values=None, **overrides):

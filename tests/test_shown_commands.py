@@ -10,11 +10,11 @@ import click
 import pytest
 from pages import ROOT, text_of
 
-from keras_bert import settings
 from keras_bert.cli import main
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
+from keras_bert.core import settings
 
 PAGES = sorted(
     os.path.relpath(path, ROOT)

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from keras_bert import terminal_bar as module
-from keras_bert.terminal_bar import terminal_bar
+from keras_bert.core import terminal_bar as module
+from keras_bert.core.terminal_bar import terminal_bar
 
 
 class Screen(io.StringIO):

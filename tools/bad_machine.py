@@ -15,8 +15,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from keras_bert import whole_files
 from keras_bert.cli import main
+from keras_bert.core import whole_files
 
 HOUR = 3600.0
 

@@ -34,9 +34,8 @@ def build_ours(jit_compile):
         from keras_bert.checkpoints.model_folder import open_model_folder
         from keras_bert.config.finetuning import InputConfig
         from keras_bert.inference.loading import model_tokenizer
-        from keras_bert.models.classification_objective import ClassificationObjective
-        from keras_bert.models.sequence_classification import BertForSequenceClassification
-        from keras_bert.tasks.examples.sequence_rows import sequence_rows
+        from keras_bert.tasks.classification.network import BertForSequenceClassification, ClassificationObjective
+        from keras_bert.tasks.sequence_rows import sequence_rows
 
         texts, labels = sentences(data_dir, examples)
         folder = open_model_folder(init)
@@ -76,8 +75,8 @@ def build_theirs(kind):
 
 def sentences(data_dir, count):
     """The first so many sentences of SST-2's training file, and their labels."""
-    from keras_bert.tasks.classification.examples import load_examples
-    from keras_bert.tasks.classification.glue import GLUE
+    from keras_bert.tasks.classification.benchmarks import GLUE
+    from keras_bert.tasks.classification.data import load_examples
 
     examples = load_examples(GLUE["sst2"], "train", data_dir)
     return examples.texts[0][:count], examples.labels[:count]

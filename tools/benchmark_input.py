@@ -40,11 +40,11 @@ class Corpus:
     """Shards, plain text files and plans of one text, in a folder."""
 
     def __init__(self, folder, files, vocab, lower_case, megabytes):
+        from keras_bert.core.files import expand
         from keras_bert.data.corpus.documents import read_documents
         from keras_bert.data.shards.prepare import prepare
         from keras_bert.data.shards.shard_files import ShardSet
-        from keras_bert.globs import expand
-        from keras_bert.text.tokenizer import WordPieceTokenizer
+        from keras_bert.text.wordpiece import WordPieceTokenizer
 
         self.folder = folder
         self.tokenizer = WordPieceTokenizer(vocab, lower_case)
@@ -139,11 +139,10 @@ def train_steps(corpus, length, batch_size):
 
     import tensorflow as tf
 
-    from keras_bert.config.bert import BertConfig
     from keras_bert.config.recipes import find_config
     from keras_bert.config.training import OptimizerConfig
-    from keras_bert.models.pretraining import BertForPreTraining
-    from keras_bert.models.pretraining_objective import PretrainingObjective
+    from keras_bert.models.bert.config import BertConfig
+    from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
     from keras_bert.training.optimizer import make_optimizer
     from keras_bert.training.step import Step
 

@@ -63,10 +63,10 @@ def is_installed(name):
 def write_classifier(folder, size, vocab):
     program = (
         "import json, sys\n"
-        "from keras_bert.checkpoints.model_writing import write_model_folder\n"
-        "from keras_bert.config.bert import BertConfig\n"
+        "from keras_bert.checkpoints.writing import write_model_folder\n"
+        "from keras_bert.models.bert.config import BertConfig\n"
         "from keras_bert.config.heads import ClassificationConfig\n"
-        "from keras_bert.models.sequence_classification import BertForSequenceClassification\n"
+        "from keras_bert.tasks.classification.network import BertForSequenceClassification\n"
         "from keras_bert.text.vocabulary import Vocabulary\n"
         "folder, size, vocab = sys.argv[1:]\n"
         "vocabulary = Vocabulary.from_file(vocab)\n"

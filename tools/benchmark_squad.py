@@ -35,8 +35,8 @@ def questions_of(train, count):
 
     import numpy as np
 
-    from keras_bert.tasks.question_answering.answer_spans import load_questions
-    from keras_bert.tasks.question_answering.squad import qa_task
+    from keras_bert.tasks.question_answering.data import load_questions
+    from keras_bert.tasks.question_answering.task import qa_task
 
     answered = load_questions(qa_task(train=train, dev=train, unanswerable=False), "train")
     chosen = np.linspace(0, len(answered) - 1, min(count, len(answered))).astype(int)
@@ -58,8 +58,7 @@ def build_ours(jit_compile):
         start_tensorflow(threads)
         from keras_bert.checkpoints.model_folder import open_model_folder
         from keras_bert.inference.loading import model_tokenizer
-        from keras_bert.models.span_extraction import BertForQuestionAnswering
-        from keras_bert.models.span_objective import SpanObjective
+        from keras_bert.tasks.question_answering.network import BertForQuestionAnswering, SpanObjective
         from keras_bert.tasks.question_answering.windows import question_windows
 
         answered = questions_of(train, questions)

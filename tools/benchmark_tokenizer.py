@@ -42,7 +42,7 @@ def tokenizers_to_compare(vocab, lower_case):
     import tensorflow as tf
     from tokenizers import BertWordPieceTokenizer
 
-    from keras_bert.text.tokenizer import WordPieceTokenizer
+    from keras_bert.text.wordpiece import WordPieceTokenizer
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)

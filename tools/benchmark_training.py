@@ -37,8 +37,8 @@ import psutil
 from contestant import CLOCKS, Contestant, run
 from training_contestants import BUILDERS, PACKAGES, make_batch
 
-from keras_bert.config.bert import BertConfig
 from keras_bert.config.recipes import find_config
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.flops import training_flops
 
 BASELINE = "transformers-gathered"

@@ -48,7 +48,7 @@ def graph_rows(vocab, lower_case):
     """`(function from lines to (ids, starts, ends) of each, the vocabulary's pieces)`."""
     import tensorflow as tf
 
-    from keras_bert.text.tokenizer import WordPieceTokenizer
+    from keras_bert.text.wordpiece import WordPieceTokenizer
 
     tokenizer = WordPieceTokenizer(vocab, lower_case=lower_case)
     tokenize = tf.function(tokenizer.tokenize_with_offsets, input_signature=[tf.TensorSpec([None], tf.string)])

@@ -17,7 +17,7 @@ import safetensors.numpy
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from keras_bert.quiet import import_tensorflow  # noqa: E402
+from keras_bert.core.runtime import import_tensorflow  # noqa: E402
 
 OF_TIME = re.compile(r"per_second|_wait_|seconds|minutes|utili[sz]ation")
 

@@ -123,7 +123,7 @@ def entities(model, sentence):
 @main.command()
 def tables():
     """What the pages' tables say, as bars."""
-    from keras_bert.drawing import ACCENT, PAGE, PALE, new_figure, png, set_logarithmic, tidy
+    from keras_bert.core.drawing import ACCENT, PAGE, PALE, new_figure, png, set_logarithmic, tidy
     from keras_bert.tasks.finetuning.pictures import scores_picture
 
     speeds = [

@@ -15,8 +15,7 @@ def our_training(model, objective, pad_id, batch_size, rate, jit_compile=True):
     import tensorflow as tf
 
     from keras_bert.config.finetuning import FinetuneOptimizerConfig
-    from keras_bert.data.batches.length_batches import LengthBatches
-    from keras_bert.data.batches.static_shapes import choose_widths
+    from keras_bert.data.batches.length_batches import LengthBatches, choose_widths
     from keras_bert.training.optimizer import make_optimizer
     from keras_bert.training.step import Step
 
@@ -61,7 +60,7 @@ def their_training(model, collator, batch_size, rate, scratch, **arguments):
 
 
 def start_tensorflow(threads):
-    from keras_bert.quiet import import_tensorflow
+    from keras_bert.core.runtime import import_tensorflow
 
     import_tensorflow()
     import tensorflow as tf

@@ -16,11 +16,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import numpy as np
 
 import keras_bert
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import every_row_once
-from keras_bert.errors import UserError
-from keras_bert.export.edge_signature import QUANTIZATIONS
-from keras_bert.export.litert import write_litert
-from keras_bert.export.litert_model import LiteRTModel
+from keras_bert.export.litert import QUANTIZATIONS, LiteRTModel, write_litert
 from keras_bert.tasks.evaluation import FinetunedModel, splits_like
 
 

@@ -19,8 +19,8 @@ import click
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
-from keras_bert import settings
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
+from keras_bert.core import settings
 from keras_bert.data.corpus.documents import Corpus
 
 C4 = settings.from_mapping(FilterConfig, extended_filters("c4"))

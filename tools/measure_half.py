@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from keras_bert.quiet import import_tensorflow  # noqa: E402
+from keras_bert.core.runtime import import_tensorflow  # noqa: E402
 
 import_tensorflow()
 

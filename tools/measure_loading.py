@@ -101,7 +101,7 @@ def megabytes(folder):
 
 
 def ours():
-    from keras_bert.quiet import import_tensorflow
+    from keras_bert.core.runtime import import_tensorflow
 
     import_tensorflow()
     from keras_bert.inference.loading import load
@@ -129,11 +129,11 @@ def peak():
 
 
 def write_base(path):
-    from keras_bert.quiet import import_tensorflow
+    from keras_bert.core.runtime import import_tensorflow
 
     import_tensorflow()
-    from keras_bert.checkpoints.model_writing import write_model_folder
-    from keras_bert.config.bert import BertConfig
+    from keras_bert.checkpoints.writing import write_model_folder
+    from keras_bert.models.bert.config import BertConfig
     from keras_bert.models.pretraining import BertForPreTraining
     from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 

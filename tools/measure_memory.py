@@ -65,10 +65,9 @@ def measured(arguments):
     import keras_bert
 
     keras_bert.keep_freed_memory()
-    from keras_bert.config.bert import BertConfig
     from keras_bert.config.training import OptimizerConfig
-    from keras_bert.models.pretraining import BertForPreTraining
-    from keras_bert.models.pretraining_objective import PretrainingObjective
+    from keras_bert.models.bert.config import BertConfig
+    from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
     from keras_bert.training.loss_scale import LossScale
     from keras_bert.training.memory import peak_memory, reset_peak
     from keras_bert.training.optimizer import make_optimizer

@@ -39,8 +39,7 @@ def build_litert(folder, threads, scratch, quantization="none"):
     """The export for LiteRT behind the tokenizer in plain Python that lies beside it, one text at a time."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import keras_bert
-    from keras_bert.export.litert import write_litert
-    from keras_bert.export.litert_model import LiteRTModel
+    from keras_bert.export.litert import LiteRTModel, write_litert
 
     path = os.path.join(scratch, "edge")
     write_litert(path, keras_bert.load(folder), quantization)

@@ -73,8 +73,7 @@ def _our_step(config):
     import tensorflow as tf
 
     from keras_bert.config.training import OptimizerConfig
-    from keras_bert.models.pretraining import BertForPreTraining
-    from keras_bert.models.pretraining_objective import PretrainingObjective
+    from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
     from keras_bert.training.optimizer import make_optimizer
     from keras_bert.training.step import Step
 
@@ -181,7 +180,7 @@ PACKAGES = {
 
 def _tensorflow(threads):
     os.environ["KERAS_BACKEND"] = "tensorflow"
-    from keras_bert.quiet import import_tensorflow
+    from keras_bert.core.runtime import import_tensorflow
 
     import_tensorflow()
     import tensorflow as tf

@@ -1,30 +1,54 @@
 """Google's folder: for BERT bert_config.json, vocab.txt and a TF1 checkpoint (bert_model.ckpt.*)."""
 
 import contextlib
+import os
 import re
+import tempfile
 import weakref
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keras_bert import files, whole_files
 from keras_bert.checkpoints.model_card import ModelCard, write_card
-from keras_bert.checkpoints.names import TensorName
-from keras_bert.checkpoints.readable_prefix import readable_prefix
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
-from keras_bert.config.bert import BertConfig
 from keras_bert.config.reading import FIELD
-from keras_bert.errors import UserError
-from keras_bert.model_kinds import berts_name, google_configs, kind_of_config, model_kinds, with_article
-from keras_bert.quiet import import_tensorflow
-from keras_bert.stores import as_os_errors
-from keras_bert.task_kinds import task_kinds
+from keras_bert.core import files, whole_files
+from keras_bert.core.errors import UserError
+from keras_bert.core.runtime import import_tensorflow
+from keras_bert.core.stores import as_os_errors
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import berts_name, google_configs, kind_of_config, model_kinds, with_article
+from keras_bert.models.tensor_names import TensorName
+from keras_bert.tasks.kind import task_kinds
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import tensorflow as tf
+
+_GLOB_CHARACTERS = re.compile(r"[*?\[\\]")
+
+
+@contextlib.contextmanager
+def readable_prefix(prefix: str) -> Iterator[str]:
+    """A name under which TensorFlow finds the checkpoint `prefix` inside the block.
+
+    TensorFlow writes to a folder called `run [1]` but its readers find nothing there. Without glob characters it is
+    `prefix` itself; otherwise it goes through a symbolic link or, for a remote path, a copy.
+    """
+    if not _GLOB_CHARACTERS.search(prefix):
+        yield prefix
+        return
+    folder, name = files.parent(prefix), prefix[len(files.join(files.parent(prefix), "")) :]
+    with tempfile.TemporaryDirectory() as scratch:
+        place = os.path.join(scratch, "checkpoint")
+        if files.is_remote(folder):
+            files.copy_folder(folder, place)
+        else:
+            os.symlink(os.path.abspath(folder), place, target_is_directory=True)
+        yield os.path.join(place, name)
+
 
 _OF_TRAINING = re.compile(r"^(global_step|beta[12]_power)$|/(adam_[mv]|lamb_[mv]|Adam(_1)?)$")
 _KEPT_FIELDS = re.compile(rf"^(directionality|pooler_\w+|id2label|label2id|problem_type|{FIELD})$")

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, ClassVar
 
-from keras_bert import files
-from keras_bert.errors import UserError
-from keras_bert.extras import import_extra
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
+from keras_bert.core.imports import import_extra
 
 # Statuses that say nothing about a repository: the hub is down, or it limits the rate of requests.
 _NO_ANSWER = (408, 429, *range(500, 600))

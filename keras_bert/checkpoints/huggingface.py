@@ -1,18 +1,66 @@
 """Hugging Face's weights: model.safetensors or pytorch_model.bin, or shards of either with an index."""
 
+import json
 import os
 from collections.abc import Collection, Iterable
 
+import ml_dtypes
 import numpy as np
+import safetensors
 
-from keras_bert import settings
-from keras_bert.checkpoints.names import TensorName
-from keras_bert.checkpoints.safetensors_file import SafetensorsFile
 from keras_bert.checkpoints.stored_tensors import StoredTensors
 from keras_bert.checkpoints.torch_file import TorchFile
-from keras_bert.errors import UserError
-from keras_bert.files import is_file, join
-from keras_bert.model_kinds import ModelKind
+from keras_bert.core import files, settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import is_file, join
+from keras_bert.models.kind import ModelKind
+from keras_bert.models.tensor_names import TensorName
+
+# The types that BERTs are published in. A view instead of `safe_open`'s copy saves a third of the loading time.
+_FLOATS = {"F16": np.float16, "BF16": ml_dtypes.bfloat16, "F32": np.float32, "F64": np.float64}
+
+
+class SafetensorsFile:
+    """The safetensors library checks the header; values are views of the memory-mapped file.
+
+    Attributes:
+        names: the names of the tensors.
+    """
+
+    names: list[str]
+
+    def __init__(self, path: str) -> None:
+        """Raises `UserError` if the file is missing, incomplete or not of this format."""
+        if not files.is_file(path):
+            raise UserError(f"{path}: is missing. Fetch it too.")
+        with files.local_copy(path) as local:
+            try:
+                with safetensors.safe_open(local, framework="np") as checked:
+                    self.names = list(checked.keys())
+            except (safetensors.SafetensorError, OSError) as error:
+                raise UserError(
+                    f"{path}: is not a valid safetensors file ({error}). Fetch or write it again."
+                ) from None
+            self._content = files.mapped(local)
+        header_bytes = int.from_bytes(self._content[:8].tobytes(), "little")
+        self._header = json.loads(self._content[8 : 8 + header_bytes].tobytes())
+        self._first = 8 + header_bytes
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return tuple(self._header[name]["shape"])
+
+    def kind(self, name: str) -> str:
+        """The data type, as the format calls it: F32, BF16, I64, …"""
+        return self._header[name]["dtype"]
+
+    def value(self, name: str) -> np.ndarray | None:
+        """A read-only view of a floating-point tensor; None for other types."""
+        if self.kind(name) not in _FLOATS:
+            return None
+        begin, end = self._header[name]["data_offsets"]
+        values = self._content[self._first + begin : self._first + end].view(_FLOATS[self.kind(name)])
+        return values.reshape(self.shape(name))
+
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 

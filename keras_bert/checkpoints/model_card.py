@@ -12,10 +12,10 @@ from typing import Any
 import yaml
 
 import keras_bert
-from keras_bert import files, whole_files
-from keras_bert.config.bert import BOTH, BertConfig
-from keras_bert.model_kinds import berts_name, kind_of_config, with_article
-from keras_bert.task_kinds import TaskKind, kind_of_fields, own_architecture, transformers_pipeline
+from keras_bert.core import files, whole_files
+from keras_bert.models.bert.config import BOTH, BertConfig
+from keras_bert.models.kind import berts_name, kind_of_config, with_article
+from keras_bert.tasks.kind import TaskKind, kind_of_fields, own_architecture, transformers_pipeline
 
 CARD = "README.md"
 

@@ -3,20 +3,33 @@
 import dataclasses
 import functools
 import os
+import unicodedata
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from keras_bert import files, settings
 from keras_bert.checkpoints import google, huggingface
-from keras_bert.checkpoints.hub import HubModel
-from keras_bert.checkpoints.hub_name import is_hub_name
+from keras_bert.checkpoints.hub import HubModel, hub_proposal, is_hub_name, is_web_address
 from keras_bert.checkpoints.huggingface import CONFIG
-from keras_bert.checkpoints.load_report import LoadReport
-from keras_bert.checkpoints.model_finding import find_model_folder
-from keras_bert.checkpoints.names import (
+from keras_bert.checkpoints.stored_tensors import LoadReport, StoredTensors
+from keras_bert.checkpoints.tokenizer_settings import (
+    TOKENIZER_CONFIG,
+    TokenizerSettings,
+    first_capital,
+    infer_casing,
+    read_tokenizer_settings,
+    vocabulary_file,
+)
+from keras_bert.config.reading import FIELD, ReadingConfig
+from keras_bert.core import files, settings, whole_files
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath
+from keras_bert.core.program import PROGRAM
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import ModelKind, google_configs, kind_of_config
+from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
     NEXT_SENTENCE_HEAD,
@@ -25,24 +38,47 @@ from keras_bert.checkpoints.names import (
     model_parts,
     parts,
 )
-from keras_bert.checkpoints.stored_tensors import StoredTensors
-from keras_bert.checkpoints.tokenizer_settings import (
-    TokenizerSettings,
-    infer_casing,
-    read_tokenizer_settings,
-    vocabulary_file,
-)
-from keras_bert.config.bert import BertConfig
-from keras_bert.config.reading import FIELD, ReadingConfig
-from keras_bert.errors import UserError
-from keras_bert.model_kinds import ModelKind, kind_of_config
-from keras_bert.task_kinds import TaskKind, kind_of_fields, task_kinds
+from keras_bert.tasks.kind import TaskKind, kind_of_fields, task_kinds
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.tokenizer_json import read_added_tokens
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import keras
+
+
+def find_model_folder(path: files.StrPath) -> tuple[str, str]:
+    """`(folder, kind)` of the model at `path`: in that folder or, for a run folder, in its `model/`.
+
+    Raises:
+        UserError: there is no model, or the path cannot be read.
+    """
+    if is_web_address(path):
+        raise UserError(f"{path}: is the address of a web page, not a folder.{hub_proposal(path)}")
+    try:
+        for folder in map(whole_files.standing, (path, files.join(path, "model"))):
+            has_config = files.is_file(files.join(folder, CONFIG))
+            # Some folders hold both formats; take the one that can be read.
+            if google.is_google_folder(folder) and not (has_config and huggingface.has_weights(folder)):
+                return folder, "google"
+            if has_config:
+                return folder, "huggingface"
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error}).{hub_proposal(path)}") from None
+    raise UserError(
+        f"{path}: needs a model folder (with {CONFIG} or {google_configs()[0]}) or a run folder that holds model/. "
+        f"Train one with: {PROGRAM} pretrain.{hub_proposal(path)}"
+    )
+
+
+def newest_pretrained(folder: files.StrPath) -> str | None:
+    """The newest run in `folder` with a model that is not fine-tuned; None if there is none."""
+    paths = [files.join(folder, name) for name in files.list_folder(folder)]
+    configs = {path: files.join(whole_files.standing(files.join(path, "model")), CONFIG) for path in paths}
+    found = [path for path in paths if files.is_file(configs[path])]
+    pretrained = [path for path in found if FIELD not in settings.read_json(configs[path])]
+    return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)
+
 
 TaskHead = Any  # The config of a head: an instance of the `head` of a `TaskKind`.
 
@@ -292,3 +328,43 @@ def _open_google(folder: str, name: str, lower_case: bool | None) -> ModelFolder
 
 def _other_fields(config: BertConfig, config_file: str) -> dict[str, Any]:
     return kind_of_config(config).other_fields(settings.read_json(config_file))
+
+
+def given_vocabulary(path: StrPath, lower_case: bool | None) -> tuple[Vocabulary, bool]:
+    """`(the vocabulary, whether texts are lower-cased for it)`.
+
+    Args:
+        path: its file or `hf:NAME`.
+        lower_case: what the user says; None for what its folder says or, without a folder, what its pieces suggest.
+
+    Raises:
+        UserError: there is no such vocabulary, or it is for texts of the other casing.
+    """
+    vocabulary = Vocabulary.from_file(vocabulary_path(path))
+    stated = _stated(path)
+    found = first_capital(vocabulary.tokens) is None if stated is None else stated
+    if lower_case is None or lower_case == found:
+        return vocabulary, found
+    if stated is None and found and not _is_uncased(vocabulary):
+        return vocabulary, lower_case
+    given, needed, other = ("--uncased", "an uncased", "cased") if lower_case else ("--cased", "a cased", "uncased")
+    raise UserError(
+        f"{given}: needs {needed} vocabulary. Received: {path}, which is {other}. Leave {given} out, or give another "
+        "vocabulary."
+    )
+
+
+def _stated(path: StrPath) -> bool | None:
+    """Whether the folder of a vocabulary lower-cases; None if it does not say."""
+    if is_hub_name(path):
+        return open_model_folder(path).tokenizer.lower_case
+    beside = files.join(files.parent(path), TOKENIZER_CONFIG)
+    said = settings.read_json(beside).get("do_lower_case") if files.is_file(beside) else None
+    return None if said is None else bool(said)
+
+
+def _is_uncased(vocabulary: Vocabulary) -> bool:
+    """Whether no piece has a capital or an accent, but some could have."""
+    letters = "".join(token for token in vocabulary.tokens if token.strip("#▁").isalpha())
+    has_accents = any(unicodedata.category(point) == "Mn" for point in unicodedata.normalize("NFD", letters))
+    return letters == letters.lower() != letters.upper() and not has_accents

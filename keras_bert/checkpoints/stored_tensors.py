@@ -1,13 +1,17 @@
 """The tensors in a model's file, looked up in the table of names and read one at a time."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import ClassVar
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from keras_bert.checkpoints.names import StoredName, TensorName
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
+from keras_bert.models.tensor_names import StoredName, TensorName
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 class StoredTensors:
@@ -120,3 +124,47 @@ def _transposed(matrix: npt.NDArray[np.float32], rows_at_a_time: int = 64) -> np
     for first in range(0, matrix.shape[0], rows_at_a_time):
         copy[:, first : first + rows_at_a_time] = matrix[first : first + rows_at_a_time].T
     return copy
+
+
+_SHOWN = 8
+
+
+@dataclasses.dataclass
+class LoadReport:
+    """What `ModelFolder.load_into` could not match. All names are those of the file's format.
+
+    Attributes:
+        path: the file or folder that was read.
+        made_new: the model's tensors that the file lacks; they keep their initial values.
+        unused: tensors of the file that the model does not have.
+        replaced: the model's tensors that the file has, but that keep their initial values on request.
+    """
+
+    path: str
+    made_new: list[str]
+    unused: list[str]
+    replaced: list[str] = dataclasses.field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        """A line for each of the three lists that is not empty."""
+        if self.made_new:
+            yield f"Not in {self.path}, newly initialized: {_listed(self.made_new)}."
+        if self.replaced:
+            yield f"In {self.path}, but newly initialized: {_listed(self.replaced)}."
+        if self.unused:
+            yield f"In {self.path}, but not used: {_listed(self.unused)}."
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+
+
+def unwritten(shape: Sequence[int], dtype: str | None = None) -> "tf.Tensor":
+    """A Keras initializer that allocates memory without writing to it.
+
+    Drawing the initial values of BERT-base takes seconds, and pages that are never touched take no memory.
+    """
+    import tensorflow as tf
+
+    return tf.raw_ops.Empty(shape=shape, dtype=dtype or "float32", init=False)

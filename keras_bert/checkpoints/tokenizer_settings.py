@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keras_bert import files
-from keras_bert.errors import UserError
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD, strips
 from keras_bert.text.tokenizer_json import GENERIC, TOKENIZER, TOKENIZER_CONFIG, read_if_there

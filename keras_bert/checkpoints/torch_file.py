@@ -13,10 +13,9 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from keras_bert import files
-from keras_bert.checkpoints.state_dict_parts import RefusedPickleError, StoredTensor, printable
-from keras_bert.checkpoints.state_dict_pickle import read_state_dict
-from keras_bert.errors import UserError
+from keras_bert.checkpoints.state_dict import RefusedPickleError, StoredTensor, printable, read_state_dict
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
 
 _MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 _Content: TypeAlias = npt.NDArray[np.uint8]  # Bytes of the memory-mapped file.

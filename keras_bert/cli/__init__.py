@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from keras_bert import __version__, files
+from keras_bert import __version__
 from keras_bert.cli.convert import convert
 from keras_bert.cli.embed import embed
 from keras_bert.cli.evaluate import evaluate
@@ -26,8 +26,9 @@ from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
 from keras_bert.cli.study import study
 from keras_bert.cli.vocab import vocab
-from keras_bert.errors import RunStopped, UserError, WorkerLost
-from keras_bert.program import PROGRAM
+from keras_bert.core import files
+from keras_bert.core.errors import RunStopped, UserError, WorkerLost
+from keras_bert.core.program import PROGRAM
 from keras_bert.training.run_folder import ERROR_LOG
 
 # Errors of the operating system that the user can fix.

@@ -13,11 +13,11 @@ from keras_bert.cli.options import (
     model_option,
     require_source,
 )
-from keras_bert.config.pooling import POOLINGS, check_embedding
-from keras_bert.errors import UserError
-from keras_bert.extras import require
-from keras_bert.files import is_remote
-from keras_bert.quiet import import_tensorflow
+from keras_bert.config.inference import POOLINGS, check_embedding
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import is_remote
+from keras_bert.core.imports import require
+from keras_bert.core.runtime import import_tensorflow
 from keras_bert.tasks.answer_files import require_unread
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from keras_bert import extras, whole_files
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import file_to_write, restore_spaces_option, table_options, table_settings
-from keras_bert.program import PROGRAM
-from keras_bert.quiet import import_tensorflow
-from keras_bert.tasks.noise.noise import Noise, changes_text
+from keras_bert.core import imports, whole_files
+from keras_bert.core.program import PROGRAM
+from keras_bert.core.runtime import import_tensorflow
+from keras_bert.tasks.noise import Noise, changes_text
 
 
 @click.command()
@@ -65,16 +65,15 @@ def evaluate(
       python run.py evaluate --model runs/sst2 --noise nospace --restore-spaces runs/segment
     """
     if picture:
-        extras.require("matplotlib", "--picture")
+        imports.require("matplotlib", "--picture")
     for setting in noises:
         Noise(setting)  # Refuses what is no noise before anything is read.
     folders = [open_model_folder(model) for model in models]
     import_tensorflow(context.find_root().params["debug"])
-    from keras_bert.tasks.ensemble import Ensemble
-    from keras_bert.tasks.evaluation import FinetunedModel, splits_like
-    from keras_bert.tasks.finetuning.results_picture import evaluation_groups, write_picture
-    from keras_bert.tasks.finetuning.results_table import evaluation_lines
-    from keras_bert.tasks.segmentation.restored_spaces import set_restored_spaces
+    from keras_bert.tasks.evaluation import Ensemble, FinetunedModel, splits_like
+    from keras_bert.tasks.finetuning.pictures import evaluation_groups, write_picture
+    from keras_bert.tasks.finetuning.results import evaluation_lines
+    from keras_bert.tasks.segmentation.problem import set_restored_spaces
 
     given = table_settings(**data)
     ensemble = Ensemble([FinetunedModel(folder, given, task, outputs=[output, picture]) for folder in folders])

@@ -6,8 +6,8 @@ import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, folder_to_write, model_option
-from keras_bert.errors import UserError
-from keras_bert.quiet import import_tensorflow
+from keras_bert.core.errors import UserError
+from keras_bert.core.runtime import import_tensorflow
 
 SAVED_MODEL, LITERT = "savedmodel", "litert"
 _ONLY_OF = {"quantize": LITERT, "dtype": SAVED_MODEL, "jit": SAVED_MODEL, "n_best": SAVED_MODEL}

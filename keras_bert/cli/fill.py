@@ -4,7 +4,7 @@ import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, model_option, require_utf8
-from keras_bert.quiet import import_tensorflow
+from keras_bert.core.runtime import import_tensorflow
 
 
 @click.command()

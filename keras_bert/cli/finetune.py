@@ -8,9 +8,7 @@ from typing import Any
 
 import click
 
-from keras_bert import extras, files, settings
-from keras_bert.checkpoints.model_finding import newest_pretrained
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
 from keras_bert.cli.options import (
     Number,
     casing_option,
@@ -26,15 +24,16 @@ from keras_bert.cli.options import (
     table_options,
     table_settings,
 )
-from keras_bert.config.checks import MAX_SEED
 from keras_bert.config.features import FEATURES, feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import PROBLEM_TYPES
 from keras_bert.config.recipes import config_names, find_config
 from keras_bert.config.training import require_warmup
-from keras_bert.errors import UserError
-from keras_bert.program import PROGRAM, command_line, note_fresh_folder
-from keras_bert.quiet import import_tensorflow
+from keras_bert.core import files, imports, settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder
+from keras_bert.core.runtime import import_tensorflow
+from keras_bert.core.settings import MAX_SEED
 from keras_bert.tasks.answer_files import require_unread
 from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
 from keras_bert.training.run_folder import FINETUNING, SEEDS, SWEEP, TASKS, RunFolder
@@ -125,7 +124,7 @@ def finetune(
     if not task and not config:
         raise UserError("--task: needs the name of a task, or --config with a recipe file. Received: neither.")
     if picture:
-        extras.require("matplotlib", "--picture")
+        imports.require("matplotlib", "--picture")
     if sweep and seeds:
         raise UserError("--sweep: needs a single seed. Received: --seeds as well. Choose it by --set training.seed=N.")
     if sweep and picture:
@@ -218,8 +217,8 @@ def _begun_init(init: str, paths: list[str]) -> str:
 
 
 def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, picture: str | None, began: float) -> None:
-    from keras_bert.tasks.finetuning.results_picture import results_groups, write_picture
-    from keras_bert.tasks.finetuning.results_table import published_scores, results_lines, sweep_lines
+    from keras_bert.tasks.finetuning.pictures import results_groups, write_picture
+    from keras_bert.tasks.finetuning.results import published_scores, results_lines, sweep_lines
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
     click.echo(f"{recipe.task} from {recipe.init} → {output}")
@@ -254,9 +253,9 @@ def _all_of(
     picture: str | None,
     began: float,
 ) -> None:
-    from keras_bert.tasks.finetuning.benchmark_runs import finetune_benchmark
-    from keras_bert.tasks.finetuning.benchmark_table import benchmark_lines
-    from keras_bert.tasks.finetuning.results_picture import benchmark_groups, write_picture
+    from keras_bert.tasks.finetuning.pictures import benchmark_groups, write_picture
+    from keras_bert.tasks.finetuning.results import benchmark_lines
+    from keras_bert.tasks.finetuning.runs import finetune_benchmark
 
     results = finetune_benchmark(benchmark.name, recipes, output, seeds, click.echo, command_line(), began)
     if results is None:

@@ -5,9 +5,15 @@ from collections.abc import Iterator
 
 import click
 
-from keras_bert.checkpoints.hub_name import hub_proposal, is_hub_name, is_web_address
+from keras_bert.checkpoints.hub import hub_proposal, is_hub_name, is_web_address
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
-from keras_bert.checkpoints.names import (
+from keras_bert.config.recipes import find_config
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import is_folder
+from keras_bert.models import sizes
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import kind_of_config
+from keras_bert.models.tensor_names import (
     BILSTM,
     CLASSIFIER,
     CRF_TAGGER,
@@ -21,13 +27,7 @@ from keras_bert.checkpoints.names import (
     SPAN_BOUNDARY_HEAD,
     SPAN_HEAD,
 )
-from keras_bert.config.bert import BertConfig
-from keras_bert.config.recipes import find_config
-from keras_bert.errors import UserError
-from keras_bert.files import is_folder
-from keras_bert.model_kinds import kind_of_config
-from keras_bert.models import parameters
-from keras_bert.task_kinds import task_kinds
+from keras_bert.tasks.kind import task_kinds
 
 _PARTS = {
     ENCODER: "encoder",
@@ -99,16 +99,16 @@ def _contents(folder: ModelFolder) -> Iterator[str]:
 
 
 def _table(config: BertConfig) -> Iterator[str]:
-    encoder, heads = parameters.encoder_parts(config), parameters.head_parts(config)
+    encoder, heads = sizes.encoder_parts(config), sizes.head_parts(config)
     yield (
         f"H = {config.hidden_size}, L = {config.num_hidden_layers}, A = {config.num_attention_heads}, "
         f"V = {config.vocab_size:,}" + (", left to right" if config.is_causal else "")
     )
     yield from map(_row, encoder)
-    yield _sum("encoder with pooler", parameters.total(encoder))
+    yield _sum("encoder with pooler", sizes.total(encoder))
     yield from map(_row, heads)
-    yield _sum("encoder with pretraining heads", parameters.total(encoder) + parameters.total(heads))
-    quoted = kind_of_config(config).quoted_counts(config, parameters.total(encoder))
+    yield _sum("encoder with pretraining heads", sizes.total(encoder) + sizes.total(heads))
+    quoted = kind_of_config(config).quoted_counts(config, sizes.total(encoder))
     if quoted:
         yield ""
     for formula, count, remark in quoted:
@@ -116,7 +116,7 @@ def _table(config: BertConfig) -> Iterator[str]:
         yield f"    {remark}"
 
 
-def _row(part: parameters.Part) -> str:
+def _row(part: sizes.Part) -> str:
     return f"  {part.name:<28}{part.product:<32}{part.count:>15,}"
 
 

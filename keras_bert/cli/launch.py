@@ -13,7 +13,7 @@ from types import FrameType
 
 import click
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
 
 GRACE_SECONDS = 20.0  # How long the other workers may take to stop after one has failed.

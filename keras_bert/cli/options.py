@@ -1,22 +1,26 @@
 """Options shared by several commands, and the settings they become."""
 
+from __future__ import annotations
+
 import math
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from keras_bert import settings
-from keras_bert.config.checks import MAX_SEED
 from keras_bert.config.corpus import BROKEN_LINES, TABLE_FORMATS, CorpusConfig, extended_filters
 from keras_bert.config.pretraining import DATA_SETS, DataConfig
 from keras_bert.config.recipes import name_from_file
 from keras_bert.config.training import STRATEGIES
-from keras_bert.errors import UserError
-from keras_bert.files import is_file
-from keras_bert.globs import expand
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import expand, is_file
+from keras_bert.core.settings import MAX_SEED
 from keras_bert.tasks.answer_files import PLAIN_FILE, check_output, require_writable
+
+if TYPE_CHECKING:
+    from keras_bert.data.pipeline.runners import Runner
 
 _CORPUS = CorpusConfig()
 _LENGTHS = ("training.epochs", "training.steps", "training.minutes")
@@ -333,3 +337,32 @@ def require_utf8(texts: Iterable[str]) -> None:
     for text in texts:
         if text.encode("utf-8", "replace").decode("utf-8") != text:
             raise UserError(f"TEXT: needs UTF-8. Received: {text!r}. Is the terminal set to another encoding?")
+
+
+RUNNERS = ("direct", "dataflow", "spark", "flink")
+_RUNNER_OPTIONS = (
+    click.option(
+        "--runner",
+        type=click.Choice(RUNNERS),
+        help="Run on Apache Beam, on this machine (direct) or a cluster. Beam's own options follow --.",
+    ),
+    click.argument("beam_options", nargs=-1, metavar="[-- --BEAM_OPTION=VALUE …]"),
+)
+
+
+def runner_options(command: Callable) -> Callable:
+    """Adds these options to a command; `beam_runner` takes their values."""
+    for option in reversed(_RUNNER_OPTIONS):
+        command = option(command)
+    return command
+
+
+def beam_runner(name: str | None, beam_options: tuple[str, ...], workers: int = 0) -> Runner | None:
+    """Returns the `Runner` for the `runner_options` that were given, or None without `--runner`."""
+    if name is None:
+        if beam_options:
+            raise click.UsageError(f"Got an unexpected argument ({beam_options[0]}). Options of Beam need --runner.")
+        return None
+    from keras_bert.data.pipeline.runners import Runner
+
+    return Runner(name, beam_options, workers)

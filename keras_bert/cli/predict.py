@@ -13,11 +13,11 @@ from keras_bert.cli.options import (
     table_options,
     table_settings,
 )
-from keras_bert.errors import UserError
-from keras_bert.program import PROGRAM
-from keras_bert.quiet import import_tensorflow
-from keras_bert.task_kinds import kind_of_head
+from keras_bert.core.errors import UserError
+from keras_bert.core.program import PROGRAM
+from keras_bert.core.runtime import import_tensorflow
 from keras_bert.tasks.answer_files import STANDARD_STREAM, require_writable
+from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.task import INPUT
 
 
@@ -81,8 +81,8 @@ def predict(
         raise UserError("--output: needs a folder, because question answering writes several files. Received: -.")
     import_tensorflow(context.find_root().params["debug"])
     from keras_bert.tasks.evaluation import FinetunedModel, splits_like
-    from keras_bert.tasks.prediction import predict as write_answers
-    from keras_bert.tasks.segmentation.restored_spaces import set_restored_spaces
+    from keras_bert.tasks.evaluation import predict as write_answers
+    from keras_bert.tasks.segmentation.problem import set_restored_spaces
 
     finetuned = FinetunedModel(folder, table_settings(**data), task, asked=source, outputs=[output])
     set_restored_spaces(finetuned.problem, restore_spaces)

@@ -5,20 +5,21 @@ from typing import Any
 
 import click
 
-from keras_bert.checkpoints.given_vocabulary import given_vocabulary
+from keras_bert.checkpoints.model_folder import given_vocabulary
 from keras_bert.cli.options import (
     Number,
+    beam_runner,
     corpus_config,
     corpus_options,
     folder_to_write,
+    runner_options,
     text_casing_option,
     text_option,
     validation_share_option,
 )
-from keras_bert.cli.runner_options import beam_runner, runner_options
 from keras_bert.config.pretraining import DataConfig
-from keras_bert.errors import UserError
-from keras_bert.program import PROGRAM
+from keras_bert.core.errors import UserError
+from keras_bert.core.program import PROGRAM
 
 
 @click.command()
@@ -89,11 +90,11 @@ def prepare(
     from keras_bert.data.corpus.documents import Corpus
     from keras_bert.data.corpus.held_out import VALIDATION
     from keras_bert.data.shards.prepare import prepare as prepare_documents
-    from keras_bert.text.phrases import read_phrases
+    from keras_bert.text.marks import read_phrases
     from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
     if whole_words:
-        from keras_bert.text.word_marks import require_jieba
+        from keras_bert.text.marks import require_jieba
 
         require_jieba()
     if phrase_tags and (reading["filters"] or reading["bad_words"]):

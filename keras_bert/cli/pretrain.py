@@ -9,9 +9,7 @@ from typing import Any
 
 import click
 
-from keras_bert import settings
-from keras_bert.checkpoints.given_vocabulary import given_vocabulary
-from keras_bert.checkpoints.model_folder import open_model_folder
+from keras_bert.checkpoints.model_folder import given_vocabulary, open_model_folder
 from keras_bert.cli.options import (
     SEED,
     casing_option,
@@ -26,15 +24,16 @@ from keras_bert.cli.options import (
     run_settings,
     set_by_key,
 )
-from keras_bert.config.bert import BOTH, MASKED, NEXT
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import join, shown
+from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder, same_command
+from keras_bert.core.runtime import import_tensorflow
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.prepared_folder import is_prepared, vocabulary_in
-from keras_bert.errors import UserError
-from keras_bert.files import join, shown
-from keras_bert.program import PROGRAM, command_line, note_fresh_folder, same_command
-from keras_bert.quiet import import_tensorflow
+from keras_bert.models.bert.config import BOTH, MASKED, NEXT
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.run_folder import PRETRAINING, RunFolder
 

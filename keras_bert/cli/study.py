@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keras_bert import settings
 from keras_bert.cli.options import Number, folder_to_write, given, model_option, set_by_key
 from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, selected, task_plans
-from keras_bert.errors import UserError
-from keras_bert.extras import require
-from keras_bert.program import command_line
-from keras_bert.quiet import import_tensorflow
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.imports import require
+from keras_bert.core.program import command_line
+from keras_bert.core.runtime import import_tensorflow
 
 if TYPE_CHECKING:
     from keras_bert.studies.study import Findings, StudyFolder
@@ -119,7 +119,7 @@ def worth(
     path = find_config("studies", plan)
     tasks = selected(task_plans(settings.read_yaml(path)), only, "task", path)
     _begin(context)
-    from keras_bert.studies.worth import worth as make
+    from keras_bert.studies.downstream import worth as make
 
     _carried_out(context, output, lambda folder: make(folder, inits, tasks, data, seeds, title))
 

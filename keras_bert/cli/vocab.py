@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keras_bert.checkpoints.given_vocabulary import given_vocabulary
+from keras_bert.checkpoints.model_folder import given_vocabulary
 from keras_bert.cli.options import (
+    beam_runner,
     corpus_arguments,
     corpus_config,
     corpus_options,
     file_to_write,
+    runner_options,
     text_casing_option,
     text_option,
     validation_share_option,
 )
-from keras_bert.cli.runner_options import beam_runner, runner_options
 from keras_bert.config.pretraining import SENTENCEPIECE, VOCABULARIES, WORDPIECE, DataConfig
-from keras_bert.errors import UserError
-from keras_bert.files import exists
-from keras_bert.program import PROGRAM
-from keras_bert.quiet import import_tensorflow
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import exists
+from keras_bert.core.program import PROGRAM
+from keras_bert.core.runtime import import_tensorflow
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -177,6 +178,6 @@ def _word_counts(
 
         return count_on_beam(corpus, lower_case, validation_share, f"{output}.counts", runner, click.echo)
     from keras_bert.data.corpus.held_out import training_documents
-    from keras_bert.text.word_counts import count_words
+    from keras_bert.text.vocabulary_learning import count_words
 
     return count_words(training_documents(corpus.documents(), validation_share), lower_case)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from keras_bert import settings
-from keras_bert.config.checks import require
 from keras_bert.config.recipes import find_config
+from keras_bert.core import settings
+from keras_bert.core.settings import require
 
 TABLE_FORMATS = ("csv", "ssv", "tsv", "raw_tsv", "jsonl", "json", "parquet", "arrow")
 REFUSE, SKIP = BROKEN_LINES = ("refuse", "skip")

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from keras_bert.config.checks import require, require_positive
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import require, require_positive
 
 EMBEDDINGS, SECOND_TO_LAST, LAST = "embeddings", "second_to_last", "last"
 WEIGHTED_LAST4, CONCAT_LAST4, WEIGHTED_ALL = "weighted_last4", "concat_last4", "weighted_all"

@@ -9,10 +9,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
-from keras_bert.config.checks import require
 from keras_bert.config.features import FEATURES
 from keras_bert.config.reading import FIELD
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import require
 
 SINGLE_LABEL, MULTI_LABEL, REGRESSION = PROBLEM_TYPES = (
     "single_label_classification",

@@ -3,8 +3,8 @@
 import dataclasses
 from dataclasses import dataclass
 
-from keras_bert.config.checks import require, require_positive
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import require, require_positive
 
 RANDOM = "random"
 CORPUS, SINUSOIDAL, MIMETIC = "corpus", "sinusoidal", "mimetic"

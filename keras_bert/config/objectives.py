@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from keras_bert.config.bert import BOTH, MASKED, NEXT, TOKENS
-from keras_bert.config.checks import require, require_positive, require_share
+from keras_bert.core.settings import require, require_positive, require_share
+from keras_bert.models.bert.config import BOTH, MASKED, NEXT, TOKENS
 
 PAIRS = ("nsp", "sop", "none")
 PACKINGS = ("document", "full", "filled")

@@ -6,18 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from keras_bert import settings
-from keras_bert.config.bert import MASKED, NEXT, BertConfig
-from keras_bert.config.checks import require, require_positive
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.initialization import InitializationConfig, named_initialization
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.config.recipes import extended_model, name_from_file
 from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_ends, require_warmup
-from keras_bert.errors import UserError
-from keras_bert.files import parent
-from keras_bert.globs import expand
-from keras_bert.model_kinds import kind_of_config, with_article
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import expand, parent
+from keras_bert.core.settings import require, require_positive
+from keras_bert.models.bert.config import MASKED, NEXT, BertConfig
+from keras_bert.models.kind import kind_of_config, with_article
 
 # Mark data of TensorFlow Datasets, and of the Hugging Face hub.
 TFDS_PREFIX, HUB_PREFIX = DATA_SETS = ("tfds:", "hf:")

@@ -5,8 +5,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from keras_bert.config.checks import require
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import require
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

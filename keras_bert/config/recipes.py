@@ -3,10 +3,10 @@
 import os
 from typing import Any
 
-from keras_bert import settings
-from keras_bert.config.bert import BertConfig
-from keras_bert.errors import UserError
-from keras_bert.files import exists, is_folder, list_folder
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import exists, is_folder, list_folder
+from keras_bert.models.bert.config import BertConfig
 
 
 def extended_model(values: str | dict[str, Any], folder: str) -> dict[str, Any]:

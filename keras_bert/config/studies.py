@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-from keras_bert import settings
-from keras_bert.config.checks import require
-from keras_bert.errors import UserError
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import require
 
 _Plan = TypeVar("_Plan")
 

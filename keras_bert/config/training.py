@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from keras_bert.config.checks import require, require_multiple, require_positive, require_seed
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import require, require_multiple, require_positive, require_seed
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
 OPTIMIZERS = ("adamw", "lamb", "adafactor")

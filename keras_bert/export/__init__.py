@@ -1,0 +1,1 @@
+"""SavedModels and LiteRT models that take strings."""

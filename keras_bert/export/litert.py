@@ -2,20 +2,200 @@
 
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 
+import keras
+import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
-from keras_bert import files
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.tokenizer_settings import TOKENIZER_CONFIG, VOCABULARY, tokenizer_config
-from keras_bert.errors import UserError
-from keras_bert.export.edge_card import edge_card
-from keras_bert.export.edge_signature import FLOAT16, NONE, TOKENS, edge_signature
-from keras_bert.export.signature import Signature
+from keras_bert.config.heads import CrfTaggingConfig
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
+from keras_bert.core.imports import import_extra
+from keras_bert.core.whole_files import atomic_write, whole_folder, write_json
+from keras_bert.export.language_models import encoder_signatures, masked_lm_at_positions, next_token_signatures
+from keras_bert.export.network import Network
+from keras_bert.export.signature import Signature, TextInputs
 from keras_bert.inference.loading import LoadedModel
+from keras_bert.models.bert.config import MASKED, NEXT
+from keras_bert.tasks.kind import kind_of_head
 from keras_bert.text import standalone_tokenizer
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
-from keras_bert.whole_files import atomic_write, whole_folder, write_json
+
+NONE, FLOAT16, INT8 = QUANTIZATIONS = ("none", "float16", "int8")
+TOKENS = "tokens"
+
+
+def edge_signature(
+    bert: LoadedModel, quantization: str = NONE, top_k: int = 5, encoder_only: bool = False
+) -> Signature:
+    """The signature `tokens` of a model, without its outputs of strings; of a masked LM, `masked_lm_at_positions`.
+
+    Args:
+        bert: the result of `keras_bert.load`.
+        quantization: how weights are stored, one of `QUANTIZATIONS`. Only INT8 changes the graph, for embeddings; the
+            converter does the rest.
+        top_k: the number of pieces for each [MASK], or to follow a text.
+        encoder_only: whether to return vectors, whatever head the model has.
+
+    Raises:
+        UserError: config.json has invalid settings for reading texts, or the head has a CRF.
+    """
+    inputs = EdgeInputs(bert.config, bert.tokenizer, bert.folder.reading)
+    network = EdgeNetwork(bert.model, quantization)
+    head = None if encoder_only else bert.head
+    predicts = None if encoder_only else bert.predicts
+    if isinstance(head, CrfTaggingConfig):
+        raise UserError(
+            f"{bert.path}: --format litert needs a head without a CRF, because LiteRT lacks what finding its best "
+            f"labels takes. Received: a {head.architecture}. Export a SavedModel, or the --encoder."
+        )
+    if head:
+        signature = kind_of_head(head).signatures(bert, inputs, network, 1)[TOKENS]
+    elif predicts == MASKED:
+        signature = masked_lm_at_positions(inputs, network, top_k)
+    elif predicts == NEXT:
+        signature = next_token_signatures(inputs, network, top_k)[TOKENS]
+    else:
+        signature = encoder_signatures(inputs, network)[TOKENS]
+    return Signature(lambda *tokens: _without_strings(signature.function(*tokens)), signature.inputs)
+
+
+class EdgeInputs(TextInputs):
+    """Inputs whose shapes are known as soon as those of the request are, so that LiteRT's delegates can run the graph.
+
+    Padding is computed: send rows that are no longer than needed.
+    """
+
+    def from_tokens(
+        self, input_word_ids: tf.Tensor, input_mask: tf.Tensor, input_type_ids: tf.Tensor
+    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+        inputs, is_valid = self._checked(input_word_ids, input_mask, input_type_ids)
+        longest = self.config.max_position_embeddings
+        return {name: column[:, :longest] for name, column in inputs.items()}, is_valid
+
+    def as_rows(self, tokens: tf.Tensor) -> tf.Tensor:
+        # A product of dimensions would make all shapes after it depend on a value.
+        return tf.reshape(tokens, tf.stack([-1, tf.shape(tokens)[2]]))
+
+
+class EdgeNetwork(Network):
+    """A network that computes padding and, for INT8, stores embedding tables with a scale for each row.
+
+    The converter would give a whole table a single scale.
+    """
+
+    def __init__(self, model: keras.Model, quantization: str = NONE) -> None:
+        super().__init__(model)
+        self._look_up = _look_up_int8 if quantization == INT8 else tf.gather
+
+    def encode(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return self._encode(inputs, keeps_padding=True, look_up=self._look_up)
+
+
+def _look_up_int8(table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
+    values = _values(table)
+    scales = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-12) / 127
+    rounded = tf.constant(np.round(values / scales).astype("int8"))
+    return tf.cast(tf.gather(rounded, ids), tf.float32) * tf.gather(tf.constant(scales), ids)
+
+
+def _values(table: tf.Variable) -> np.ndarray:
+    with tf.init_scope():  # Out of the graph that is being traced.
+        return table.numpy()
+
+
+def _without_strings(outputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    return {name: output for name, output in outputs.items() if output.dtype != tf.string}
+
+
+_STORED = {
+    NONE: "float32",
+    FLOAT16: "float16; computed in float32",
+    INT8: "8-bit integers with a scale for each row; activations stay float32",
+}
+# What an input besides the tokens may be in a row.
+_EXAMPLES = {"masked_lm_positions": [1], "span_starts": [1, 3], "span_ends": [2, 4]}
+_DIMENSIONS = {2: ("batch", "seq"), 3: ("batch", "choices", "seq")}
+
+_CARD = """\
+# {name} for LiteRT
+
+`model.tflite` has the signature `tokens`. Weights: {stored}; {megabytes:.1f} MB. There is no signature on strings, for
+which LiteRT has no ops: `tokenizer.py` makes the inputs in plain Python. `pip install ai-edge-litert` runs the model.
+
+| input | type | shape |
+| --- | --- | --- |
+{inputs}
+
+| output | type | shape |
+| --- | --- | --- |
+{outputs}
+
+Dimensions with a name can be resized, `seq` up to {longest}; the model reads texts of up to {max_length} tokens. A row
+with an id, segment or position out of range is answered with NaN and 0.
+
+```python
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+from tokenizer import StandaloneTokenizer
+
+tokenizer = StandaloneTokenizer.from_folder(".")
+run = Interpreter("model.tflite", num_threads=2).get_signature_runner("tokens")
+rows = tokenizer.encode({texts}, max_length={max_length})
+outputs = run(**{{name: np.array({row}, "int32") for name, row in rows.items()}}{more})
+```
+
+| file | contents |
+| --- | --- |
+| `vocab.txt` | the pieces, one per line; the id is the line's number, from 0 |
+{labels}| `tokenizer.py`, `character_table.npz` | the exact tokenizer, for Python without any package |
+| `tokenizer_config.json`, `config.json` | its settings and the model's |
+"""
+
+
+def edge_card(bert: LoadedModel, signature: Signature, quantization: str, size: int, labels: Sequence[str]) -> str:
+    """The text of README.md.
+
+    Args:
+        bert: the model.
+        signature: what was exported.
+        quantization: how weights are stored.
+        size: the size of model.tflite in bytes.
+        labels: the labels in the order of the logits; empty if there are none.
+    """
+    outputs = signature.traced().structured_outputs
+    positions = bert.config.max_position_embeddings
+    reading = bert.folder.reading
+    has_choices = signature.inputs[0].shape.rank == 3
+    more = "".join(f', {spec.name}=np.array([{_EXAMPLES[spec.name]}], "int32")' for spec in signature.inputs[3:])
+    is_pair = reading.pair or has_choices or {"start_logits", "end_logits"} <= set(outputs)
+    labels_row = "| `labels.txt` | the labels in the order of the logits, one per line |\n" if labels else ""
+    return _CARD.format(
+        name=bert.folder.other_fields.get("_name_or_path") or "BERT",
+        stored=_STORED[quantization],
+        megabytes=size / 1e6,
+        inputs="\n".join(_row(spec.name, spec, _DIMENSIONS[spec.shape.rank]) for spec in signature.inputs[:3])
+        + "".join("\n" + _row(spec.name, spec, ("batch", "masks")) for spec in signature.inputs[3:]),
+        outputs="\n".join(_row(name, outputs[name], ("batch",)) for name in sorted(outputs)),
+        longest=positions,
+        texts='"a text", "the text it is paired with"' if is_pair else '"a text"',
+        max_length=reading.max_length,
+        row="[row]" if has_choices else "row",
+        more=more,
+        labels=labels_row,
+    )
+
+
+def _row(name: str, spec: tf.TensorSpec, dimensions: Sequence[str]) -> str:
+    """A row of a table of tensors: known sizes as numbers, others by the names of the dimensions, or as `…`."""
+    names = [*dimensions, *["…"] * spec.shape.rank][: spec.shape.rank]
+    shape = ", ".join(name if size is None else str(size) for name, size in zip(names, spec.shape))
+    return f"| `{name}` | {spec.dtype.name} | [{shape}] |"
+
 
 MODEL, LABELS, TOKENIZER, CARD = "model.tflite", "labels.txt", "tokenizer.py", "README.md"
 _TABLE = os.path.basename(standalone_tokenizer.FILE)
@@ -118,3 +298,36 @@ def _converted(signature: Signature, quantization: str) -> bytes:
 def _write(path: str, content: bytes) -> None:
     with atomic_write(path, "wb") as stream:
         stream.write(content)
+
+
+class LiteRTModel:
+    """The signature `tokens` of an export for LiteRT, run on the CPU by XNNPACK.
+
+    Args:
+        folder: what `export --format litert` wrote, on a local disk.
+        threads: the number of threads.
+
+    Raises:
+        UserError: there is no such export, or the package ai-edge-litert is not installed.
+    """
+
+    def __init__(self, folder: files.StrPath, threads: int = 1) -> None:
+        path = files.join(folder, MODEL)
+        if not files.is_file(path):
+            raise UserError(f"{folder}: needs {MODEL}, as `export --format litert` writes it, and lacks it.")
+        interpreter = import_extra("ai_edge_litert.interpreter", f"{path}").Interpreter(path, num_threads=threads)
+        self._run = interpreter.get_signature_runner(TOKENS)
+
+    def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+        """The outputs `{name: array}` for the inputs of the signature; other inputs are ignored.
+
+        Raises:
+            ValueError: an input has another shape than the signature, such as two rows where it takes one.
+        """
+        arrays = {}
+        for name, details in self._run.get_input_details().items():
+            array, shape = np.asarray(inputs[name], np.int32), [int(size) for size in details["shape_signature"]]
+            if array.ndim != len(shape) or any(size not in (-1, given) for size, given in zip(shape, array.shape)):
+                raise ValueError(f"{name}: needs the shape {shape} (-1: any). Received: {list(array.shape)}.")
+            arrays[name] = array
+        return self._run(**arrays)

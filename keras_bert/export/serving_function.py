@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.config.bert import MASKED, NEXT
-from keras_bert.export.encoding import encoder_signatures
-from keras_bert.export.masked_lm import masked_lm_signatures
+from keras_bert.export.language_models import encoder_signatures, masked_lm_signatures, next_token_signatures
 from keras_bert.export.network import FLOAT32, Network
-from keras_bert.export.next_token import next_token_signatures
-from keras_bert.export.signature import Signature
-from keras_bert.export.text_inputs import TextInputs
+from keras_bert.export.signature import Signature, TextInputs
 from keras_bert.inference.finite_outputs import require_numbers
 from keras_bert.inference.loading import LoadedModel
-from keras_bert.task_kinds import kind_of_head
+from keras_bert.models.bert.config import MASKED, NEXT
+from keras_bert.tasks.kind import kind_of_head
 
 DEFAULT = "serving_default"
 TOP_K = N_BEST = 5
@@ -32,6 +29,7 @@ class ServingFunction:
     Attributes:
         signatures: the traced functions, by name.
         inputs: the inputs of each signature, in order.
+        warm_up: `Signature.warm_up` of each signature.
         columns: the names of the inputs of `serving_default`.
         text_inputs: converts the inputs to those of the encoder.
     """
@@ -44,6 +42,7 @@ class ServingFunction:
     def __init__(self, signatures: Mapping[str, Signature], text_inputs: TextInputs, network: Network) -> None:
         self.signatures = {name: signature.traced() for name, signature in signatures.items()}
         self.inputs = {name: signature.inputs for name, signature in signatures.items()}
+        self.warm_up = {name: signature.warm_up for name, signature in signatures.items()}
         self.columns = tuple(spec.name for spec in self.inputs[DEFAULT])
         self.text_inputs = text_inputs
         self._network = network

@@ -7,12 +7,11 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import softmax
 
-from keras_bert.config.bert import BOTH, MASKED, NEXT, BertConfig
-from keras_bert.errors import UserError
-from keras_bert.inference.encoder_inputs import encoder_inputs
-from keras_bert.inference.text_list import text_list
+from keras_bert.core.errors import UserError
+from keras_bert.core.program import PROGRAM
+from keras_bert.inference.texts import encoder_inputs, text_list
+from keras_bert.models.bert.config import BOTH, MASKED, NEXT, BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.program import PROGRAM
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MASK, Vocabulary
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 
 
 def require_numbers(outputs: Sequence[np.ndarray] | np.ndarray, what: str = "examples") -> None:

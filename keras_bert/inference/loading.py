@@ -9,24 +9,22 @@ from typing import Any, TypeVar, cast
 import keras
 import numpy as np
 
-from keras_bert.checkpoints.load_report import LoadReport
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
-from keras_bert.checkpoints.names import MASKED_LM_HEAD
-from keras_bert.checkpoints.unwritten import unwritten
-from keras_bert.config.bert import BertConfig
-from keras_bert.config.sampling import SamplingConfig
-from keras_bert.errors import UserError
-from keras_bert.files import StrPath
-from keras_bert.inference.classify import TextOrPair
+from keras_bert.checkpoints.stored_tensors import LoadReport, unwritten
+from keras_bert.config.inference import SamplingConfig
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath
+from keras_bert.core.program import PROGRAM
 from keras_bert.inference.fill_mask import Filling, fill_masks
 from keras_bert.inference.generation import Continuation, TextGenerator
 from keras_bert.inference.text_embedding import BATCH_TOKENS, TextEmbedder
-from keras_bert.inference.text_list import text_list
+from keras_bert.inference.texts import TextOrPair, text_list
 from keras_bert.layers.initializers import normal_replaced_by
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.program import PROGRAM
-from keras_bert.task_kinds import kind_of_head
+from keras_bert.models.tensor_names import MASKED_LM_HEAD
+from keras_bert.tasks.kind import kind_of_head
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
 _Made = TypeVar("_Made")

@@ -5,13 +5,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.inputs.padding import filled
-from keras_bert.inputs.pieces import PieceSpans
+from keras_bert.inputs.rows import PieceSpans, filled
 from keras_bert.inputs.windows import window_of_most_context
-from keras_bert.text.characters import row_ids
+from keras_bert.text.characters import continues_word, row_ids
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.text.words import continues_word
 
 
 class Words(NamedTuple):

@@ -1,0 +1,1 @@
+"""Keras layers: the embedding sum, the encoder block, the heads."""

@@ -4,12 +4,26 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.sinusoids import scaled_sinusoids
 from keras_bert.layers.tensors import Tensor
+
+_LONGEST_WAVE = 10_000.0
+
+
+def sinusoids(positions: int, width: int) -> np.ndarray:
+    """[positions, width] float32: sines in even columns, cosines in odd ones."""
+    waves = _LONGEST_WAVE ** (-np.arange(0, width, 2) / width)
+    angles = np.arange(positions)[:, None] * waves
+    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(positions, -1)[:, :width].astype(np.float32)
+
+
+def scaled_sinusoids(positions: int, width: int, deviation: float) -> np.ndarray:
+    """`sinusoids` with the standard deviation of the other embeddings, beside which they would be far too large."""
+    return sinusoids(positions, width) * (deviation / np.sqrt(0.5))
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

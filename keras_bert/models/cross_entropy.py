@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_bert.models.tensors import Tensor
+from keras_bert.layers.tensors import Tensor
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:

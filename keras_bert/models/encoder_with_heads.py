@@ -5,11 +5,11 @@ from typing import Any, TypeVar
 
 import keras
 
-from keras_bert.config.bert import BertConfig
 from keras_bert.layers.bilstm import BiLstm
 from keras_bert.layers.classification_head import ClassificationHead
-from keras_bert.model_kinds import config_from_mapping, kind_of_config
-from keras_bert.models.tensors import Batch, Tensor
+from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import config_from_mapping, kind_of_config
 
 _Model = TypeVar("_Model", bound="EncoderWithHeads")
 

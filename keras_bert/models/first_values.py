@@ -5,9 +5,9 @@ import numpy as np
 from keras import ops
 
 from keras_bert.config.initialization import CORPUS, MIMETIC, RANDOM, SINUSOIDAL, UNIGRAM, InitializationConfig
-from keras_bert.errors import UserError
-from keras_bert.layers.sinusoids import scaled_sinusoids
-from keras_bert.model_kinds import kind_of_config
+from keras_bert.core.errors import UserError
+from keras_bert.layers.embeddings import scaled_sinusoids
+from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining
 
 # The weights of noise and identity in the product of query and key. Trockman and Kolter 2023 (section 3) use 0.7 and

@@ -1,7 +1,7 @@
 """The FLOPs of a pretraining step, computed from the config."""
 
-from keras_bert.config.bert import BertConfig
-from keras_bert.layers.span_boundary_head import PLACE_SIZE
+from keras_bert.layers.pretraining_heads import PLACE_SIZE
+from keras_bert.models.bert.config import BertConfig
 
 
 def training_flops(

@@ -1,0 +1,1 @@
+"""Studies: tables and pictures from many runs."""

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from keras_bert.config.studies import AblationPlan, VariantPlan
 from keras_bert.studies.downstream import Results, better, finetunings, main_scores, majority, metric
 from keras_bert.studies.runs import pretrained
-from keras_bert.studies.study import Findings, StudyFolder
-from keras_bert.studies.tables import median_and_range, rows_of_markdown
+from keras_bert.studies.study import Findings, StudyFolder, median_and_range, rows_of_markdown
 from keras_bert.tasks.finetuning.pictures import scores_picture
 from keras_bert.training.run_folder import RunFolder
 

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.drawing import PAGE, PALE, TITLE, new_figure, plain, png
-from keras_bert.errors import UserError
-from keras_bert.files import StrPath
-from keras_bert.inference.encoder_inputs import encoder_inputs
+from keras_bert.core.drawing import PAGE, PALE, TITLE, new_figure, plain, png
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath
 from keras_bert.inference.loading import LoadedModel, load
-from keras_bert.model_kinds import kind_of_config, with_article
-from keras_bert.studies.study import Findings, StudyFolder
-from keras_bert.studies.tables import rows_of_markdown
+from keras_bert.inference.texts import encoder_inputs
+from keras_bert.models.kind import kind_of_config, with_article
+from keras_bert.studies.study import Findings, StudyFolder, rows_of_markdown
 
 _PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "attention_page.html")
 _SHOWN = 3  # Heads of each kind in the table.

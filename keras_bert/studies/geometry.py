@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from keras_bert.core.drawing import PAGE, new_figure, png, tidy
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath
+from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.corpus.documents import Corpus
-from keras_bert.data.statistics.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors
-from keras_bert.drawing import PAGE, new_figure, png, tidy
-from keras_bert.errors import UserError
-from keras_bert.files import StrPath
-from keras_bert.inference.encoder_inputs import encoder_inputs
+from keras_bert.data.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors
 from keras_bert.inference.loading import LoadedModel, load
-from keras_bert.studies.hidden_states import hidden_states
-from keras_bert.studies.study import Findings, StudyFolder
-from keras_bert.studies.tables import rows_of_markdown
-from keras_bert.terminal_bar import terminal_bar
+from keras_bert.inference.texts import encoder_inputs
+from keras_bert.studies.study import Findings, StudyFolder, rows_of_markdown
+from keras_bert.studies.tagged_pieces import hidden_states
 from keras_bert.text.vocabulary import Vocabulary
 
 _LENGTH = 128  # Tokens of a row.

@@ -1,26 +1,84 @@
 """Fine-tuning against training from scratch: the losses over the steps, and in a plane around each end."""
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
-from keras_bert.data.batches.length_batches import LengthBatches
-from keras_bert.data.batches.static_shapes import choose_shapes
-from keras_bert.drawing import new_figure, plain, png
-from keras_bert.errors import UserError
-from keras_bert.studies.loss_plane import LossPlane, steps
+from keras_bert.core.drawing import new_figure, plain, png
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.studies.runs import StudyRun
-from keras_bert.studies.study import Findings, StudyFolder
-from keras_bert.studies.tables import rows_of_markdown
+from keras_bert.studies.study import Findings, StudyFolder, rows_of_markdown
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.finetuning.pictures import loss_picture
-from keras_bert.tasks.finetuning.results_table import per_cent_scale
+from keras_bert.tasks.finetuning.results import per_cent_scale
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Step
 from keras_bert.training.strategy import make_strategy
+
+_DIRECTIONS = 2
+
+
+class LossPlane:
+    """A plane through a model's weights along two random directions, as long as the weights themselves.
+
+    Each direction is normal noise in which every filter has the length of the model's own: the column of a kernel that
+    makes one output, the row of an embedding table. Biases and LayerNorm stay (Li et al. 2018, section 4). So a step of
+    1 changes the weights of any model as much as they are large.
+
+    Args:
+        model: the model, which has its own weights again after each call.
+        loss: function () -> the loss with the weights as they are.
+        seed: of the directions.
+    """
+
+    def __init__(self, model: keras.Model, loss: Callable[[], float], seed: int = 0):
+        self._variables = model.trainable_variables
+        self._loss = loss
+        self._start = [np.array(variable) for variable in self._variables]
+        random = np.random.default_rng(seed)
+        self._directions = [
+            [filter_normalized(random, variable.name, value) for variable, value in zip(self._variables, self._start)]
+            for _ in range(_DIRECTIONS)
+        ]
+
+    def __call__(self, x: float, y: float) -> float:
+        """The loss at so much of the first and of the second direction."""
+        first, second = self._directions
+        for variable, start, along, across in zip(self._variables, self._start, first, second):
+            variable.assign(start + x * along + y * across)
+        try:
+            return float(self._loss())
+        finally:
+            for variable, start in zip(self._variables, self._start):
+                variable.assign(start)
+
+
+def filter_normalized(random: np.random.Generator, name: str, weights: np.ndarray) -> np.ndarray:
+    """Noise of the shape of `weights` whose filters have the lengths of theirs; 0 for biases and LayerNorm.
+
+    Args:
+        random: where the noise comes from.
+        name: the variable's name; the filters of a `kernel` or `recurrent_kernel` [inputs, outputs] are its columns,
+            those of others their rows.
+        weights: the variable's value.
+    """
+    if weights.ndim < 2 or name.endswith("bias"):  # A GRU's bias is [2, outputs].
+        return np.zeros_like(weights)
+    axis = 0 if name.endswith("kernel") else -1
+    noise = random.standard_normal(weights.shape).astype(weights.dtype)
+    lengths = np.linalg.norm(weights, axis=axis, keepdims=True)
+    return noise * lengths / np.linalg.norm(noise, axis=axis, keepdims=True)
+
+
+def steps(radius: float, count: int) -> Sequence[float]:
+    """The places of a grid on one axis: `count` of them, an odd number, from -radius to radius."""
+    return np.linspace(-radius, radius, count).round(6).tolist()
+
 
 ENDS = ("pretrained", "scratch")
 _BATCH = 32

@@ -1,8 +1,8 @@
 """Pictures that several studies draw."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from keras_bert.drawing import PAGE, TITLE, new_figure, plain, png, set_logarithmic, tidy
+from keras_bert.core.drawing import PAGE, TITLE, new_figure, plain, png, set_logarithmic, tidy
 
 Curves = Mapping[str, Sequence[tuple[float, float]]]  # {name: [(x, y)]}
 
@@ -48,3 +48,19 @@ def curves_picture(
     figure.legend(handles.values(), handles, frameon=False, fontsize="small", **where)
     figure.suptitle(plain(title, TITLE))
     return png(figure)
+
+
+def crossing(points: Iterable[tuple[float, float]], goal: float) -> float | None:
+    """The place at which a curve first reaches a goal, linearly between two points and from (0, 0); None if it never
+    does.
+
+    Args:
+        points: `[(place, value)]`, places ascending.
+        goal: a value above 0.
+    """
+    before = (0.0, 0.0)
+    for place, value in points:
+        if value >= goal:
+            return before[0] + (goal - before[1]) / (value - before[1]) * (place - before[0])
+        before = (place, value)
+    return None

@@ -6,17 +6,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from keras_bert import files
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import PilotsPlan
 from keras_bert.config.training import phase_ends
-from keras_bert.errors import UserError
-from keras_bert.studies.curves import crossing
-from keras_bert.studies.pictures import curves_picture
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
+from keras_bert.studies.pictures import crossing, curves_picture
 from keras_bert.studies.runs import pretrained
-from keras_bert.studies.study import Findings, StudyFolder
-from keras_bert.studies.tables import median_and_range, rows_of_markdown
+from keras_bert.studies.study import Findings, StudyFolder, median_and_range, rows_of_markdown
 from keras_bert.training.metrics_log import read_metrics
 
 GOALS = (0.5, 1.0, 2.0)  # Nats below the unigram.

@@ -7,12 +7,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from keras_bert.errors import UserError
-from keras_bert.inference.encoder_inputs import encoder_inputs
+from keras_bert.core.errors import UserError
 from keras_bert.inference.text_embedding import BATCH_TOKENS, batches_by_length
-from keras_bert.models.encoder import BertEncoder
-from keras_bert.studies.hidden_states import hidden_states
-from keras_bert.studies.tagged_pieces import TaggedPieces
+from keras_bert.inference.texts import encoder_inputs
+from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.studies.tagged_pieces import TaggedPieces, hidden_states
 from keras_bert.tasks.tagging.label_schemes import UnknownLabel, read_entities
 from keras_bert.tasks.tagging.scores import entity_scores
 from keras_bert.text.vocabulary import Vocabulary

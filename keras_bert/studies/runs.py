@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any, BinaryIO
 
-from keras_bert import files, settings, whole_files
-from keras_bert.errors import RunStopped, UserError
-from keras_bert.program import own_program
-from keras_bert.studies.made_from import require_same
+from keras_bert.core import files, settings, whole_files
+from keras_bert.core.errors import RunStopped, UserError
+from keras_bert.core.program import own_program
+from keras_bert.studies.study import require_same
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.stop_request import REQUESTS, STOPPED_BY_SIGNAL
 

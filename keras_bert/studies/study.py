@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from keras_bert import files, settings, whole_files
-from keras_bert.studies.made_from import require_same
-from keras_bert.terminal_bar import terminal_bar
+from keras_bert.core import files, settings, whole_files
+from keras_bert.core.errors import UserError
+from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.training.run_folder import RunFolder
+
+
+def require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any], remedy: str) -> None:
+    """Raises `UserError` if the part `path` was made from something other than what is given now."""
+    if changes := settings.differences(before, now):
+        shown = "; ".join(f"{key}: {there!r} there, {here!r} now" for key, there, here in changes)
+        raise UserError(f"{path}: was made otherwise ({shown}). {remedy}")
+
 
 _Result = TypeVar("_Result")
 
@@ -126,3 +135,16 @@ class StudyFolder:
         with whole_files.atomic_write(path) as stream:
             stream.write("\n".join(lines) + "\n")
         return path
+
+
+def rows_of_markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Lines of a table of strings."""
+    yield f"| {' | '.join(header)} |"
+    yield "|" + " --- |" * len(header)
+    yield from (f"| {' | '.join(row)} |" for row in rows)
+
+
+def median_and_range(values: Sequence[float], shown: Callable[[float], str]) -> str:
+    """`median (least–greatest)`, each by the function `shown`; the one value where there is no range."""
+    median = shown(statistics.median(values))
+    return median if len(values) == 1 else f"{median} ({shown(min(values))}–{shown(max(values))})"

@@ -1,13 +1,14 @@
 """Tagged words as pieces in rows, with the place of each word."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.inputs.word_windows import with_unknown
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.text.tokenizers import Tokenizer
 
@@ -70,3 +71,21 @@ def tagged_pieces(tokenizer: Tokenizer, tagged: TaggedWords, max_length: int) ->
     rows = [ids[begin:end] for begin, end in zip(bounds[:-1], bounds[1:])]
     has_unknown = tf.reduce_any(pieces == tokenizer.vocabulary.unk_id, axis=1).numpy()
     return TaggedPieces(rows, row, start, length, tagged.labels, ~has_unknown)
+
+
+def hidden_states(encoder: BertEncoder, layer: int | None = None) -> Callable[[dict[str, tf.Tensor]], tf.Tensor]:
+    """A function (the encoder's inputs, each [batch, seq] int32) -> states, with the weights as they are then.
+
+    Args:
+        encoder: the encoder.
+        layer: whose states are returned, float32 [batch, seq, hidden], 0 for the embeddings; None for all of them,
+            [layers + 1, batch, seq, hidden].
+    """
+    spec = tf.TensorSpec([None, None], tf.int32)
+
+    @tf.function(input_signature=[dict.fromkeys(("input_word_ids", "input_mask", "input_type_ids"), spec)])
+    def states(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        found = encoder(inputs)["hidden_states"]
+        return tf.stack(found) if layer is None else found[layer]
+
+    return states

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, Any
 
-from keras_bert import files, whole_files
-from keras_bert.errors import UserError
+from keras_bert.core import files, whole_files
+from keras_bert.core.errors import UserError
 
 STANDARD_STREAM = "-"
 FILE, PLAIN_FILE, FOLDER = "file", "plain file", "folder"

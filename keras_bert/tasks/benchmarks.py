@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from keras_bert.tasks import superglue
-from keras_bert.tasks.classification.glue import GLUE
+from keras_bert.tasks.classification.benchmarks import GLUE
 from keras_bert.tasks.task import PublishedScore
 
 

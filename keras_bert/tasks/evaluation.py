@@ -2,36 +2,33 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
 
-from keras_bert import settings
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.config.heads import REGRESSION
 from keras_bert.config.reading import FIELD
+from keras_bert.core import files, settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import exists, join
+from keras_bert.core.program import PROGRAM
+from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.batches.length_batches import every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.data.tables.tables import known_format
-from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction, serving_function
-from keras_bert.files import exists, join
 from keras_bert.inference.loading import load_folder
-from keras_bert.program import PROGRAM
-from keras_bert.task_kinds import kind_of_head
-from keras_bert.tasks.answer_files import STANDARD_STREAM, require_unread
-from keras_bert.tasks.problem import Answers, Problem
-from keras_bert.tasks.problems import open_problem, require_read
+from keras_bert.tasks.answer_files import FILE, FOLDER, STANDARD_STREAM, check_output, require_unread
+from keras_bert.tasks.kind import kind_of_head
+from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
 from keras_bert.tasks.question_answering.problem import N_BEST
-from keras_bert.terminal_bar import terminal_bar
 from keras_bert.text.tokenizers import Tokenizer
-from keras_bert.training.distribution import distribute
-from keras_bert.training.outputs import all_outputs
-from keras_bert.training.step import Step
-from keras_bert.training.strategy import make_strategy
+from keras_bert.training.step import Step, all_outputs
+from keras_bert.training.strategy import distribute, make_strategy
 
 _Settings = TypeVar("_Settings", InputConfig, TaskDataConfig)
 
@@ -225,3 +222,116 @@ def _settings(cls: type[_Settings], values: Mapping[str, Any]) -> _Settings:
     """The settings that `values`, which may have other keys too, gives for a class."""
     names = {field.name for field in dataclasses.fields(cls)}
     return cls(**{name: value for name, value in values.items() if name in names and value is not None})
+
+
+# Sizes of what is between the encoder and a head's outputs, which change no output's meaning.
+_SIZES = ("bilstm_size", "features", "lstm_size")
+_SHOWN = 60
+
+
+class Ensemble:
+    """Scores the mean of several models; a single one is scored as it is.
+
+    Args:
+        models: models of the same task with the same labels, vocabulary and tokenizer, which read the same rows.
+
+    Attributes:
+        problem: the first model's task, by which all are asked; of several models, without what was tuned to the first.
+
+    Raises:
+        UserError: the models differ in their task, labels or reading, naming the first that does, and in what.
+    """
+
+    problem: Problem
+
+    def __init__(self, models: Sequence[FinetunedModel]):
+        self._models, self.problem = models, models[0].problem
+        first = _compared(models[0])
+        for number, model in enumerate(models[1:], 2):
+            for what, values in _compared(model).items():
+                difference = _difference(first[what], values)
+                if difference:
+                    raise UserError(
+                        f"--model: needs models with the same {what}. Received: model {number} with {difference}. "
+                        "Score it by itself, or fine-tune it as model 1 was."
+                    )
+        if len(models) > 1:
+            self.problem.forget_tuning(of_model=True)
+
+    def evaluate(self, split: str) -> dict[str, float]:
+        """The scores on a split with labels; of a single model also its objective's figures."""
+        if len(self._models) == 1:
+            return self._models[0].evaluate(split)
+        rows = self.problem.rows(split)
+        outputs = [model.evaluate.outputs(rows)[0] for model in self._models]
+        return self.problem.evaluate(split, self.problem.answers(split, self.problem.averaged(split, outputs)))
+
+
+def _compared(model: FinetunedModel) -> dict[str, dict[str, Any]]:
+    """What the models must have in common, `{what: {part: value}}`."""
+    head, vocabulary = model.problem.head, model.tokenizer.vocabulary
+    fields = {name: value for name, value in vars(head).items() if name not in _SIZES}
+    labels = fields.pop("labels", ())
+    return {
+        "task": {"task": model.config.task},
+        "labels": {f"label {number}": label for number, label in enumerate(labels)},
+        "head": {"architecture": head.architecture, **fields},
+        "vocabulary": {
+            **{f"token {number}": token for number, token in enumerate(vocabulary.tokens)},
+            # SentencePiece models with the same pieces may prefer others of them.
+            "fingerprint": vocabulary.fingerprint,
+        },
+        "tokenizer": model.folder.tokenizer.in_effect(vocabulary),
+        "settings of input": vars(model.config.input),
+    }
+
+
+def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """The first part in which another model differs, in words; None if there is none."""
+    for part in {**one, **other}:
+        if part not in one or part not in other or one[part] != other[part]:
+            shown = [repr(values[part])[:_SHOWN] if part in values else "none" for values in (other, one)]
+            return f"{part} {shown[0]} instead of {shown[1]}"
+    return None
+
+
+def predict(model: FinetunedModel, splits: Iterable[str], output: str) -> tuple[list[str], int]:
+    """Writes the answers to some splits, in the format of the kind of task.
+
+    They are computed by the same function as in the exported model, with at most some thousand examples in memory.
+    Files appear when they are complete; stdout is written as the answers are computed.
+
+    Args:
+        model: the model.
+        splits: splits of its task.
+        output: a file, "-" for stdout, or a folder if the answers have file names of their own. Several splits each
+            get their own file or folder in it.
+
+    Returns: (the paths written, how many examples, questions or sentences were answered).
+
+    Raises:
+        UserError: the output cannot be written, which is found before anything is computed; or the examples cannot be
+            read to their end, or an answer is not finite, in which case no file is written.
+    """
+    problem, places, done = model.problem, _places(model.problem, list(splits), output), 0
+    for split, place in places.items():
+        with problem.writing(split, place) as write, terminal_bar("Answering", "examples", leave=False) as bar:
+            for window in problem.windows(split):
+                write(window, problem.window_answers(window, model.serving_function))
+                done += len(window)
+                bar.update(len(window))
+    return list(dict.fromkeys(places.values())), done
+
+
+def _places(problem: Problem, splits: Sequence[str], output: str) -> dict[str, str]:
+    """`{split: where its answers are written}`. Raises `UserError` if that cannot be written."""
+    kinds = {split: problem.output_kind(split) for split in splits}
+    if len(splits) == 1:
+        [(_, kind)] = kinds.items()
+        check_output(output, kind)
+        return {splits[0]: output}
+    check_output(output, FOLDER)
+    return {
+        split: files.join(output, f"{split}{problem.answers_ending}" if kind == FILE else split)
+        for split, kind in kinds.items()
+    }

@@ -4,15 +4,15 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keras_bert.checkpoints.hub_name import hub_repository, shown_name
+from keras_bert.checkpoints.hub import hub_repository, shown_name
 from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
-from keras_bert.config.bert import BOTH, MASKED, NEXT
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.task_kinds import TaskKind, kind_of_task
+from keras_bert.models.bert.config import BOTH, MASKED, NEXT
 from keras_bert.tasks import superglue
-from keras_bert.tasks.classification.glue import GLUE
+from keras_bert.tasks.classification.benchmarks import GLUE
+from keras_bert.tasks.kind import TaskKind, kind_of_task
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.training.budget import StepBudget, TimeBudget
-from keras_bert.training.left_out import LeftOut, batch_number, next_gap
+from keras_bert.training.rollbacks import LeftOut, batch_number, next_gap
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches, taking
 

@@ -4,28 +4,51 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+from scipy.special import expit, log_softmax, logit, logsumexp
 
+from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import joined_rows
-from keras_bert.errors import UserError
-from keras_bert.task_kinds import kind_of_head
 from keras_bert.tasks.answer_files import FILE
-from keras_bert.tasks.averaging import mean_of_softmax, mean_rows
-from keras_bert.tasks.noise.noise import Noise
-from keras_bert.tasks.task import NamedSplits
+from keras_bert.tasks.kind import TaskKind, kind_of_head, kind_of_task, task_kinds, task_names
+from keras_bert.tasks.noise import Noise
+from keras_bert.tasks.task import INPUT, NamedSplits
+from keras_bert.text.tokenizers import Tokenizer
 
 if TYPE_CHECKING:
     import keras
 
-    from keras_bert.config.bert import BertConfig
     from keras_bert.config.finetuning import FinetuneConfig
     from keras_bert.data.batches.token_rows import TokenRows
     from keras_bert.export.serving_function import ServingFunction
+    from keras_bert.models.bert.config import BertConfig
     from keras_bert.text.tokenizers import Tokenizer
     from keras_bert.training.step import Objective
+
+
+def mean_of_softmax(logits: Sequence[np.ndarray]) -> np.ndarray:
+    """[…, classes]: the logarithm of the mean of the softmaxes of several arrays [..., classes]; -inf stays -inf."""
+    return logsumexp([log_softmax(np.asarray(one, "float64"), axis=-1) for one in logits], axis=0) - np.log(len(logits))
+
+
+def mean_of_sigmoids(logits: Sequence[np.ndarray]) -> np.ndarray:
+    """[…]: the logit of the mean of the sigmoids of several arrays [...], finite ones if theirs are."""
+    mean = np.mean([expit(np.asarray(one, "float64")) for one in logits], axis=0)
+    tiny = np.finfo(mean.dtype).eps
+    return logit(np.clip(mean, tiny, 1 - tiny))
+
+
+def mean_rows(mean: Callable[[Sequence[np.ndarray]], np.ndarray], models: Sequence[Any]) -> Any:
+    """`mean` of several models' outputs: of arrays [rows, …], or of lists with an array for each row."""
+    if isinstance(models[0], np.ndarray):
+        return mean(models)
+    return [mean(rows) for rows in zip(*models, strict=True)]
+
 
 _T = TypeVar("_T")
 
@@ -242,3 +265,74 @@ class Problem(NamedSplits, abc.ABC):
 def training_failed(finding: str) -> str:
     """The warning that all answers are the same; `finding` says in what way."""
     return f"{finding}: the training failed. Try another seed, a lower learning rate or more epochs."
+
+
+_ALWAYS_READ = ("folder", "train", "dev", "test")
+_OPTIONS = {"texts": "--text", "label": "--label", "format": "--format", "kind": "--kind"}
+
+
+def open_problem(
+    config: FinetuneConfig,
+    tokenizer: Tokenizer,
+    head: Any = None,
+    described: Mapping[str, Any] | None = None,
+    asked: str | None = None,
+) -> Problem:
+    """The `Problem` of a recipe.
+
+    Args:
+        config: the recipe.
+        tokenizer: the model's tokenizer.
+        head: the head's config of a trained model, whose labels the task then has; None for a new head.
+        described: what that model's folder says about its task; see `ModelFolder.task`.
+        asked: a file to answer, or "-" for stdin: the split `INPUT`, in place of all the task's splits.
+
+    Raises:
+        UserError: there is no such task, its data cannot be used, or a new head's recipe has settings that the task
+            does not use.
+    """
+    kind = kind_of_task(config.task)
+    if kind is None:
+        raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {config.task!r}.")
+    if head is None:  # What was trained already may have a recipe of an earlier version.
+        _require_used(config, kind)
+    elif not isinstance(head, kind.head):
+        raise UserError(f"task: needs one for a {head.architecture}. Received: {config.task}. Give another --task.")
+    own = {INPUT: asked} if asked else _own_files(config.data)
+    problem = kind.open_problem(config, tokenizer, head, described or {}, own)
+    if head is None and config.head.bilstm_size:
+        if not hasattr(problem.head, "bilstm_size"):
+            raise UserError(f"head.bilstm_size: needs a task of the package's own kinds. Received: {config.task}.")
+        problem.head = dataclasses.replace(problem.head, bilstm_size=config.head.bilstm_size)
+    return problem
+
+
+def require_read(task: str, fields: Iterable[str]) -> None:
+    """Raises `UserError` if a task does not read one of these fields of `TaskDataConfig`."""
+    kind = kind_of_task(task)
+    known = kind.data_fields(task) if kind else None
+    unread = next((name for name in fields if known is not None and name not in (*_ALWAYS_READ, *known)), None)
+    if unread is not None:
+        option = f" ({_OPTIONS[unread]})" if unread in _OPTIONS else ""
+        readers = (name for kind in task_kinds() for name in kind.tasks if unread in (kind.data_fields(name) or ()))
+        raise UserError(
+            f"data.{unread}{option}: needs a task that reads it, of {', '.join(readers)}. Received: {task}. "
+            "Leave it out, or give another --task."
+        )
+
+
+def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
+    defaults = vars(TaskDataConfig())
+    require_read(config.task, (name for name, value in vars(config.data).items() if value != defaults[name]))
+    for name in ("class_weights", "balance_classes"):
+        if getattr(config.training, name) and not kind.weighs_classes:
+            raise UserError(
+                f"training.{name}: needs a task that classifies texts. Received: {config.task}, whose loss has no "
+                "such weights. Leave it out."
+            )
+
+
+def _own_files(data: TaskDataConfig) -> dict[str, str]:
+    """`{split: path}` of the files that the recipe names."""
+    named = {"train": data.train, "dev": data.dev, "test": data.test}
+    return {split: path for split, path in named.items() if path}

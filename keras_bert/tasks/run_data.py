@@ -5,11 +5,11 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from keras_bert import files, settings, whole_files
+from keras_bert.core import files, settings, whole_files
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.documents import Corpus
-from keras_bert.data.shards.unfinished import difference
+from keras_bert.data.shards.prepared_folder import difference
 from keras_bert.data.tables.tables import table_files
-from keras_bert.errors import UserError
 from keras_bert.tasks.problem import Problem
 from keras_bert.training.run_folder import RunFolder
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from keras_bert.config.checks import require
 from keras_bert.config.corpus import require_format
 from keras_bert.config.heads import METRIC_NAMES, PROBLEM_TYPES, REGRESSION
+from keras_bert.core.settings import require
 
 # The split that holds a user's file to answer, in place of all the task's splits.
 INPUT = "input"

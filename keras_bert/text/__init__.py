@@ -2,21 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from keras_bert.lazy import lazy_names
+from keras_bert.core.imports import lazy_names
 
 if TYPE_CHECKING:
     from keras_bert.text.sentences import split_sentences as split_sentences
     from keras_bert.text.standalone_tokenizer import StandaloneTokenizer as StandaloneTokenizer
-    from keras_bert.text.tokenizer import WordPieceTokenizer as WordPieceTokenizer
     from keras_bert.text.vocabulary import Vocabulary as Vocabulary
     from keras_bert.text.vocabulary_learning import learn_vocabulary as learn_vocabulary
+    from keras_bert.text.wordpiece import WordPieceTokenizer as WordPieceTokenizer
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "StandaloneTokenizer": "keras_bert.text.standalone_tokenizer",
             "Vocabulary": "keras_bert.text.vocabulary",
-            "WordPieceTokenizer": "keras_bert.text.tokenizer",
+            "WordPieceTokenizer": "keras_bert.text.wordpiece",
             "learn_vocabulary": "keras_bert.text.vocabulary_learning",
             "split_sentences": "keras_bert.text.sentences",
         },

@@ -4,11 +4,10 @@ import io
 import itertools
 from collections.abc import Iterable, Iterator
 
-from keras_bert import extras
-from keras_bert.errors import UserError
-from keras_bert.text.divided_texts import utf8_batches
+from keras_bert.core import imports
+from keras_bert.core.errors import UserError
 from keras_bert.text.sentencepiece_vocabulary import PAD, UNK, SentencePieceVocabulary
-from keras_bert.text.sentences import split_sentences
+from keras_bert.text.sentences import split_sentences, utf8_batches
 from keras_bert.text.vocabulary import CLS, MASK, SEP
 
 PACKAGE = "sentencepiece"
@@ -21,7 +20,7 @@ _MOST_BYTES = 4192  # The trainer skips longer lines.
 
 def require_sentencepiece() -> None:
     """Raises `UserError` if the package that learns models is not installed. Using a model does not need it."""
-    extras.require(PACKAGE, "Learning a SentencePiece model")
+    imports.require(PACKAGE, "Learning a SentencePiece model")
 
 
 def learn_sentencepiece(texts: Iterable[str], size: int, lower_case: bool = True) -> SentencePieceVocabulary:
@@ -71,7 +70,7 @@ def learn_sentencepiece(texts: Iterable[str], size: int, lower_case: bool = True
 
 def _lines(texts: Iterable[str], lower_case: bool) -> Iterator[str]:
     """The normalized sentences of texts."""
-    from keras_bert.text.albert_normalizer import AlbertNormalizer
+    from keras_bert.text.sentencepiece import AlbertNormalizer
 
     normalize = AlbertNormalizer(lower_case)
     sentences = (sentence for text in texts for sentence in split_sentences(text))

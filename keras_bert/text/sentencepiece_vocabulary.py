@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from keras_bert.errors import UserError
-from keras_bert.files import StrPath, open_file
-from keras_bert.program import PROGRAM
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath, open_file
+from keras_bert.core.program import PROGRAM
+from keras_bert.core.whole_files import atomic_write
 from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary
-from keras_bert.whole_files import atomic_write
 
 WORD_START = "▁"
 PAD, UNK = "<pad>", "<unk>"

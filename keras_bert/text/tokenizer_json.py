@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from keras_bert import files, settings
-from keras_bert.errors import UserError
-from keras_bert.files import StrPath
+from keras_bert.core import files, settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath
 from keras_bert.text.standalone_tokenizer import AddedToken, added_token
 
 CONTINUATION = "##"

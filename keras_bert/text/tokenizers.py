@@ -56,10 +56,10 @@ def make_tokenizer(
     from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
     if isinstance(vocabulary, SentencePieceVocabulary):
-        from keras_bert.text.sentencepiece_tokenizer import SentencePieceTokenizer
+        from keras_bert.text.sentencepiece import SentencePieceTokenizer
 
         return SentencePieceTokenizer(vocabulary, lower_case, quotes)
-    from keras_bert.text.tokenizer import WordPieceTokenizer
+    from keras_bert.text.wordpiece import WordPieceTokenizer
 
     return WordPieceTokenizer(vocabulary, lower_case, strip_accents, split_chinese, max_characters_per_word)
 

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from keras_bert import settings
-from keras_bert.errors import UserError
-from keras_bert.files import StrPath, is_file, join, open_file, parent
-from keras_bert.text.joined_pieces import joined_pieces
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath, is_file, join, open_file, parent
+from keras_bert.core.whole_files import atomic_write, write_json
 from keras_bert.text.standalone_tokenizer import AddedToken
 from keras_bert.text.tokenizer_json import (
     CONTINUATION,
@@ -26,7 +26,29 @@ from keras_bert.text.tokenizer_json import (
     read_added_tokens,
     read_pieces,
 )
-from keras_bert.whole_files import atomic_write, write_json
+
+# Ideographs are words of their own, between which Chinese and Japanese have no space; so have kana.
+_IDEOGRAPH = r"[\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff65]"
+_NO_SPACE = (
+    (re.compile(r" (?=[.,;:!?%)\]}’”»…])"), ""),
+    (re.compile(r"(?<=[(\[{‘“«]) "), ""),
+    # Of "don ' t" and "cat ' s", as the basic tokenizer splits them.
+    (re.compile(r"(?<=\w) (['’]) (?=(?:s|t|d|m|re|ve|ll)\b)", re.IGNORECASE), r"\1"),
+    (re.compile(r"(?<=\w) - (?=\w)"), "-"),
+    (re.compile(rf"(?<={_IDEOGRAPH}) (?={_IDEOGRAPH})"), ""),
+)
+
+
+def joined_pieces(pieces: Iterable[str]) -> str:
+    """Joins pieces to words and words to a text, without the spaces that English and Chinese do not write.
+
+    The tokenizer does not keep spaces, so this is a guess: quotation marks that open and close alike stay apart.
+    """
+    text = " ".join(pieces).replace(f" {CONTINUATION}", "")
+    for pattern, replacement in _NO_SPACE:
+        text = pattern.sub(replacement, text)
+    return text
+
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS
 MAX_PIECE_BYTES = 256  # the limit of tensorflow_text's WordPiece

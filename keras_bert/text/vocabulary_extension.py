@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.text.tokenizer_json import CONTINUATION
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import MAX_PIECE_BYTES, Vocabulary, is_unused
-from keras_bert.text.word_counts import count_words
+from keras_bert.text.vocabulary_learning import count_words
 
 SMALLEST_COUNT = 2  # As in learning: a word that occurs once says nothing about the domain.
 

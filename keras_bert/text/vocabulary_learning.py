@@ -8,10 +8,23 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import CharDelimiterSplit
 from tokenizers.trainers import WordPieceTrainer
 
-from keras_bert.errors import UserError
-from keras_bert.text.tokenizer import MAX_CHARACTERS_PER_WORD
+from keras_bert.core.errors import UserError
+from keras_bert.text.basic_tokenizer import BasicTokenizer
+from keras_bert.text.sentences import utf8_batches
 from keras_bert.text.vocabulary import CONTINUATION, MAX_PIECE_BYTES, SPECIAL_TOKENS, UNK, Vocabulary, unused_token
-from keras_bert.text.word_counts import count_words
+from keras_bert.text.wordpiece import MAX_CHARACTERS_PER_WORD
+
+
+def count_words(texts: Iterable[str], lower_case: bool) -> Counter[str]:
+    """Counts the words in `texts`, streamed once; memory grows with the number of different words."""
+    normalize = BasicTokenizer(lower_case).normalize
+    counts: Counter[str] = Counter()
+    for batch in utf8_batches(texts):
+        for text in normalize(batch).numpy():
+            counts.update(text.decode("utf-8").split(" "))
+    del counts[""]  # From empty texts.
+    return counts
+
 
 # The most frequent characters that cover this share of the text become pieces; a word with any other is [UNK].
 # Without a limit the rare characters of a large corpus fill thousands of rows.

@@ -1,0 +1,1 @@
+"""The training loop, its step, and all that a run keeps."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from keras_bert import files, whole_files
-from keras_bert.checkpoints.readable_prefix import readable_prefix
-from keras_bert.errors import UserError, writing_remedy
-from keras_bert.program import same_command
-from keras_bert.stores import as_os_errors
+from keras_bert.checkpoints.google import readable_prefix
+from keras_bert.core import files, whole_files
+from keras_bert.core.errors import UserError, writing_remedy
+from keras_bert.core.program import same_command
+from keras_bert.core.stores import as_os_errors
 from keras_bert.training.processes import failing_together
-from keras_bert.training.unfinished_saves import STATE, is_unfinished
+from keras_bert.training.run_folder import STATE, is_unfinished
 
 if TYPE_CHECKING:
     import keras

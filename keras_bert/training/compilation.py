@@ -10,7 +10,7 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from keras_bert.training.out_of_memory import is_out_of_memory
+from keras_bert.training.memory import is_out_of_memory
 from keras_bert.training.step import Batch, Step
 
 _TIMED_STEPS = 3

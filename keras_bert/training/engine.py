@@ -6,19 +6,18 @@ import contextlib
 import dataclasses
 import functools
 import shlex
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
 from keras_bert.config.training import RunConfig
-from keras_bert.errors import UserError
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.core.errors import UserError
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.training.budget import StepBudget, TimeBudget, make_budget
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.compilation import Choice, choose
-from keras_bert.training.gradient_norms import gradient_parts
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.optimizers.base import BertOptimizer
 from keras_bert.training.processes import (
@@ -35,7 +34,44 @@ from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import StepLoop, trainer
 from keras_bert.training.strategy import checkpoint_device
-from keras_bert.training.weight_average import averaged_weights, start_average
+from keras_bert.training.variable_names import gradient_parts
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert.training.optimizers.base import BertOptimizer
+
+
+def start_average(model: keras.Model, optimizer: BertOptimizer) -> None:
+    """Sets the averages to the weights, once these have their initial values."""
+    for variable, average in _pairs(model, optimizer):
+        average.assign(variable)
+
+
+@contextlib.contextmanager
+def averaged_weights(model: keras.Model, optimizer: BertOptimizer) -> Iterator[None]:
+    """A block in which the model's weights are their averages; without averages it changes nothing.
+
+    Weights and averages are exchanged and then exchanged back, bit for bit. A checkpoint must not be saved inside.
+    """
+    _exchange(model, optimizer)
+    try:
+        yield
+    finally:
+        _exchange(model, optimizer)
+
+
+def _exchange(model: keras.Model, optimizer: BertOptimizer) -> None:
+    for variable, average in _pairs(model, optimizer):
+        value = tf.identity(variable.value)
+        variable.assign(average)
+        average.assign(value)
+
+
+def _pairs(model: keras.Model, optimizer: BertOptimizer) -> Iterator[tuple[keras.Variable, keras.Variable]]:
+    if optimizer.averages:
+        yield from zip(model.trainable_variables, optimizer.averages, strict=True)
+
 
 # Keras' dtype policy of each `training.precision`; variables are float32 in all of them.
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}

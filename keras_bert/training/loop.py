@@ -9,13 +9,11 @@ import tensorflow as tf
 
 from keras_bert.config.finetuning import FinetuneTrainingConfig
 from keras_bert.config.training import TrainingConfig
-from keras_bert.errors import RunStopped, UserError
-from keras_bert.program import same_command
+from keras_bert.core.errors import RunStopped, UserError
+from keras_bert.core.program import same_command
 from keras_bert.training.engine import Engine
-from keras_bert.training.left_out import LeftOut
 from keras_bert.training.metrics import MetricSums, Throughput, each_step
-from keras_bert.training.mishap_watch import MishapWatch
-from keras_bert.training.rollbacks import Mishap, go_back, left_out_by
+from keras_bert.training.rollbacks import LeftOut, Mishap, MishapWatch, go_back, left_out_by
 from keras_bert.training.run_context import RunContext
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches

@@ -9,8 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_bert import files, whole_files
-from keras_bert.stores import as_os_errors
+from keras_bert.core import files, whole_files
+from keras_bert.core.stores import as_os_errors
 from keras_bert.training.run_folder import RunFolder
 
 # Every flush uploads the whole file to an object store again, and some stores accept one write a second.

@@ -16,8 +16,8 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
-from keras_bert import files, settings
-from keras_bert.errors import UserError
+from keras_bert.core import files, settings
+from keras_bert.core.errors import UserError
 from keras_bert.training.cluster import worker_addresses
 from keras_bert.training.strategy import is_multiworker
 

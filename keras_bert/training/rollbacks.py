@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from keras_bert.config.finetuning import FinetuneTrainingConfig
+from keras_bert.config.training import TrainingConfig
 from keras_bert.training.budget import Stretch
-from keras_bert.training.left_out import LeftOut, batch_number
+from keras_bert.training.metrics import MetricSums, each_step
 from keras_bert.training.processes import agreement, chief_says, digest_of, failing_together, require_same
 
 if TYPE_CHECKING:
     from keras_bert.training.engine import Engine
+
+
+class LeftOut(NamedTuple):
+    """From its step `first` on, counted from 0 in the phase, a phase's batches are `batches` further along."""
+
+    phase: int
+    first: int
+    batches: int
+
+
+def batch_number(left_out: Iterable[LeftOut], phase: int, step: int) -> int:
+    """The number in its phase of the batch that step `step` of the phase, from 0, trains on."""
+    return step + sum(entry.batches for entry in left_out if entry.phase == phase and entry.first <= step)
+
+
+def next_gap(left_out: Iterable[LeftOut], phase: int, step: int) -> int | None:
+    """The first later step of the phase whose batch does not follow that of the step before it; None without one."""
+    return min((entry.first for entry in left_out if entry.phase == phase and entry.first > step), default=None)
+
 
 # What is written to metrics.jsonl about a rollback, and kept in checkpoints. `step` is the checkpoint's.
 Rollback = Mapping[str, Any]
@@ -90,3 +113,131 @@ def newly_left_out(
         LeftOut(phase, first, batch_number(had, phase, first + steps - 1) + 1 - batch_number(left, phase, first))
         for phase, first, steps in stretches
     ]
+
+
+RECENT = 50  # The logged losses that make the band.
+LEAST = 10  # With fewer there is no band yet.
+LEAST_SPREAD = 0.02  # Of the median: on a plateau hardly any spread is left.
+_DEVIATIONS = 1.4826  # From the median absolute deviation to the standard deviation of a normal distribution.
+
+
+class LossBand:
+    """Says whether a logged loss is far above the recent ones.
+
+    The upper edge is the median of the last `RECENT` logged losses plus `width` times their spread: the median absolute
+    deviation, scaled to a standard deviation, but at least `LEAST_SPREAD` of the median. Neither is moved by single
+    outliers. A low loss is never outside. Each phase starts a new band, because its loss is another one.
+
+    Args:
+        width: half the width of the band in spreads; 0 for no band.
+        state: the `state` of an earlier band, to continue it.
+    """
+
+    def __init__(self, width: float, state: Mapping[str, Any] | None = None):
+        self._width = width
+        self._phase: int | None = state["phase"] if state else None
+        self._losses: list[float] = list(state["losses"]) if state else []
+
+    def edge(self, phase: int) -> float:
+        """The largest loss inside the band; infinite where there is no band."""
+        if not self._width or phase != self._phase or len(self._losses) < LEAST:
+            return math.inf
+        median = statistics.median(self._losses)
+        spread = _DEVIATIONS * statistics.median(abs(loss - median) for loss in self._losses)
+        return median + self._width * max(spread, LEAST_SPREAD * abs(median))
+
+    def add(self, loss: float, phase: int) -> None:
+        """Adds a logged loss; one that is not finite does not count, see `LossScale`."""
+        if phase != self._phase:
+            self._phase, self._losses = phase, []
+        if math.isfinite(loss):
+            self._losses = [*self._losses, loss][-RECENT:]
+
+    def state(self) -> dict[str, Any]:
+        """JSON values from which another band continues."""
+        return {"phase": self._phase, "losses": self._losses}
+
+
+class MishapWatch:
+    """Looks at what the loop reads anyway, and at the weights before they are validated or saved: no step waits for it.
+
+    What it sees is the sum over all replicas and processes, so all processes find the same.
+
+    Args:
+        run_config: `loss_band`, `log_every` and `evaluate_every` are used; the band only if there are `rollbacks`.
+        state: the `state` saved with the restored checkpoint; None for a new run.
+
+    Attributes:
+        rollbacks: the rollbacks that the batches to come depend on.
+        times: how often the run has gone back.
+    """
+
+    rollbacks: list[Rollback]
+    times: int
+
+    def __init__(self, run_config: TrainingConfig | FinetuneTrainingConfig, state: Mapping[str, Any] | None = None):
+        state = state or {}
+        self._run_config = run_config
+        self._band = LossBand(run_config.loss_band if run_config.rollbacks else 0.0, state.get("band"))
+        self.rollbacks = list(state.get("rollbacks", []))
+        self.times = self.rollbacks[-1]["rollback"] if self.rollbacks else 0
+
+    def state(self) -> dict[str, Any]:
+        """JSON values for the checkpoint."""
+        return {"band": self._band.state(), "rollbacks": self.rollbacks}
+
+    def check_steps(self, done: int, sums: MetricSums, result: Mapping[str, Any]) -> None:
+        """Raises `Mishap` if the loss or the gradient of a step is not finite. Call before every checkpoint and line.
+
+        Args:
+            done: steps done.
+            sums: of the steps since the last line.
+            result: of the last step.
+        """
+        index = sums.first_not_finite()
+        if index is None:
+            return
+        step = done - len(sums) + 1 + index
+        scaled = " and the lowest loss scale" if "loss_scale" in each_step(result)[-1] else ""
+        raise _not_finite(step, "the loss or the gradient", result, scaled)
+
+    def check_outcome(self, done: int, is_finite: bool, what: str, result: Mapping[str, Any]) -> None:
+        """Raises `Mishap` if what the last step led to is not finite; its own loss was computed before it.
+
+        Args:
+            done: steps done.
+            is_finite: whether it is.
+            what: the weights or the loss of a validation, for the message.
+            result: of the last step.
+        """
+        if not is_finite:
+            raise _not_finite(done, what, result)
+
+    def check_loss(self, done: int, loss: float, phase: int, result: Mapping[str, Any]) -> None:
+        """Raises `Mishap` if a logged loss is outside the band, which it then joins if it is not.
+
+        Args:
+            done: steps done.
+            loss: the mean since the last line.
+            phase: of the last step.
+            result: of the last step.
+        """
+        edge = self._band.edge(phase)
+        if math.isfinite(loss) and loss > edge:  # Not finite are steps that a `LossScale` skipped.
+            what = f"the loss, {loss:.4g}, is far above those before it (the limit is {edge:.4g}), at "
+            # A checkpoint since the last line may have been written after the loss had begun to rise.
+            raise Mishap(done, what + _rate(result), self._last_line(done), bad_loss=loss, limit=edge)
+        self._band.add(loss, phase)
+
+    def _last_line(self, done: int) -> int:
+        """The last step before `done` whose loss was checked."""
+        every = (self._run_config.log_every, self._run_config.evaluate_every)
+        return max((done - 1) // steps * steps for steps in every)
+
+
+def _not_finite(step: int, what: str, result: Mapping[str, Any], more: str = "") -> Mishap:
+    return Mishap(step, f"{what} is no longer finite, at {_rate(result)}{more}", good=step - 1)
+
+
+def _rate(result: Mapping[str, Any]) -> str:
+    return f"a learning rate of about {float(each_step(result)[-1]['learning_rate']):.3g}"

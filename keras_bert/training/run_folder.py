@@ -7,14 +7,24 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from keras_bert import files, locks, settings, whole_files
-from keras_bert.checkpoints.hub_name import is_hub_name
-from keras_bert.errors import UserError
-from keras_bert.training.unfinished_saves import is_unfinished
+from keras_bert.checkpoints.hub import is_hub_name
+from keras_bert.core import files, locks, settings, whole_files
+from keras_bert.core.errors import UserError
 
 if TYPE_CHECKING:
     from keras_bert.config.finetuning import FinetuneConfig
     from keras_bert.config.pretraining import PretrainConfig
+
+STATE = "state.json"  # Written last and removed first; see `whole_files.move_folder`.
+
+
+def is_unfinished(folder: str) -> bool:
+    """Whether a checkpoint's folder is a part of one, whose save or removal was interrupted.
+
+    Only in a store, where files move one by one: a disk renames whole folders, so that there a missing file is damage.
+    """
+    return files.is_remote(folder) and not files.exists(files.join(folder, STATE))
+
 
 # What a run folder may hold, and a folder of several runs.
 PRETRAINING, FINETUNING = "a pretraining run", "a fine-tuning run"

@@ -1,16 +1,18 @@
 """One optimizer step and one evaluation step, over all replicas of a strategy."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.layers.dropout import counter_bits, dropout_key, is_static
-from keras_bert.training.gradient_norms import gradient_norms
 from keras_bert.training.loss_scale import LossScale
+from keras_bert.training.metrics import MetricSums
 from keras_bert.training.optimizers.base import BertOptimizer
+from keras_bert.training.variable_names import gradient_norms
 
 SUM = tf.distribute.ReduceOp.SUM
 
@@ -254,3 +256,49 @@ def _all_reduce(context: tf.distribute.ReplicaContext, values: Any) -> Any:
     # What `context.all_reduce` calls. That also registers a gradient with TensorFlow for good, which keeps this graph,
     # with all its weights, until the process ends.
     return context.strategy.extended._replica_ctx_all_reduce(SUM, values)
+
+
+def all_outputs(
+    step: Step, batches: Iterable[Batch], by_token: Collection[str] = ()
+) -> tuple[dict[str, np.ndarray | list[np.ndarray]], dict[str, float]]:
+    """Computes the outputs and the objective's figures over all batches.
+
+    Args:
+        step: computes the outputs.
+        batches: global batches with `row_numbers` [batch] (see `length_batches.LengthBatches`), each row once.
+        by_token: names of the outputs [batch, seq, …]; these are cut to each row's length.
+
+    Returns: ({name: outputs [rows, …]}, {name: figure}). Outputs whose shape differs between rows are a list with one
+        array per row.
+    """
+    sums = MetricSums(step.objective.terms)
+    numbers: list[np.ndarray] = []
+    found: dict[str, list[np.ndarray | list[np.ndarray]]] = {}
+    for batch in batches:
+        outputs, results = step.predict(batch)
+        sums.add(results)
+        row_numbers = _gathered(step.strategy, batch["row_numbers"])
+        is_real = row_numbers >= 0
+        numbers.append(row_numbers[is_real])
+        lengths = _gathered(step.strategy, batch["input_mask"]).sum(axis=-1)[is_real] if by_token else ()
+        for name, values in outputs.items():
+            values = _gathered(step.strategy, values)[is_real]
+            if name in by_token:
+                values = [value[:length] for value, length in zip(values, lengths)]
+            found.setdefault(name, []).append(values)
+    order = np.argsort(np.concatenate(numbers), kind="stable")
+    return {name: _in_order(batches, order) for name, batches in found.items()}, sums.take()
+
+
+def _in_order(batches: list[np.ndarray | list[np.ndarray]], order: np.ndarray) -> np.ndarray | list[np.ndarray]:
+    """The rows of a list of arrays, or of lists of arrays, in the given order."""
+    arrays = [batch for batch in batches if isinstance(batch, np.ndarray)]
+    if len(arrays) == len(batches) and all(array.shape[1:] == arrays[0].shape[1:] for array in arrays):
+        return np.concatenate(arrays)[order]
+    rows = [row for batch in batches for row in batch]
+    return [rows[number] for number in order]
+
+
+def _gathered(strategy: tf.distribute.Strategy, values: tf.Tensor) -> np.ndarray:
+    """The parts of a global tensor on all replicas as one array."""
+    return strategy.gather(values, axis=0).numpy()

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from keras_bert.errors import UserError, reason
-from keras_bert.program import PROGRAM
-from keras_bert.time_limits import within
-from keras_bert.training.cluster import join_slurm_step, share_gpus, worker_addresses, worker_index
-from keras_bert.training.rendezvous import wait_for_workers
+from keras_bert.core.errors import UserError, reason
+from keras_bert.core.program import PROGRAM
+from keras_bert.core.time_limits import within
+from keras_bert.training.cluster import join_slurm_step, share_gpus, wait_for_workers, worker_addresses, worker_index
 
 TPU_SECONDS = 120  # How long to wait for a TPU.
 WORKER_SECONDS = 300  # How long a process waits for the other processes of its run.
@@ -175,3 +174,24 @@ def _tpu(name: str) -> tf.distribute.Strategy:
 def is_multiworker(strategy: tf.distribute.Strategy) -> bool:
     """Whether the run may have several processes; see `training.processes`."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+_Policy = tf.data.experimental.AutoShardPolicy
+
+
+def distribute(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
+    """The batches of a data set in order, each divided among the replicas of all workers.
+
+    Every worker makes all batches and keeps its part of each. TensorFlow's default would give each worker files of its
+    own if it finds the reading of files in the graph; in streamed text it takes the epochs for the files. The rows of a
+    step would then depend on the number of workers.
+
+    Args:
+        strategy: the run's strategy.
+        dataset: global batches, the same in every worker.
+    """
+    options = tf.data.Options()
+    # A single replica has nothing to divide, and DATA would take a `rebatch` of the data set's own for the division.
+    policy = _Policy.DATA if strategy.num_replicas_in_sync > 1 else _Policy.OFF
+    options.experimental_distribute.auto_shard_policy = policy
+    return strategy.experimental_distribute_dataset(dataset.with_options(options))

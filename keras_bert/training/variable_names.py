@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from keras_bert.checkpoints.names import model_variables
+import keras
+import tensorflow as tf
+
+from keras_bert.models.tensor_names import model_variables
 
 if TYPE_CHECKING:
     import keras
@@ -33,3 +37,16 @@ def block_of(name: str) -> int | None:
     """The index of the encoder block that a variable is in; None for all others."""
     part, _, number = part_of(name).rpartition("_")
     return int(number) if part == "block" and number.isdigit() else None
+
+
+def gradient_parts(model: keras.Model) -> dict[str, list[int]]:
+    """`{part: the numbers of its variables in model.trainable_variables}`."""
+    parts: dict[str, list[int]] = {}
+    for number, name in enumerate(trainable_names(model)):
+        parts.setdefault(part_of(name), []).append(number)
+    return parts
+
+
+def gradient_norms(gradients: Sequence[tf.Tensor], parts: Mapping[str, Sequence[int]]) -> dict[str, tf.Tensor]:
+    """`{part: float32 scalar}`; their squares sum to the square of the global norm."""
+    return {part: tf.linalg.global_norm([gradients[number] for number in numbers]) for part, numbers in parts.items()}

@@ -9,14 +9,13 @@ import pytest
 import tensorflow as tf
 from tiny import VOCABULARY, random_model
 
-from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.checkpoints.names import model_variables
-from keras_bert.errors import UserError
+from keras_bert.checkpoints.writing import convert_folder, write_model_folder
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.tensor_names import model_variables
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 DATA = "bert_model.ckpt.data-00000-of-00001"

@@ -13,7 +13,7 @@ import pytest
 from goldens import COMMITTED
 
 from keras_bert.checkpoints.torch_file import TorchFile
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 
 CANARY = "canary"
 

@@ -17,9 +17,9 @@ from hub_server import Repository, hub_server, own_cache, point_to
 from tiny import VOCABULARY
 from torch_files import BERT_CONFIG, bert_shapes, numbers
 
-from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
-from keras_bert.errors import UserError
+from keras_bert.checkpoints.writing import convert_folder
+from keras_bert.core.errors import UserError
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NAME = "someone/tiny-bert"

@@ -9,16 +9,14 @@ import pytest
 import safetensors.numpy
 from tiny import VOCABULARY, pretraining_batch, random_model, without_dropout
 
-from keras_bert.checkpoints.conversion import convert_folder
-from keras_bert.checkpoints.huggingface_writing import write_huggingface_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.checkpoints.names import model_variables
 from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
-from keras_bert.errors import UserError
+from keras_bert.checkpoints.writing import convert_folder, write_huggingface_folder, write_model_folder
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.tensor_names import model_variables
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,9 @@ from huggingface_hub import ModelCard as HubCard
 from huggingface_hub.repocard import metadata_load
 from tiny import VOCABULARY, random_model, tiny_config
 
-from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import describe_folder, write_model_folder
-from keras_bert.config.elmo import ElmoConfig
+from keras_bert.checkpoints.writing import convert_folder, describe_folder, write_model_folder
 from keras_bert.config.heads import (
     MULTI_LABEL,
     REGRESSION,
@@ -30,8 +28,9 @@ from keras_bert.config.heads import (
     SpanPairConfig,
     TokenClassificationConfig,
 )
+from keras_bert.models.elmo.config import ElmoConfig
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.task_kinds import kind_of_head, task_kinds
+from keras_bert.tasks.kind import kind_of_head, task_kinds
 
 CARD = ModelCard(
     title="sst2",

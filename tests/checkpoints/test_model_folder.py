@@ -8,11 +8,9 @@ import pytest
 import safetensors.numpy
 from tiny import pretraining_batch, random_model
 
-from keras_bert.checkpoints.conversion import convert_folder
-from keras_bert.checkpoints.model_finding import newest_pretrained
-from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.errors import UserError
+from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
+from keras_bert.checkpoints.writing import convert_folder, write_model_folder
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 from keras_bert.text.vocabulary import Vocabulary

@@ -12,8 +12,8 @@ import safetensors.numpy
 from tiny import VOCABULARY, random_model, without_dropout
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.errors import UserError
+from keras_bert.checkpoints.writing import write_model_folder
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 

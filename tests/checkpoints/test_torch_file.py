@@ -12,7 +12,7 @@ from torch_files import BERT_CONFIG, KINDS, bert_shapes, numbers
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.torch_file import TorchFile
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 
 LAYOUTS = ("{}.bin", "{}_legacy.bin")

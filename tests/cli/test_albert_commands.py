@@ -14,7 +14,7 @@ from squad_file import paragraph, write_squad
 
 import keras_bert
 from keras_bert.cli import main
-from keras_bert.models.albert_encoder import AlbertEncoder
+from keras_bert.models.albert.encoder import AlbertEncoder
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
 pytest.importorskip("sentencepiece")

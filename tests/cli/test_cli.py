@@ -16,8 +16,8 @@ from goldens import COMMITTED
 
 from keras_bert.cli import main
 from keras_bert.cli.options import run_settings
-from keras_bert.errors import RunStopped, UserError
-from keras_bert.program import same_command
+from keras_bert.core.errors import RunStopped, UserError
+from keras_bert.core.program import same_command
 
 TINY_RUN = [
     "--set",
@@ -266,7 +266,7 @@ def test_what_resumes_a_run_is_never_fresh(tmp_path, monkeypatch, arguments, run
         (
             "finetune",
             ["--task", "glue", "--init", "bert"],
-            "keras_bert.tasks.finetuning.benchmark_runs.finetune_benchmark",
+            "keras_bert.tasks.finetuning.runs.finetune_benchmark",
         ),
     ],
 )

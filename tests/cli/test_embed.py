@@ -6,9 +6,9 @@ from click.testing import CliRunner
 from tiny import random_weights, without_dropout
 from usearch.index import Index
 
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 

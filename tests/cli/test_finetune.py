@@ -18,9 +18,9 @@ from scipy.special import softmax
 from keras_bert.cli import main
 from keras_bert.cli.options import run_settings
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
-from keras_bert.tasks.classification.answering import plain_answers
-from keras_bert.tasks.classification.examples import load_examples
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.classification.answers import plain_answers
+from keras_bert.tasks.classification.data import load_examples
 from keras_bert.tasks.classification.problem import SequenceProblem
 from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
 from keras_bert.training.run_folder import RunFolder

@@ -12,7 +12,7 @@ from served import ReloadedExport
 from squad_file import paragraph, write_squad
 from tiny import random_weights, without_dropout
 
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.evaluation import FinetunedModel

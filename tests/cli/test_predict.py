@@ -12,14 +12,13 @@ from click.testing import CliRunner
 from served import write_served
 from squad_file import paragraph, write_squad
 
-from keras_bert import files
 from keras_bert.cli import main
 from keras_bert.config.heads import ClassificationConfig
-from keras_bert.errors import UserError
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
 from keras_bert.tasks.answer_files import json_objects, require_unread, text_output
-from keras_bert.tasks.evaluation import FinetunedModel, splits_like
-from keras_bert.tasks.prediction import predict
-from keras_bert.tasks.question_answering.squad import CMRC, QUESTION_ANSWERING
+from keras_bert.tasks.evaluation import FinetunedModel, predict, splits_like
+from keras_bert.tasks.question_answering.task import CMRC, QUESTION_ANSWERING
 
 READER = {"max_length": 24, "stride": 7, "max_question_length": 9, "max_answer_length": 5, "unanswerable": False}
 WORDS = "the N\ncat N\n\nsat V\n\ncat N\nthe N\nsat V\n"
@@ -142,7 +141,7 @@ def test_texts_by_windows_are_answered_as_at_once(model, tmp_path, monkeypatch):
     table.write_text(lines(*({"review": text} for text in texts)))
     found = []
     for characters in (10, 10**6):
-        monkeypatch.setattr("keras_bert.tasks.classification.answering._CHARACTERS_AT_ONCE", characters)
+        monkeypatch.setattr("keras_bert.tasks.classification.answers._CHARACTERS_AT_ONCE", characters)
         said = give("predict", "--model", path, "--input", table, "--output", tmp_path / "out")
         assert said.exit_code == 0 and f"evaluate --model '{path}'" in said.output  # As one would type it.
         found.append([json.loads(line) for line in (tmp_path / "out").read_text().splitlines()])
@@ -180,7 +179,7 @@ def test_what_should_be_known_is_told_beside_the_answers(model, tmp_path, monkey
         return [output], 0
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("keras_bert.tasks.prediction.predict", answered)
+    monkeypatch.setattr("keras_bert.tasks.evaluation.predict", answered)
     path = model("single", task="text", max_length=20, texts=["review"], label="stars")
     out = give("predict", "--model", path, "--input", "-", "--output", output, stdin="the cat\n")
     assert out.exit_code == 0 and "3 rows were skipped." in (out.stderr if output == "-" else out.stdout)
@@ -213,7 +212,7 @@ def test_of_a_file_of_any_size_a_window_is_read_at_a_time(model, monkeypatch, ki
     for module in ("corpus.text_lines", "tables.tables"):
         monkeypatch.setattr(f"keras_bert.data.{module}.read_chunks", lambda path: endless(kind))
     monkeypatch.setattr("keras_bert.data.tables.tables.table_files", lambda source: (source, [source]))
-    monkeypatch.setattr("keras_bert.tasks.examples.windows._MOST", 50)
+    monkeypatch.setattr("keras_bert.tasks.windows._MOST", 50)
     name = {"features": "words.txt", "answering": "a.json"}.get(kind, "a.jsonl")
     problem = FinetunedModel(model(kind, **{"max_length": 20, **task}), asked=name).problem
     windows = problem.windows("input")
@@ -238,7 +237,7 @@ class Counted:
 
 def test_an_exact_name_is_one_split_and_several_have_files_of_their_own(tmp_path):
     """CMRC's dev and its trial were written into one file, the last over the others."""
-    from keras_bert.tasks.prediction import _places
+    from keras_bert.tasks.evaluation import _places
 
     assert splits_like(Counted("folder", *CMRC.splits), "dev") == ["dev"]
     both = ["dev_matched", "dev_mismatched"]

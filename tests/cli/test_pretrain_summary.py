@@ -8,8 +8,8 @@ import pytest
 from corpus import write_corpus
 
 from keras_bert.cli.pretrain import _estimate, _next, _show
-from keras_bert.config.bert import TOKENS
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.models.bert.config import TOKENS
 from keras_bert.training.run_folder import RunFolder
 
 MLM = {"steps": 5, "eval_mlm_loss": 2.0, "eval_perplexity": 7.4, "eval_mask_token_loss": 2.5, "examples": []}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from keras_bert import settings
 from keras_bert.config.corpus import FilterConfig, extended_filters
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.errors import UserError
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
 
 C4 = settings.from_mapping(FilterConfig, extended_filters("c4"))
 

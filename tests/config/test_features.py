@@ -4,8 +4,8 @@ import pytest
 
 from keras_bert.config.features import FEATURES, TAGGING_TASKS, feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
-from keras_bert.tasks.tagging.tasks import TAGGING
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.tagging.task import TAGGING
 
 
 def test_the_layers_are_those_of_the_papers_table_7():

@@ -3,7 +3,7 @@
 import pytest
 
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 
 
 @pytest.mark.parametrize("labels, kind", [(("no", "yes"), None), (("a",), MULTI_LABEL), (("x",), REGRESSION)])

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from keras_bert.data.json_blocks import JsonBlocks
+from keras_bert.data.tables.json_rows import JsonBlocks
 
 CONTENT = {
     "a": [1, -2.5e3, True, None, 'x\n\u4e2d\U0001f408 \\ " {['],

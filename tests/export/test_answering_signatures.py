@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from squad_file import paragraph, write_squad
 
-from keras_bert.tasks.question_answering.answer_spans import load_questions
+from keras_bert.tasks.question_answering.data import load_questions
 from keras_bert.tasks.question_answering.decoding import decode, decoded
-from keras_bert.tasks.question_answering.squad import qa_task
+from keras_bert.tasks.question_answering.task import qa_task
 from keras_bert.tasks.question_answering.windows import question_windows
 
 CONTEXTS = [

@@ -11,17 +11,15 @@ from served import CAUSAL, HEADS, KINDS, VOCABULARY, write_served
 from tiny import random_weights, without_dropout
 
 import keras_bert
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
-from keras_bert.config.elmo import ElmoConfig
 from keras_bert.config.heads import ClassificationConfig
-from keras_bert.config.recurrent import RecurrentConfig
-from keras_bert.errors import UserError
-from keras_bert.export.edge_signature import QUANTIZATIONS
-from keras_bert.export.litert import write_litert
-from keras_bert.export.litert_model import LiteRTModel
-from keras_bert.models.sequence_classification import BertForSequenceClassification
-from keras_bert.task_kinds import kind_of_head
+from keras_bert.core.errors import UserError
+from keras_bert.export.litert import QUANTIZATIONS, LiteRTModel, write_litert
+from keras_bert.models.elmo.config import ElmoConfig
+from keras_bert.models.recurrent.config import RecurrentConfig
+from keras_bert.tasks.classification.network import BertForSequenceClassification
+from keras_bert.tasks.kind import kind_of_head
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 
 # Absolute, of outputs of magnitude 1. Weights in 8 bits are off by up to 1/254 of the largest in their row.

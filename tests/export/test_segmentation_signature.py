@@ -3,7 +3,7 @@
 import numpy as np
 from hostile_texts import HOSTILE, random_hostile
 
-from keras_bert.inference.crf_decoding import best_labels
+from keras_bert.tasks.tagging.crf_decoding import best_labels
 
 TEXTS = ["The cat's mat", "", " 中文 thecat\u3000sat\u2028x ", "a", " \t "]
 

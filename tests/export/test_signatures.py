@@ -11,11 +11,11 @@ from served import CAUSAL, KINDS, OF_WHOLE_TEXTS, VOCABULARY, columns_of, write_
 
 import keras_bert
 from keras_bert.config.finetuning import InputConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
-from keras_bert.errors import UserError
 from keras_bert.export.serving_function import serving_function
-from keras_bert.inference.encoder_inputs import encoder_inputs
-from keras_bert.tasks.examples.sequence_rows import sequence_rows
+from keras_bert.inference.texts import encoder_inputs
+from keras_bert.tasks.sequence_rows import sequence_rows
 
 TEXTS = ["The cat sat.", "", "cat " * 60, "中 the [MASK]", "x" * 300]
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}

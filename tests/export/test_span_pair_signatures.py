@@ -11,9 +11,8 @@ from served import VOCABULARY, ReloadedExport, write_served
 
 import keras_bert
 from keras_bert.config.heads import SpanPairConfig
-from keras_bert.export.saved_model import write_version
+from keras_bert.export.saved_model import warm_up_values, write_version
 from keras_bert.export.serving_function import serving_function
-from keras_bert.export.warm_up import _values
 
 HERE = pathlib.Path(__file__).parent
 LABELS = ("False", "True")
@@ -139,9 +138,9 @@ def test_the_export_answers_alike_with_ops_that_serving_knows(pair, tmp_path):
 
 def test_a_warm_up_request_is_answered(single):
     _, function = single
-    for signature, specs in function.inputs.items():
-        request = [_values(spec, 16, function.text_inputs) for spec in specs]
-        assert np.isfinite(function.answer(signature, *request)["logits"]).all()
+    for signature in function.signatures:
+        request = warm_up_values(function, signature, 16)
+        assert np.isfinite(function.answer(signature, *request.values())["logits"]).all()
 
 
 def test_a_bilstm_may_stand_between(tmp_path):

@@ -7,7 +7,7 @@ import time
 
 import tensorflow as tf
 
-from keras_bert import locks
+from keras_bert.core import locks
 from keras_bert.export import saved_model
 from keras_bert.export.saved_model import write_version
 

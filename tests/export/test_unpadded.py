@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from tiny import random_weights, without_dropout
 
-from keras_bert.export.unpadded import encode
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.export.network import encode
+from keras_bert.models.bert.encoder import BertEncoder
 
 
 @pytest.mark.parametrize("keeps_padding", [False, True])

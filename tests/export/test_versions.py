@@ -11,8 +11,7 @@ from command_line import ROOT
 from served import write_served
 
 from keras_bert.cli import main
-from keras_bert.export.saved_model import next_version
-from keras_bert.export.serving_files import write_serving_files
+from keras_bert.export.saved_model import next_version, write_serving_files
 
 
 def test_versions_count_up(tmp_path):

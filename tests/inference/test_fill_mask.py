@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from tiny import random_weights, without_dropout
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.inference.fill_mask import fill_masks
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 WORDS = ["the", "cat", "sat", "on", "mat", ".", "##s", "[", "]", "mask"]
 

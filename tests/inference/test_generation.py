@@ -5,13 +5,12 @@ import pytest
 from scipy.special import softmax
 from tiny import random_weights, sentencepiece_vocabulary, without_dropout
 
-from keras_bert.config.sampling import SamplingConfig
-from keras_bert.errors import UserError
+from keras_bert.config.inference import SamplingConfig
+from keras_bert.core.errors import UserError
 from keras_bert.inference.generation import CachedReader, TextGenerator, chosen_token
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.text.joined_pieces import joined_pieces
-from keras_bert.text.tokenizer import WordPieceTokenizer
-from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary, joined_pieces
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 WORDS = ["the", "cat", "sat", "on", "mat", ".", "##s", "a"]
 

@@ -7,7 +7,7 @@ from tiny import random_weights, without_dropout
 
 import keras_bert
 from keras_bert.checkpoints import model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import Vocabulary

@@ -6,11 +6,9 @@ import tensorflow as tf
 from numpy_encoder_inputs import pair_inputs, pair_lengths, single_inputs
 from served import VOCABULARY
 
-from keras_bert.inference.encoder_inputs import encoder_inputs
-from keras_bert.inputs.padding import padded_length, padded_lengths
-from keras_bert.inputs.pieces import PieceSpans
-from keras_bert.inputs.segments import flat_rows, padded_rows
-from keras_bert.inputs.truncation import head_and_tail, truncate, truncate_pairs
+from keras_bert.inference.texts import encoder_inputs
+from keras_bert.inputs.rows import PieceSpans, flat_rows, padded_length, padded_lengths, padded_rows
+from keras_bert.inputs.windows import head_and_tail, truncate, truncate_pairs
 
 ROWS = [[7, 8, 9], [], [6], [9] * 12]
 OTHERS = [[10], [11, 12], [], [13] * 9]

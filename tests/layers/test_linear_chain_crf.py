@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.layers.crf_tagging_head import CrfTaggingHead
-from keras_bert.layers.linear_chain_crf import FORBIDDEN, Chain, best_paths, log_likelihood, marginals
+from keras_bert.layers.crf import FORBIDDEN, Chain, CrfTaggingHead, best_paths, log_likelihood, marginals
 
 BATCH, SEQ, LABELS = 5, 6, 3
 # Words in the middle of pieces, in every place, one alone, and none.

@@ -6,8 +6,7 @@ import tensorflow as tf
 from tiny import pretraining_batch, tiny_config
 
 from keras_bert.layers.dropout import Dropout, dropout_key, recomputed
-from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.training.step import Step
 
 CONFIG = tiny_config(num_hidden_layers=3)

@@ -11,22 +11,20 @@ import tensorflow as tf
 from goldens import Golden, read_tensors, run_peer, write_again
 from tiny import VOCABULARY, pretraining_batch, random_weights
 
-from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.config.albert import SHARINGS, AlbertConfig
-from keras_bert.config.bert import BertConfig
+from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.config.heads import ClassificationConfig
 from keras_bert.config.recipes import find_config
-from keras_bert.errors import UserError
-from keras_bert.export.unpadded import encode
+from keras_bert.core.errors import UserError
+from keras_bert.export.network import encode
 from keras_bert.inference.loading import load
 from keras_bert.layers.dropout import dropout_key
-from keras_bert.models import parameters
-from keras_bert.models.albert_encoder import AlbertEncoder
-from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.pretraining_objective import PretrainingObjective
-from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.models import sizes
+from keras_bert.models.albert.config import SHARINGS, AlbertConfig
+from keras_bert.models.albert.encoder import AlbertEncoder
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
+from keras_bert.tasks.classification.network import BertForSequenceClassification
 
 TINY = {
     "vocab_size": 60,
@@ -48,16 +46,16 @@ def tiny_albert(**changes):
 def test_base_has_as_many_parameters_as_googles():
     config = BertConfig.from_file(find_config("models", "albert-base"))
     assert config == AlbertConfig()
-    assert parameters.total(parameters.encoder_parts(config)) == 11_683_584
+    assert sizes.total(sizes.encoder_parts(config)) == 11_683_584
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
 def test_the_table_counts_what_the_model_has(sharing):
     config = tiny_albert(sharing=sharing)
     model = BertForPreTraining(config)
-    encoder, heads = parameters.encoder_parts(config), parameters.head_parts(config)
-    assert parameters.total(encoder) == model.encoder.count_params()
-    assert parameters.total(encoder) + parameters.total(heads) == model.count_params()
+    encoder, heads = sizes.encoder_parts(config), sizes.head_parts(config)
+    assert sizes.total(encoder) == model.encoder.count_params()
+    assert sizes.total(encoder) + sizes.total(heads) == model.count_params()
     trained = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
     assert trained == model.count_params()
 

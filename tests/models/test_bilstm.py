@@ -12,7 +12,7 @@ from served import columns_of, write_served
 from tiny import pretraining_batch, random_weights, without_dropout
 
 import keras_bert
-from keras_bert.checkpoints.conversion import convert_folder
+from keras_bert.checkpoints.writing import convert_folder
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import (
     ClassificationConfig,
@@ -20,10 +20,10 @@ from keras_bert.config.heads import (
     SpanExtractionConfig,
     TokenClassificationConfig,
 )
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.layers.bilstm import BiLstm
-from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.tasks.classification.network import BertForSequenceClassification
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
 HEADS = {

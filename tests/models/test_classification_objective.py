@@ -11,8 +11,7 @@ from tiny import pretraining_batch, without_dropout
 
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.config.training import OptimizerConfig
-from keras_bert.models.classification_objective import ClassificationObjective
-from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.tasks.classification.network import BertForSequenceClassification, ClassificationObjective
 from keras_bert.training.metrics import MetricSums
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.step import Step

@@ -12,20 +12,19 @@ from pretraining import metrics, recipe
 from tiny import VOCABULARY, pretraining_batch, random_weights
 
 import keras_bert
-from keras_bert.checkpoints.conversion import convert_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.cli import main
-from keras_bert.config.bert import BertConfig
-from keras_bert.config.elmo import ElmoConfig
 from keras_bert.config.heads import ClassificationConfig, FeatureTaggingConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
-from keras_bert.models import parameters
-from keras_bert.models.elmo_encoder import ElmoEncoder
-from keras_bert.models.kinds.elmo_sizes import training_flops
+from keras_bert.models import sizes
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.elmo.config import ElmoConfig
+from keras_bert.models.elmo.encoder import ElmoEncoder
+from keras_bert.models.elmo.kind import training_flops
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.task_kinds import kind_of_head
-from keras_bert.tasks.pretraining.phase_flops import phase_flops
+from keras_bert.tasks.kind import kind_of_head
+from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.run_folder import RunFolder
 
@@ -89,7 +88,7 @@ def test_logits_are_of_each_half(model, batch):
 
 def test_its_size_is_that_of_the_table(model):
     counted = sum(int(np.prod(variable.shape)) for variable in model.weights)
-    table = parameters.total(parameters.encoder_parts(CONFIG)) + parameters.total(parameters.head_parts(CONFIG))
+    table = sizes.total(sizes.encoder_parts(CONFIG)) + sizes.total(sizes.head_parts(CONFIG))
     assert counted == table
     shown = CliRunner().invoke(main, ["inspect", "elmo-mini"])
     assert shown.exit_code == 0 and "LSTM kernels" in shown.output

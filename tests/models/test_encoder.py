@@ -6,9 +6,9 @@ import pytest
 import tensorflow as tf
 from tiny import pretraining_batch, random_model, random_weights, tiny_config, without_dropout
 
-from keras_bert.config.bert import ACTIVATIONS
-from keras_bert.layers.activations import activation
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.layers.encoder_block import activation
+from keras_bert.models.bert.config import ACTIVATIONS
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 
 # What transformers' functions make of -2, 0.5 and 12.

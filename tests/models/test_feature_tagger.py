@@ -6,10 +6,9 @@ import pytest
 from keras import ops
 from tiny import tiny_config
 
-from keras_bert.config.albert import AlbertConfig
 from keras_bert.config.features import FEATURES
-from keras_bert.layers.scalar_mix import ScalarMix
-from keras_bert.models.feature_tagger import BertFeatureTagger
+from keras_bert.models.albert.config import AlbertConfig
+from keras_bert.tasks.tagging.feature_network import BertFeatureTagger, ScalarMix
 
 CONFIG = tiny_config(num_hidden_layers=5)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tiny import random_weights, tiny_config
 
-from keras_bert.checkpoints.names import model_variables
 from keras_bert.config.initialization import InitializationConfig
-from keras_bert.layers.sinusoids import sinusoids
+from keras_bert.layers.embeddings import sinusoids
 from keras_bert.models.first_values import mimetic_kernels, set_first_values, set_new_words
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.tensor_names import model_variables
 from keras_bert.tasks.pretraining.batch_sources import unigram_nats
 
 COUNTS = np.arange(60)

@@ -8,12 +8,12 @@ import pytest
 from tiny import VOCABULARY, tiny_config
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.config.albert import AlbertConfig
-from keras_bert.config.bert import BertConfig
-from keras_bert.errors import UserError
+from keras_bert.checkpoints.writing import write_model_folder
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.layers.sinusoids import sinusoids
+from keras_bert.layers.embeddings import sinusoids
+from keras_bert.models.albert.config import AlbertConfig
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
 
 CONFIGS = [

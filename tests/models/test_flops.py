@@ -2,8 +2,8 @@
 
 from tiny import tiny_config
 
-from keras_bert.config.bert import BertConfig
 from keras_bert.config.recipes import find_config
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.flops import training_flops
 
 

@@ -5,9 +5,9 @@ import pytest
 import tensorflow as tf
 from goldens import Golden, under
 
-from keras_bert.checkpoints.names import model_variables
 from keras_bert.inference.loading import load
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.models.pretraining import PretrainingObjective
+from keras_bert.models.tensor_names import model_variables
 from keras_bert.training.step import Step
 
 pytestmark = pytest.mark.parity

@@ -11,21 +11,20 @@ import tensorflow as tf
 from tiny import VOCABULARY, random_weights, tiny_config
 
 import keras_bert
-from keras_bert.checkpoints.conversion import convert_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.checkpoints.names import POOLER, StoredName, TensorName
-from keras_bert.config.bert import BertConfig
+from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.config.heads import ClassificationConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.loading import load
 from keras_bert.layers.pooler import Pooler
-from keras_bert.model_kinds import GoogleFiles, register_model_kind, unregister_model_kind
-from keras_bert.models.encoder import BertEncoder
-from keras_bert.models.kinds.bert import Bert
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.bert.kind import Bert
+from keras_bert.models.kind import GoogleFiles, register_model_kind, unregister_model_kind
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.models.tensor_names import POOLER, StoredName, TensorName
+from keras_bert.tasks.classification.network import BertForSequenceClassification
 
 
 @dataclasses.dataclass

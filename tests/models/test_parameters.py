@@ -5,9 +5,9 @@ from click.testing import CliRunner
 from tiny import tiny_config
 
 from keras_bert.cli import main
-from keras_bert.config.bert import BertConfig
 from keras_bert.config.recipes import find_config
-from keras_bert.models import parameters
+from keras_bert.models import sizes
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
 
 # Google's sizes: with the pooler, without heads.
@@ -26,7 +26,7 @@ PUBLISHED = {
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_counts(name):
     config = BertConfig.from_file(find_config("models", name))
-    assert parameters.total(parameters.encoder_parts(config)) == PUBLISHED[name]
+    assert sizes.total(sizes.encoder_parts(config)) == PUBLISHED[name]
 
 
 @pytest.mark.parametrize("changes", [{}, {"num_hidden_layers": 3, "intermediate_size": 20, "type_vocab_size": 3}])
@@ -59,10 +59,10 @@ def test_every_part_is_what_the_model_holds(changes):
         "masked LM output bias": held("mlm_head/bias"),
         "next sentence head": held("nsp_head"),
     }
-    parts = [*parameters.encoder_parts(config), *parameters.head_parts(config)]
+    parts = [*sizes.encoder_parts(config), *sizes.head_parts(config)]
     assert {part.name: part.count for part in parts} == held_by_part
-    assert parameters.total(parameters.encoder_parts(config)) == model.encoder.count_params()
-    assert parameters.total(parts) == model.count_params()
+    assert sizes.total(sizes.encoder_parts(config)) == model.encoder.count_params()
+    assert sizes.total(parts) == model.count_params()
 
 
 def test_inspect_prints_every_total_of_base():

@@ -10,19 +10,18 @@ from pretraining import MODEL, metrics, recipe
 from tiny import VOCABULARY, pretraining_batch, random_weights
 
 import keras_bert
-from keras_bert.checkpoints.conversion import convert_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.config.heads import ClassificationConfig
-from keras_bert.config.recurrent import RecurrentConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
-from keras_bert.inference.encoder_inputs import encoder_inputs
-from keras_bert.models import parameters
-from keras_bert.models.kinds.recurrent import KIND
+from keras_bert.inference.texts import encoder_inputs
+from keras_bert.models import sizes
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.recurrent_encoder import RecurrentEncoder
+from keras_bert.models.recurrent.config import RecurrentConfig
+from keras_bert.models.recurrent.encoder import RecurrentEncoder
+from keras_bert.models.recurrent.kind import KIND
 from keras_bert.studies.attention import text_attention
-from keras_bert.task_kinds import kind_of_head
+from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.run_folder import RunFolder
 
@@ -79,9 +78,7 @@ def test_a_block_is_keras_layer_with_berts_residuals(model, batch):
 def test_its_size_is_that_of_the_table(model):
     counted = sum(int(np.prod(variable.shape)) for variable in model.weights)
     config = model.config
-    assert counted == parameters.total(parameters.encoder_parts(config)) + parameters.total(
-        parameters.head_parts(config)
-    )
+    assert counted == sizes.total(sizes.encoder_parts(config)) + sizes.total(sizes.head_parts(config))
 
 
 def test_its_products_are_counted():

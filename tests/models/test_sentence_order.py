@@ -9,9 +9,8 @@ from goldens import load_arrays, under
 from tiny import VOCABULARY, random_weights, without_dropout
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.checkpoints.writing import write_model_folder
+from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 
 TERMS = ("mlm", "sop")
 

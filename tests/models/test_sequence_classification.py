@@ -9,15 +9,14 @@ import pytest
 from goldens import ENCODER_INPUTS
 from tiny import VOCABULARY, pretraining_batch, random_weights, without_dropout
 
-from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.checkpoints.names import CLASSIFIER, model_variables
+from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
 from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.models.tensor_names import CLASSIFIER, model_variables
+from keras_bert.tasks.classification.network import BertForSequenceClassification
 
 KINDS = [
     ClassificationConfig(("against", "neutral", "for")),

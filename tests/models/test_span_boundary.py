@@ -9,11 +9,10 @@ from scipy.special import erf
 from tiny import VOCABULARY, pretraining_batch, random_weights, without_dropout
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
-from keras_bert.layers.span_boundary_head import MOST_PLACES, span_places
-from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.layers.pretraining_heads import MOST_PLACES, span_places
+from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.training.step import Step
 
 TERMS = ("mlm", "sbo")

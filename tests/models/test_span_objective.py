@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from goldens import load_arrays, under
 
-from keras_bert.models.span_objective import SpanObjective
+from keras_bert.tasks.question_answering.network import SpanObjective
 from keras_bert.training.metrics import MetricSums
 
 

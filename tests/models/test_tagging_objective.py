@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from goldens import load_arrays, under
 
-from keras_bert.models.tagging_objective import TaggingObjective
+from keras_bert.tasks.tagging.network import TaggingObjective
 from keras_bert.training.metrics import MetricSums
 
 

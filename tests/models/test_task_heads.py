@@ -9,20 +9,19 @@ import pytest
 from goldens import ENCODER_INPUTS
 from tiny import VOCABULARY, pretraining_batch, random_model, random_weights, without_dropout
 
-from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.checkpoints.names import model_variables
+from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.config.heads import (
     FeatureTaggingConfig,
     MultipleChoiceConfig,
     SpanExtractionConfig,
     TokenClassificationConfig,
 )
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.task_kinds import kind_of_head
+from keras_bert.models.tensor_names import model_variables
+from keras_bert.tasks.kind import kind_of_head
 
 TAGS = TokenClassificationConfig(("O", "B-PER", "I-PER"))
 HEADS = [SpanExtractionConfig(), TAGS, MultipleChoiceConfig()]

@@ -7,12 +7,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from keras_bert import settings
 from keras_bert.cli import main
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.config.studies import AblationPlan
+from keras_bert.core import settings
 
 PLAN = """
 recipe: five_minutes

@@ -14,14 +14,14 @@ from pretraining import recipe
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli import main
 from keras_bert.config.studies import EmbryologyPlan, TaggedText
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.studies.curves import crossing
 from keras_bert.studies.embryology import agreement, overall, table, tag_table
+from keras_bert.studies.pictures import crossing
 from keras_bert.studies.probes import probe
+from keras_bert.studies.snapshots import Snapshots
 from keras_bert.studies.tagged_pieces import TaggedPieces
 from keras_bert.tasks.pretraining.run import pretrain
-from keras_bert.tasks.pretraining.snapshots import Snapshots
 from keras_bert.training.run_folder import RunFolder
 
 WORDS = {

@@ -5,12 +5,12 @@ import pytest
 from click.testing import CliRunner
 from finetuning import VOCABULARY, write_tiny_bert
 
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.cli import main
-from keras_bert.config.elmo import ElmoConfig
-from keras_bert.errors import UserError
-from keras_bert.inference.encoder_inputs import encoder_inputs
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
+from keras_bert.inference.texts import encoder_inputs
+from keras_bert.models.elmo.config import ElmoConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.studies.geometry import (
     contextual_vectors,

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 from finetuning import write_sst2, write_tiny_bert
 
 from keras_bert.cli import main
-from keras_bert.studies.landscape import ENDS, planes_picture, table
-from keras_bert.studies.loss_plane import LossPlane, filter_normalized, steps
+from keras_bert.studies.landscape import ENDS, LossPlane, filter_normalized, planes_picture, steps, table
 from keras_bert.tasks.evaluation import FinetunedModel
 
 

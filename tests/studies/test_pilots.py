@@ -4,12 +4,11 @@ import json
 
 import pytest
 
-from keras_bert import settings
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.studies import PilotsPlan
-from keras_bert.errors import UserError
-from keras_bert.studies.curves import crossing
-from keras_bert.studies.pictures import curves_picture
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.studies.pictures import crossing, curves_picture
 from keras_bert.studies.pilots import described, pilots, read, table
 from keras_bert.studies.study import StudyFolder
 

@@ -7,7 +7,7 @@ import types
 import pytest
 
 from keras_bert.config.studies import TaskPlan
-from keras_bert.studies.snapshot_tasks import finetuned, spread
+from keras_bert.studies.snapshots import finetuned, spread
 from keras_bert.studies.study import StudyFolder
 
 

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 from finetuning import write_sst2, write_tiny_bert
 
-from keras_bert import files
 from keras_bert.cli import main
-from keras_bert.errors import RunStopped, UserError
+from keras_bert.core import files
+from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.studies import runs
 from keras_bert.studies.runs import StudyRun, run_command
 from keras_bert.studies.study import Findings, StudyFolder

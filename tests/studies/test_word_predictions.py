@@ -5,12 +5,12 @@ import pytest
 import tensorflow as tf
 from finetuning import VOCABULARY as PLAIN
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
+from keras_bert.studies.embryology import WordPredictions, by_tag, sampled
 from keras_bert.studies.tagged_pieces import tagged_pieces
-from keras_bert.studies.word_predictions import WordPredictions, by_tag, sampled
-from keras_bert.tasks.tagging.conllu import ConlluReader
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.tasks.tagging.word_files import ConlluReader
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, "the", "a", "cat", "##s", "sat", "##down", "on", "never"])
 SENTENCES = [

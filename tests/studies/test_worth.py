@@ -1,7 +1,6 @@
 """The table of what models are worth."""
 
-from keras_bert.studies.downstream import better, main_scores
-from keras_bert.studies.worth import table
+from keras_bert.studies.downstream import better, main_scores, table
 
 
 def results(values, per_cent=False, majority=0.5):

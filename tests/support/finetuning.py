@@ -7,7 +7,7 @@ import numpy as np
 import safetensors.numpy
 from tiny import random_weights, without_dropout
 
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary

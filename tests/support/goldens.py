@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import safetensors.numpy
 
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMMITTED = os.path.join(TESTS, "goldens")

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.tasks.tagging.word_rows import WordRows
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 _AT_ONCE = 1 << 16
 

@@ -7,8 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tiny import random_weights, sentencepiece_vocabulary, without_dropout
 
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.config.albert import AlbertConfig
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.heads import (
     MULTI_LABEL,
     REGRESSION,
@@ -21,9 +20,10 @@ from keras_bert.config.heads import (
     TokenClassificationConfig,
 )
 from keras_bert.export.serving_function import ServingFunction
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.albert.config import AlbertConfig
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.task_kinds import kind_of_head
+from keras_bert.tasks.kind import kind_of_head
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 _LETTERS = string.ascii_lowercase + string.digits

@@ -2,8 +2,8 @@
 
 import json
 
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _MARKS = ".,?!'()“”-。，《》"

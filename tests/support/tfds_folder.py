@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow_datasets as tfds
 
-from keras_bert.tasks.classification.glue import GLUE
+from keras_bert.tasks.classification.benchmarks import GLUE
 
 TEXTS = {name: task.tfds.texts or task.texts for name, task in GLUE.items()}
 

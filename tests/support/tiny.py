@@ -5,10 +5,10 @@ import struct
 import keras
 import numpy as np
 
-from keras_bert.checkpoints.names import model_variables
-from keras_bert.config.bert import BertConfig
 from keras_bert.config.training import OptimizerConfig
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.models.tensor_names import model_variables
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from keras_bert.training.optimizer import make_optimizer

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from keras_bert.checkpoints.names import ENCODER, MASKED_LM_HEAD, parts
-from keras_bert.config.bert import BertConfig
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.tensor_names import ENCODER, MASKED_LM_HEAD, parts
 
 BERT_CONFIG = {
     "model_type": "bert",

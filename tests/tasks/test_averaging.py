@@ -9,8 +9,7 @@ from squad_file import CAFE, paragraph, squad_tokenizer, write_squad
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
-from keras_bert.tasks.averaging import mean_of_sigmoids, mean_of_softmax
-from keras_bert.tasks.problems import open_problem
+from keras_bert.tasks.problem import mean_of_sigmoids, mean_of_softmax, open_problem
 from keras_bert.tasks.tagging.label_schemes import read_entities
 
 RANDOM = np.random.default_rng(0)

@@ -8,11 +8,11 @@ import pytest
 from tiny import random_weights, without_dropout
 
 import keras_bert
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
+from keras_bert.core.errors import UserError
 from keras_bert.data.tables.rows import Row
-from keras_bert.errors import UserError
 from keras_bert.inference.text_embedding import TextEmbedder
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.tasks import embedding
 from keras_bert.tasks.embedding import embed_file
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -122,7 +122,7 @@ def test_a_file_over_many_windows_is_as_in_one(embedders, pooling, tmp_path, mon
     texts = TEXTS * 3
     source = write_lines(tmp_path / "texts.txt", texts)
     expected = embedders[pooling](texts)
-    monkeypatch.setattr("keras_bert.tasks.examples.windows._MOST", 5)
+    monkeypatch.setattr("keras_bert.tasks.windows._MOST", 5)
     done = embed_file(embedders[pooling], source, tmp_path / "out.npz")
     assert (done.texts, done.cut, done.first_cut) == (24, 3, f"{source} line 4")
     with np.load(tmp_path / "out.npz", allow_pickle=False) as written:

@@ -12,10 +12,9 @@ from squad_file import paragraph, question, write_squad
 from tiny import sentencepiece_vocabulary
 
 from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
-from keras_bert.errors import UserError
-from keras_bert.tasks.averaging import mean_of_softmax
-from keras_bert.tasks.ensemble import Ensemble
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.evaluation import Ensemble, FinetunedModel
+from keras_bert.tasks.problem import mean_of_softmax
 
 READING = {"task": "text", "texts": ["text"], "label": "label", "max_length": 16}
 LABELS = ("no", "maybe", "yes")

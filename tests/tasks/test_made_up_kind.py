@@ -15,19 +15,18 @@ from finetuning import write_reviews, write_tiny_bert
 from keras import ops
 
 import keras_bert
-from keras_bert.checkpoints.names import StoredName, TensorName
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import ClassificationConfig
-from keras_bert.export.classification import classification_signatures
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
-from keras_bert.task_kinds import TaskKind, register, unregister
+from keras_bert.models.tensor_names import StoredName, TensorName
+from keras_bert.tasks.classification.data import own_table
 from keras_bert.tasks.classification.problem import SequenceProblem
-from keras_bert.tasks.classification.tabular import own_table
-from keras_bert.tasks.evaluation import FinetunedModel
+from keras_bert.tasks.classification.serving import classification_signatures
+from keras_bert.tasks.evaluation import FinetunedModel, predict
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
-from keras_bert.tasks.prediction import predict
+from keras_bert.tasks.kind import TaskKind, register, unregister
 
 PART = "mean_classifier"
 
@@ -137,11 +136,11 @@ def test_names_are_taken_once(kind):
 def test_a_name_of_the_packages_own_is_taken_even_before_anything_asked_for_one():
     """In a fresh process: it failed later, in whatever asked first."""
     program = (
-        "from keras_bert.task_kinds import TaskKind, register\n"
-        "from keras_bert.tasks.tagging.kind import Tagging\n"
+        "from keras_bert.tasks.kind import TaskKind, register\n"
+        "from keras_bert.tasks.tagging.task import Tagging\n"
         "try: register(Tagging())\n"
         "except ValueError as error: print(error)\n"
-        "from keras_bert.task_kinds import task_kinds\n"
+        "from keras_bert.tasks.kind import task_kinds\n"
         "print(task_kinds()[0].head.architecture)\n"
     )
     root = os.path.dirname(os.path.dirname(keras_bert.__file__))

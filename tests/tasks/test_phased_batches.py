@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.training.budget import StepBudget, Stretch, TimeBudget
-from keras_bert.training.left_out import LeftOut
+from keras_bert.training.rollbacks import LeftOut
 
 
 class FakeReader:

@@ -7,10 +7,10 @@ from tiny import VOCABULARY
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import MULTI_LABEL, ClassificationConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.tasks.evaluation import FinetunedModel
-from keras_bert.tasks.problems import open_problem
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.tasks.problem import open_problem
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.tasks.run_data import require_same_text
 from keras_bert.training.run_folder import RunFolder
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from pretraining import recipe
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.budget import StepBudget

@@ -9,13 +9,13 @@ from tiny import VOCABULARY
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.recipes import config_names, find_config
+from keras_bert.core.errors import UserError
 from keras_bert.data.tables import tfds_table
-from keras_bert.errors import UserError
-from keras_bert.tasks.classification.examples import load_examples
-from keras_bert.tasks.classification.glue import GLUE
-from keras_bert.tasks.examples.sources import TfdsSource
-from keras_bert.tasks.problems import open_problem
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.tasks.classification.benchmarks import GLUE
+from keras_bert.tasks.classification.data import load_examples
+from keras_bert.tasks.problem import open_problem
+from keras_bert.tasks.sources import TfdsSource
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 
 @pytest.fixture(scope="module")

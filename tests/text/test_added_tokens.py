@@ -8,10 +8,10 @@ import tensorflow as tf
 import tokenizers
 from hostile_texts import HOSTILE
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.text.standalone_tokenizer import AddedToken, StandaloneTokenizer
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 PIECES = [*SPECIAL_TOKENS, *"abxeé中<>-", *(f"##{letter}" for letter in "abxeé"), "ab", "##ab", "ent", "[E1]"]
 CONTENTS = ["<e>", "<E>", "<ent>", "<entab>", "ab", "abx", "ent", "[E1]", "中", "a中", "a b", "É", "e", "-", "##a"]

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.annotated_text import AnnotatedText
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
-from keras_bert.errors import UserError
-from keras_bert.text.phrases import PhraseMatcher, read_phrases
+from keras_bert.text.marks import PhraseMatcher, read_phrases
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 

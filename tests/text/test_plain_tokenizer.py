@@ -5,9 +5,8 @@ import random
 import pytest
 from original_tokenization import encode
 
-from keras_bert.text.plain_tokenizer import PlainTokenizer
-from keras_bert.text.tokenizer import MAX_CHARACTERS_PER_WORD, WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import MAX_CHARACTERS_PER_WORD, PlainTokenizer, WordPieceTokenizer
 
 # Pieces that punctuation runs through, which no word can hold, too.
 PIECES = (

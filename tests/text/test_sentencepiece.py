@@ -13,14 +13,14 @@ from hostile_texts import HOSTILE, random_hostile
 from tiny import sentencepiece_vocabulary
 
 from keras_bert.config.objectives import MaskingConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.masking import DynamicMasking
-from keras_bert.errors import UserError
+from keras_bert.text.characters import continues_word
+from keras_bert.text.sentencepiece import SentencePieceTokenizer
 from keras_bert.text.sentencepiece_learning import learn_sentencepiece
-from keras_bert.text.sentencepiece_tokenizer import SentencePieceTokenizer
 from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.tokenizers import make_tokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from keras_bert.text.words import continues_word
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -130,7 +130,7 @@ def test_one_model_is_learned_from_the_same_text(vocabulary):
 
 def test_normalization_is_pythons_for_every_code_point():
     """Where Unicode is the table's version; between letters, since white space is handled by its place."""
-    from keras_bert.text.albert_normalizer import AlbertNormalizer
+    from keras_bert.text.sentencepiece import AlbertNormalizer
 
     if unicodedata.unidata_version != "14.0.0":
         pytest.skip("another version of Unicode than the table's")

@@ -3,8 +3,7 @@ import time
 
 import pytest
 
-from keras_bert.text.divided_texts import divide_text
-from keras_bert.text.sentences import split_sentences
+from keras_bert.text.sentences import divide_text, split_sentences
 
 
 @pytest.mark.parametrize(

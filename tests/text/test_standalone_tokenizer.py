@@ -10,13 +10,12 @@ import unicodedata
 import pytest
 from hostile_texts import HOSTILE, random_hostile
 
-from keras_bert.inputs.long_texts import fit_rows
-from keras_bert.inputs.pieces import PieceSpans
-from keras_bert.inputs.segments import padded_rows
+from keras_bert.inputs.rows import PieceSpans, padded_rows
+from keras_bert.inputs.windows import fit_rows
 from keras_bert.text import standalone_tokenizer
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 # Most characters alone and as ##, so that few hide behind [UNK].
 CHARACTERS = [chr(code) for code in range(33, 0x3100) if unicodedata.ucd_3_2_0.category(chr(code))[0] in "LNPSM"]

@@ -6,10 +6,10 @@ import tensorflow as tf
 from hostile_texts import HOSTILE, random_hostile
 from original_tokenization import encode
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.text.character_table import recorded_unicode_version
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 PIECES = "una ##ffa ##ble aff ##able stra ##sse ##ss caf ##fe ca mask cls bo ##om ab ##ab οδυσ ##σευς ##xx ##xxx xx"
 

@@ -8,9 +8,9 @@ from hostile_texts import HOSTILE, random_hostile
 from original_tokenization import encode
 from tokenizers.implementations import BertWordPieceTokenizer
 
-from keras_bert.errors import UserError
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.core.errors import UserError
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 CHARACTERS = [chr(code) for code in range(33, 0x500)] + list("中文一二豈,。")
 PIECES = Vocabulary(dict.fromkeys([*SPECIAL_TOKENS, *CHARACTERS, *(f"##{character}" for character in CHARACTERS)]))

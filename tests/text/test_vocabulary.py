@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 TOKENS = [*SPECIAL_TOKENS, "a", "##b", "\u2028", "\x85", "中"]

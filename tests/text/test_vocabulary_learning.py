@@ -3,13 +3,12 @@ import sys
 
 import pytest
 
-from keras_bert.errors import UserError
-from keras_bert.text import divided_texts
+from keras_bert.core.errors import UserError
+from keras_bert.text import sentences
 from keras_bert.text.basic_tokenizer import BasicTokenizer
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS
-from keras_bert.text.vocabulary_learning import learn_vocabulary
-from keras_bert.text.word_counts import count_words
+from keras_bert.text.vocabulary_learning import count_words, learn_vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 STEMS = "walk talk jump play learn read work paint farm drive ÉCOLE Straße 中文 ΟΔΟΣ x½".split()
 ENDINGS = ["", "s", "ed", "ing", "er", "ers", "'s", "-able", "ΑΣ"]
@@ -83,8 +82,8 @@ def test_texts_of_any_length_are_counted_in_bounded_batches(monkeypatch):
     )
     texts = [" ".join(TEXTS), *TEXTS[::5]]
     expected = count_words(texts, True)
-    monkeypatch.setattr(divided_texts, "_LONGEST_IN_BATCH", 100)
-    monkeypatch.setattr(divided_texts, "_BATCH_BYTES", 1000)
+    monkeypatch.setattr(sentences, "_LONGEST_IN_BATCH", 100)
+    monkeypatch.setattr(sentences, "_BATCH_BYTES", 1000)
     sizes.clear()
     assert count_words(texts, True) == expected
     assert len(sizes) > 5 and max(sizes) < 1400

@@ -1,9 +1,9 @@
 import pytest
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
-from keras_bert.errors import UserError
+from keras_bert.text.marks import require_jieba
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from keras_bert.text.word_marks import require_jieba
 
 TEXT = "我们在北京大学学习 playing\u200b的IBM语言模型。"
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *"我们在北京大学习的语言模。", "play", "##ing", "i", "##b", "##m"])

@@ -7,8 +7,7 @@ import pytest
 from served import VOCABULARY, write_served
 
 import keras_bert
-from keras_bert.export.saved_model import write_version
-from keras_bert.export.serving_files import write_serving_files
+from keras_bert.export.saved_model import write_serving_files, write_version
 from keras_bert.export.serving_function import serving_function
 
 pytestmark = [

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from pages import ROOT
 
-from keras_bert.export.serving_files import write_serving_files
+from keras_bert.export.saved_model import write_serving_files
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("tensorflow_serving") is None, reason="tensorflow-serving-api is not installed"

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from tiny import model_and_optimizer, pretraining_batch, without_dropout
 
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.step import Step
 

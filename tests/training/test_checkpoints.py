@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert import files, program, stores
-from keras_bert.errors import UserError
+from keras_bert.core import files, program, stores
+from keras_bert.core.errors import UserError
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.optimizers.adamw import AdamW
 from keras_bert.training.run_folder import RunFolder

@@ -5,7 +5,7 @@ import json
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.training import strategy
 from keras_bert.training.cluster import join_slurm_step, worker_addresses, worker_index
 

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from tiny import model_and_optimizer, pretraining_batch, tiny_config
 
-from keras_bert.errors import UserError
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.core.errors import UserError
+from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.training import compilation
 from keras_bert.training.budget import StepBudget, TimeBudget
 from keras_bert.training.compilation import Choice, StepSeconds, choose, pays

@@ -8,9 +8,8 @@ import pytest
 from keras_bert.config.training import TrainingConfig
 from keras_bert.training import metrics
 from keras_bert.training.budget import StepBudget
-from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.loop import Loop
-from keras_bert.training.run_context import RunContext
+from keras_bert.training.run_context import CheckpointClock, RunContext
 from keras_bert.training.stop_request import StopRequest
 
 STEPS = 12

@@ -1,7 +1,7 @@
 """The table of figures on the terminal."""
 
-from keras_bert.training.figures_table import Column, FiguresTable
-from keras_bert.training.progress import Progress
+from keras_bert.training.metrics import Column, FiguresTable
+from keras_bert.training.run_context import Progress
 
 COLUMNS = (Column("masked LM", "mlm_accuracy", "{:.1%}".format), Column("next sent.", "nsp_accuracy", "{:.1%}".format))
 TRAINING = {

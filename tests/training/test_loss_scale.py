@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 from tiny import model_and_optimizer, pretraining_batch, without_dropout
 
-from keras_bert.models.encoder import BertEncoder
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.training.checkpoints import Checkpoints
 from keras_bert.training.loss_scale import CEILING, LossScale
 from keras_bert.training.metrics import MetricSums, each_step

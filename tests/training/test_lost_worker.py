@@ -3,16 +3,16 @@
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import WorkerLost
-from keras_bert.training import lost_worker
-from keras_bert.training.lost_worker import explained_lost_worker
+from keras_bert.core.errors import WorkerLost
+from keras_bert.training import cluster
+from keras_bert.training.cluster import explained_lost_worker
 
 ABORTED = "Collective ops is aborted by: recvmsg:Connection reset by peer\nAdditional GRPC error information\n"
 
 
 @pytest.fixture
 def several(monkeypatch):
-    monkeypatch.setattr(lost_worker, "worker_addresses", lambda: ["a:1", "b:1"])
+    monkeypatch.setattr(cluster, "worker_addresses", lambda: ["a:1", "b:1"])
 
 
 def test_the_message_names_the_reason_and_the_remedy(several):

@@ -6,10 +6,17 @@ import pytest
 
 from keras_bert.config.training import TrainingConfig
 from keras_bert.training.budget import StepBudget, Stretch, TimeBudget
-from keras_bert.training.left_out import LeftOut, batch_number, next_gap
-from keras_bert.training.loss_band import LEAST, RECENT, LossBand
-from keras_bert.training.mishap_watch import MishapWatch
-from keras_bert.training.rollbacks import Mishap, newly_left_out
+from keras_bert.training.rollbacks import (
+    LEAST,
+    RECENT,
+    LeftOut,
+    LossBand,
+    Mishap,
+    MishapWatch,
+    batch_number,
+    newly_left_out,
+    next_gap,
+)
 
 LOSSES = [2.0, 2.1, 1.9, 2.0, 2.2, 1.8, 2.0, 2.1, 1.9, 2.0]
 

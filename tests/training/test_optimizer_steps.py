@@ -7,11 +7,10 @@ import tensorflow as tf
 from tiny import pretraining_batch, without_dropout
 
 from keras_bert.config.training import OptimizerConfig
-from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.pretraining_objective import PretrainingObjective
-from keras_bert.training.gradient_norms import gradient_parts
+from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.step import Step
+from keras_bert.training.variable_names import gradient_parts
 
 STEPS = 10
 CONFIG = without_dropout(num_hidden_layers=1)

@@ -8,10 +8,10 @@ import tensorflow as tf
 from goldens import load_arrays
 
 from keras_bert.training.checkpoints import Checkpoints
+from keras_bert.training.engine import averaged_weights, start_average
 from keras_bert.training.optimizers.adafactor import Adafactor
 from keras_bert.training.optimizers.adamw import AdamW
 from keras_bert.training.optimizers.lamb import LAMB, trust_ratio
-from keras_bert.training.weight_average import averaged_weights, start_average
 
 STEPS, RATE, DECAY = 20, 0.01, 0.1
 SHAPES = {"kernel": (5, 3), "table": (4, 6), "bias": (6,), "gamma": (3,), "beta": (3,)}

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import UserError
-from keras_bert.training.out_of_memory import advice, explained_out_of_memory
+from keras_bert.core.errors import UserError
+from keras_bert.training.memory import advice, explained_out_of_memory
 
 
 def batch():

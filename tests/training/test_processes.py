@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.training import processes
 from keras_bert.training.processes import by_chief, chief_says, failing_together, require_same
 

@@ -4,10 +4,9 @@ import pytest
 from tiny import tiny_config
 
 from keras_bert.config.training import OptimizerConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.training.optimizer import make_optimizer
-from keras_bert.training.rate_factors import matches, rate_factors
+from keras_bert.training.optimizer import make_optimizer, matches, rate_factors
 from keras_bert.training.variable_names import part_of, trainable_names
 
 

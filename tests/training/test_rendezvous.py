@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from keras_bert.errors import UserError
-from keras_bert.training.rendezvous import wait_for_workers
+from keras_bert.core.errors import UserError
+from keras_bert.training.cluster import wait_for_workers
 
 
 @pytest.fixture

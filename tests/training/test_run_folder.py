@@ -7,7 +7,7 @@ import pytest
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.run_folder import MAY_DIFFER, RunFolder
 

@@ -10,8 +10,7 @@ import pytest
 import tensorflow as tf
 from tiny import model_and_optimizer, pretraining_batch, tiny_config, without_dropout
 
-from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.training.metrics import MetricSums, Throughput
 from keras_bert.training.step import Step
 

@@ -7,8 +7,8 @@ from tiny import model_and_optimizer, pretraining_batch, tiny_config
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.errors import UserError
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.core.errors import UserError
+from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.training.metrics import MetricSums, Throughput
 from keras_bert.training.step import Step
 from keras_bert.training.step_loop import taking, trainer

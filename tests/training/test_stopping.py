@@ -10,13 +10,12 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from keras_bert import program
 from keras_bert.config.training import TrainingConfig
-from keras_bert.errors import RunStopped, UserError
+from keras_bert.core import program
+from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.training.budget import StepBudget
-from keras_bert.training.checkpoint_clock import CheckpointClock
 from keras_bert.training.loop import Loop
-from keras_bert.training.run_context import RunContext
+from keras_bert.training.run_context import CheckpointClock, RunContext
 from keras_bert.training.stop_request import StopRequest
 
 

@@ -6,13 +6,12 @@ import pytest
 import tensorflow as tf
 from tiny import pretraining_batch, tiny_config
 
-from keras_bert.config.bert import BertConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.config.training import OptimizerConfig
-from keras_bert.errors import UserError
-from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.core.errors import UserError
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.run_folder import RunFolder

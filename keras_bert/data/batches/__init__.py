@@ -1,0 +1,1 @@
+"""Batches of rows, as functions of the step."""

@@ -19,8 +19,8 @@ import numpy as np
 import tensorflow as tf
 from numpy.lib import format as npy
 
-from keras_bert import files, locks, whole_files
-from keras_bert.errors import UserError, writing_remedy
+from keras_bert.core import files, locks, whole_files
+from keras_bert.core.errors import UserError, writing_remedy
 
 _FEATURES, _MADE_OF = "features.npy", "made_of.json"
 _FORMAT = 1

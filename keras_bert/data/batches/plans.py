@@ -2,20 +2,185 @@
 
 A plan is an int32 array [examples, 2 * spans + 1]: start and end of each span, half-open, and the label of the pair.
 An example is [CLS] and its spans, each followed by [SEP]; an empty span has no [SEP].
+
+Segment pairs for next sentence and for sentence order prediction, planned as spans of a shard's tokens.
+
+After `create_instances_from_document` and `truncate_seq_pair` in Google's create_pretraining_data.py (paper,
+appendix A.2). A plan is an int32 array [examples, 5] of rows (a_start, a_end, b_start, b_end, label) with half-open
+token spans. A span truncated at its ends is still a span, so no tokens are copied before training.
 """
 
 import hashlib
 import io
 import json
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from keras_bert.config.objectives import ObjectiveConfig
-from keras_bert.data.batches.packing import most_documents, plan_packed
-from keras_bert.data.batches.pairs import plan_pairs, plan_swapped, repeat_to_count
+from keras_bert.core.files import exists, join, make_folder, open_file, remove_file
+from keras_bert.core.whole_files import atomic_write
+from keras_bert.data.batches.packing import divide_long_sentences, most_documents, plan_packed
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.files import exists, join, make_folder, open_file, remove_file
-from keras_bert.whole_files import atomic_write
+
+_DRAWS_AT_ONCE = 4000
+_LABELS_BALANCED_OVER = 20
+_SWAPS_STREAM = 1
+
+
+def plan_pairs(
+    sentences: np.ndarray,
+    documents: np.ndarray,
+    max_tokens: int,
+    entropy: Sequence[int],
+    random_next_share: float = 0.5,
+    short_sequence_share: float = 0.1,
+) -> np.ndarray:
+    """Plans one pass over a shard.
+
+    A chunk is a run of whole sentences of one document up to a target length. A is a random prefix of it. B is the rest
+    (label 0), or sentences of another document from a random start (label 1); in that case the rest is used again. The
+    longer of the two loses tokens at its front or back until both fit in `max_tokens`.
+
+    This differs from the original in four points. The original makes B random whenever a chunk is a single sentence,
+    which leaves 46% "next" or fewer. Here such a chunk is split inside its sentence, whatever its label, and a random B
+    then starts inside a sentence too, so that the split does not give the label away. Labels are dealt so that every
+    stretch of a plan has `random_next_share` of random ones. The short target is drawn per chunk, not per document, so
+    that its share also holds in texts with few, long documents. A sentence longer than `max_tokens` is divided first,
+    whereas the original drops what does not fit.
+
+    Args:
+        sentences: int [sentences + 1], where each sentence starts in the tokens.
+        documents: int [documents + 1], where each document starts in the sentences.
+        max_tokens: the most tokens of A and B together: the sequence length without [CLS] and two [SEP].
+        entropy: non-negative integers that seed everything random here.
+        random_next_share: share of label 1. If the shard has a single document to take B from, all labels are 0.
+        short_sequence_share: share of chunks whose target is uniform in 2..max_tokens instead of `max_tokens`.
+
+    Returns:
+        int32 [examples, 5], in the order of the text. Every span has at least one token. A document, or the rest of
+        one, with a single token makes no pair.
+    """
+    if max_tokens < 2:
+        raise ValueError(f"max_tokens: needs at least 2, one for A and one for B. Received: {max_tokens}.")
+    rng = np.random.default_rng(np.random.SeedSequence(entropy))
+    bounds, documents = divide_long_sentences(sentences, documents, max_tokens)
+    if len(documents) == 2:
+        random_next_share = 0.0
+    draws = _draws(rng, max_tokens, random_next_share, short_sequence_share)
+    chunks = np.array(_split_chunks(bounds.tolist(), documents.tolist(), draws), np.int64).reshape(-1, 7)
+    a_start, middle, end, target, document, split_inside, is_random = chunks.T
+    b_start, b_end = middle.copy(), end.copy()
+    rows = np.flatnonzero(is_random)
+    wanted = target - (middle - a_start)
+    b_start[rows], b_end[rows] = _spans_of_other_documents(
+        bounds, documents, document[rows], wanted[rows], split_inside[rows], rng
+    )
+    spans = _truncate(a_start, middle, b_start, b_end, max_tokens, rng)
+    return np.stack([*spans, is_random], axis=1).astype(np.int32)
+
+
+def plan_swapped(
+    sentences: np.ndarray,
+    documents: np.ndarray,
+    max_tokens: int,
+    entropy: Sequence[int],
+    short_sequence_share: float = 0.1,
+) -> np.ndarray:
+    """Plans one pass over a shard: pairs of consecutive segments, half of them swapped (label 1).
+
+    After ALBERT (Lan et al. 2020, section 3.1), except that its code gives a chunk of a single sentence a random B;
+    here it is split inside its sentence, as by `plan_pairs`, whose arguments and result these are.
+    """
+    plan = plan_pairs(sentences, documents, max_tokens, entropy, 0.0, short_sequence_share)
+    rng = np.random.default_rng(np.random.SeedSequence((*entropy, _SWAPS_STREAM)))
+    # Alternating labels, shuffled in short stretches: any part of the plan has half of each to within a few rows.
+    rows = -(-len(plan) // _LABELS_BALANCED_OVER)
+    labels = np.arange(rows * _LABELS_BALANCED_OVER).reshape(rows, _LABELS_BALANCED_OVER) % 2
+    plan[:, 4] = rng.permuted(labels, axis=1).ravel()[: len(plan)]
+    return np.where(plan[:, 4:] == 1, plan[:, [2, 3, 0, 1, 4]], plan)
+
+
+def repeat_to_count(plan: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """`count` shuffled rows of the plan: the first ones if it has more, repeated if it has fewer."""
+    return plan[np.resize(rng.permutation(len(plan)), count)]
+
+
+def _draws(
+    rng: np.random.Generator, max_tokens: int, random_next_share: float, short_sequence_share: float
+) -> Iterator[tuple[int, float, int]]:
+    """Yields (target, position of the split from 0 to 1, whether B is random) forever, drawing many at once for speed.
+
+    Labels are spread evenly and shuffled in short stretches, so that any prefix has the share to within a few rows.
+    """
+    while True:
+        is_short = rng.random(_DRAWS_AT_ONCE) < short_sequence_share
+        targets = np.where(is_short, rng.integers(2, max_tokens + 1, _DRAWS_AT_ONCE), max_tokens)
+        dealt = np.floor(np.arange(_DRAWS_AT_ONCE + 1) * random_next_share + rng.random())
+        labels = rng.permuted(np.diff(dealt).astype(int).reshape(-1, _LABELS_BALANCED_OVER), axis=1).ravel()
+        yield from zip(targets.tolist(), rng.random(_DRAWS_AT_ONCE).tolist(), labels.tolist())
+
+
+def _split_chunks(bounds: list[int], documents: list[int], draws: Iterator[tuple[int, float, int]]) -> list[int]:
+    """(a_start, middle, end, target, document, split_inside, is_random) of all chunks, in one flat list."""
+    chunks: list[int] = []
+    for document in range(len(documents) - 1):
+        sentence, last = documents[document], documents[document + 1]
+        start, document_end = bounds[sentence], bounds[last]
+        while document_end - start >= 2:
+            target, place, is_random = next(draws)
+            stop = bisect_left(bounds, start + target, sentence + 1, last)
+            end = bounds[stop]
+            split_inside = stop - sentence == 1
+            if split_inside:
+                middle_sentence = sentence
+                middle = start + 1 + int(place * (end - start - 1))
+            else:
+                middle_sentence = sentence + 1 + int(place * (stop - sentence - 1))
+                middle = bounds[middle_sentence]
+            chunks.extend((start, middle, end, target, document, split_inside, is_random))
+            # Reusing the rest of a document's last sentence would only make shorter and shorter pairs.
+            goes_back = is_random and not (split_inside and stop == last)
+            sentence, start = (middle_sentence, middle) if goes_back else (stop, end)
+    return chunks
+
+
+def _spans_of_other_documents(
+    bounds: np.ndarray,
+    documents: np.ndarray,
+    own: np.ndarray,
+    wanted: np.ndarray,
+    split_inside: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each row a span in a document other than `own`, of at least `wanted` tokens unless the document ends."""
+    other = rng.integers(0, max(len(documents) - 2, 1), len(own))
+    other += other >= own
+    first, last = documents[other], documents[other + 1]
+    sentence = rng.integers(first, last)
+    length = bounds[sentence + 1] - bounds[sentence]
+    inside = np.minimum(1 + (rng.random(len(own)) * (length - 1)).astype(np.int64), length - 1)
+    start = bounds[sentence] + np.where(split_inside, inside, 0)
+    return start, bounds[np.minimum(np.searchsorted(bounds, start + np.maximum(wanted, 1)), last)]
+
+
+def _truncate(
+    a_start: np.ndarray,
+    a_end: np.ndarray,
+    b_start: np.ndarray,
+    b_end: np.ndarray,
+    max_tokens: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The result of the original's token-by-token loop, which shortens the longer span, or B if they are equal."""
+    a_length, b_length = a_end - a_start, b_end - b_start
+    a_kept = np.minimum(a_length, np.maximum(max_tokens - b_length, (max_tokens + 1) // 2))
+    b_kept = np.minimum(b_length, np.maximum(max_tokens - a_length, max_tokens // 2))
+    a_start = a_start + rng.binomial(a_length - a_kept, 0.5)
+    b_start = b_start + rng.binomial(b_length - b_kept, 0.5)
+    return a_start, a_start + a_kept, b_start, b_start + b_kept
+
 
 SPECIAL_TOKENS_OF_A_PAIR = 3  # [CLS] A [SEP] B [SEP]
 _PAIRS_STREAM, _REPEAT_STREAM = 1, 2

@@ -9,13 +9,12 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
-from keras_bert.data.batches.assembly import assemble_rows
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.assembly import PREDICTIONS, assemble_rows
 from keras_bert.data.batches.masking import DynamicMasking
-from keras_bert.data.batches.next_tokens import PREDICTIONS
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
 
 _ROWS_AT_ONCE = 512

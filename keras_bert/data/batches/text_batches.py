@@ -5,14 +5,11 @@ import sys
 import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
-from keras_bert.data.batches.assembly import assemble_rows
-from keras_bert.data.batches.counter_hash import example_keys, non_negative, random_bits
-from keras_bert.data.batches.masking import DynamicMasking
-from keras_bert.data.batches.next_tokens import PREDICTIONS
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.assembly import PREDICTIONS, assemble_rows
+from keras_bert.data.batches.masking import DynamicMasking, example_keys, non_negative, random_bits
 from keras_bert.data.batches.packing import most_documents
-from keras_bert.data.batches.raw_lines import RawLines
-from keras_bert.data.batches.text_packing import pack_sentences, split_lines
-from keras_bert.errors import UserError
+from keras_bert.data.batches.raw_lines import RawLines, pack_sentences, split_lines
 from keras_bert.text.tokenizers import Tokenizer
 
 _ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from keras_bert.data.batches.feature_files import FeatureFile
 
@@ -77,3 +78,23 @@ def _extra(part: TokenRows, name: str) -> np.ndarray:
     if name == "example_weights" and name not in part.extra:
         return np.ones(len(part), np.float32)
     return part.extra[name]
+
+
+class GrowingArray:
+    """Numbers of one type in a single growing block of memory, without Python objects or parts to join at the end.
+
+    Args:
+        dtype: type of the numbers.
+    """
+
+    def __init__(self, dtype: DTypeLike):
+        self._dtype = np.dtype(dtype)
+        self._bytes = bytearray()
+
+    def extend(self, values: ArrayLike) -> None:
+        """Appends numbers [n], which must fit the type."""
+        self._bytes += np.asarray(values, self._dtype).tobytes()
+
+    def array(self) -> np.ndarray:
+        """All numbers, [n]. The array shares this object's memory: nothing can be appended while it is in use."""
+        return np.frombuffer(self._bytes, self._dtype)

@@ -1,0 +1,1 @@
+"""Documents from users' corpora, filtered, and split into training and validation."""

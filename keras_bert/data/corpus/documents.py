@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from keras_bert import files, settings
 from keras_bert.config.corpus import SKIP, CorpusConfig
 from keras_bert.config.pretraining import TFDS_PREFIX
+from keras_bert.core import files, settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.corpus import formats
 from keras_bert.data.corpus.annotated_text import conllu_documents
 from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
 from keras_bert.data.corpus.filters import DocumentFilters
-from keras_bert.data.corpus.mediawiki import mediawiki_documents
 from keras_bert.data.corpus.plain_text import plain_documents
 from keras_bert.data.corpus.repeated_spans import RepeatedSpans, remove_repeated_spans
 from keras_bert.data.corpus.text_lines import (
@@ -28,16 +29,14 @@ from keras_bert.data.corpus.text_lines import (
     until_damage,
 )
 from keras_bert.data.corpus.web_archives import warc_documents
-from keras_bert.data.corpus.wikipedia import article, wiki_documents
+from keras_bert.data.corpus.wikipedia import article, mediawiki_documents, wiki_documents
 from keras_bert.data.tables.hub_data import local_file
 from keras_bert.data.tables.rows import BrokenRow, Reading
 from keras_bert.data.tables.tables import file_rows, table_files
-from keras_bert.errors import UserError
-from keras_bert.terminal_bar import terminal_bar
-from keras_bert.text.divided_texts import divide_text
+from keras_bert.text.sentences import divide_text
 
 if TYPE_CHECKING:
-    from keras_bert.data.corpus.tfds_text import TfdsText
+    from keras_bert.data.tfds import TfdsText
 
 # Formats whose lines are worth keeping before damage, even if the document has no end.
 _LINES = {formats.PLAIN, formats.WIKI_EXTRACTOR, formats.CONLLU}
@@ -165,7 +164,7 @@ def read_documents(
     is left to `Corpus`.
 
     Args:
-        paths: files, local or remote (`keras_bert.globs.expand` makes them from patterns), and `tfds:` entries.
+        paths: files, local or remote (`keras_bert.core.files.expand` makes them from patterns), and `tfds:` entries.
         report: filled in while reading.
         config: how to read and filter.
         filters: those of `config`, if they exist already.
@@ -324,7 +323,7 @@ def _tfds_documents(entry: str, config: CorpusConfig) -> Iterator[tuple[str | No
 
 
 def _tfds_text(entry: str, config: CorpusConfig | None = None) -> TfdsText:
-    from keras_bert.data.corpus.tfds_text import TfdsText  # Imports TensorFlow.
+    from keras_bert.data.tfds import TfdsText  # Imports TensorFlow.
 
     return TfdsText(entry, text=(config or CorpusConfig()).text)
 

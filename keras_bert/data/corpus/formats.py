@@ -1,10 +1,9 @@
 """The format of a file of a corpus, told by its first bytes, and by its name where these do not tell."""
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.annotated_text import is_conllu
-from keras_bert.data.corpus.no_text import what_is_no_text
-from keras_bert.data.corpus.text_lines import plain_ending
+from keras_bert.data.corpus.text_lines import plain_ending, what_is_no_text
 from keras_bert.data.tables.tables import table_format
-from keras_bert.errors import UserError
 
 PLAIN = "plain text"
 WIKI_EXTRACTOR = "WikiExtractor's format"

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
-from keras_bert.text.divided_texts import divide_text
-from keras_bert.text.sentences import split_sentences
+from keras_bert.text.sentences import divide_text, split_sentences
 
 # In novels with blank lines between paragraphs, or around headings and verse, 20% or more of the blocks are a single
 # sentence; in Wikipedia's articles 1–14%. Fewer than 20 blocks are not enough to tell.

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from inspect import cleandoc
 from itertools import chain
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.text.sentences import split_sentences
 
 # In characters. A file with less text has little more than the summaries of a few functions. Longer texts are divided

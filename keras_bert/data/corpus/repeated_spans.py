@@ -14,10 +14,10 @@ from itertools import chain
 import numpy as np
 
 from keras_bert.config.corpus import FilterConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.filters import too_few_sentences
 from keras_bert.data.corpus.held_out import text_hash
-from keras_bert.errors import UserError
 from keras_bert.text.sentences import split_sentences
 
 _MOST_IN_MEMORY = 1 << 22  # Spans. Writing them takes some 250 MB.

@@ -7,15 +7,16 @@ import gzip
 import io
 import lzma
 import os
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from keras_bert.errors import UserError
-from keras_bert.extras import import_extra
-from keras_bert.files import open_file
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import open_file
+from keras_bert.core.imports import import_extra
 
 _CHUNK_BYTES = 1 << 20
 _START_BYTES = 1 << 14  # Enough to tell a file's format.
@@ -254,3 +255,42 @@ def until_damage(lines: Iterable[str], damage: list[Unreadable]) -> Iterator[str
         yield from lines
     except Unreadable as problem:
         damage.append(problem)
+
+
+_MAGIC_OF_NO_TEXT = {
+    b"%PDF-": "PDF",
+    b"%!PS": "PostScript",
+    b"{\\rtf": "RTF",
+    b"PK\x03\x04": "a zip archive or an Office document",
+    b"\xd0\xcf\x11\xe0": "an Office document",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"Rar!": "a RAR archive",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+    b"GIF8": "an image",
+    b"SQLite format 3": "a database",
+}
+_TAR = slice(257, 262)
+_MARKUP = re.compile(
+    rb"(?:<!--.*?-->\s*)*<(?:!doctype\s+html|(?:html|head|body|title|meta|link|script|style|div|p|h[1-6]|table)[\s/>])",
+    re.DOTALL | re.IGNORECASE,
+)
+_MARKUP_ENDINGS = {".html": "HTML", ".htm": "HTML", ".xhtml": "HTML", ".xml": "XML", ".svg": "XML"}
+
+
+def what_is_no_text(ending: str, start: bytes) -> str | None:
+    """What a file is whose text is not read, such as "PDF" or "HTML"; None for any other.
+
+    Args:
+        ending: of its name, in lower case, without that of a compression.
+        start: its first kilobytes, decompressed, without white space in front.
+    """
+    if found := next((name for mark, name in _MAGIC_OF_NO_TEXT.items() if start.startswith(mark)), None):
+        return found
+    if start[_TAR] == b"ustar":
+        return "a tar archive"
+    if start.startswith(b"<?xml"):
+        return None if b"<mediawiki" in start[:1000] else "HTML" if b"<html" in start[:1000] else "XML"
+    if _MARKUP.match(start):
+        return "HTML"
+    return _MARKUP_ENDINGS.get(ending) if start.startswith(b"<") and not start.startswith(b"<mediawiki") else None

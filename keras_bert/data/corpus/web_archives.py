@@ -1,11 +1,38 @@
 """The plain text of web pages in archives (WARC, ISO 28500), as in Common Crawl's WET files."""
 
+import io
 from collections.abc import Iterator
+from typing import Any
 
-from keras_bert.data.corpus.chunk_stream import ChunkStream
+from keras_bert.core.errors import UserError
+from keras_bert.core.imports import import_extra
 from keras_bert.data.corpus.text_lines import Unreadable, decoded_document
-from keras_bert.errors import UserError
-from keras_bert.extras import import_extra
+
+
+class ChunkStream(io.RawIOBase):
+    """Reads the blocks of an iterator one after the other.
+
+    What the iterator raises comes out of `read`, after all that it gave before; an `io.BufferedReader` would drop some.
+    """
+
+    def __init__(self, chunks: Iterator[bytes]):
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
 
 _TEXT_OF_A_PAGE = "conversion"
 

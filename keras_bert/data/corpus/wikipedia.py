@@ -1,9 +1,27 @@
-"""Extracts running text from WikiExtractor's files, without titles, headings, lists, tables and left-over markup."""
+"""Extracts running text from WikiExtractor's files, without titles, headings, lists, tables and left-over markup.
+
+Articles in MediaWiki's XML dumps (`*-pages-articles.xml.bz2`), read page by page.
+
+Of each page the newest text in the dump is taken. Redirects, pages outside the main namespace and pages that are not
+wikitext are left out.
+"""
+
+from __future__ import annotations
 
 import html
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+from xml.etree import ElementTree
+
+from keras_bert.core.imports import import_extra
+from keras_bert.data.corpus.text_lines import Unreadable
+from keras_bert.data.corpus.web_archives import ChunkStream
+
+if TYPE_CHECKING:
+    from mwparserfromhell.nodes import Node, Tag, Wikilink
+    from mwparserfromhell.wikicode import Wikicode
 
 # In UTF-8 bytes, so that one number suits scripts with many and with few characters. Headings end in "." too.
 _SHORTEST_PARAGRAPH = 60
@@ -62,3 +80,175 @@ def is_running_text(paragraph: str) -> bool:
     if _LIST_ITEM.match(paragraph) or not _SENTENCE_END.search(paragraph, max(len(paragraph) - _LONGEST_END, 0)):
         return False
     return not paragraph.endswith(".") or len(paragraph.encode()) >= _SHORTEST_PARAGRAPH
+
+
+_SEPARATE_NAMESPACES = frozenset({"file", "image", "media", "category"})
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?\Z")
+_NOT_TEXT = frozenset(
+    """categorytree ce chem gallery graph hiero imagemap indicator inputbox mapframe maplink math noinclude pre ref
+    references score source syntaxhighlight table templatedata templatestyles timeline""".split()
+)
+_OTHER_LINES = (*"*#:;", *" \t", "----")  # List items, verbatim text and rules.
+
+_STYLE = re.compile(r"'''''|'''|''")
+_LEFT_SPACE = re.compile(r" +(?= |[,.](?:\s|\Z))")
+
+
+class Unparsable(Exception):
+    """The wikitext cannot be parsed."""
+
+
+class WikitextReader:
+    """Takes the paragraphs of running text out of wikitext, as BERT was trained on them.
+
+    Headings, templates, tables, references, lists, images, categories and comments are left out. A link is the text it
+    shows. Nothing is expanded, so what a template would show is missing.
+
+    Args:
+        hidden: names of the namespaces of files and categories in the wiki's language, in lower case.
+
+    Raises:
+        UserError: mwparserfromhell is not installed.
+    """
+
+    def __init__(self, hidden: Iterable[str] = ()):
+        self._library = import_extra("mwparserfromhell", "A MediaWiki dump")
+        self._hidden = _SEPARATE_NAMESPACES | set(hidden)
+
+    def __call__(self, text: str) -> str:
+        """The text of an article, with blank lines between paragraphs. Raises `Unparsable`."""
+        try:
+            # Bold and italic as tags of their own would take most of the time.
+            code = self._library.parse(text, skip_style_tags=True)
+            shown = _STYLE.sub("", "".join(self._shown(code)))
+        except (self._library.parser.ParserError, RecursionError):
+            raise Unparsable from None
+        # Where a template was removed, a space may be left over.
+        paragraphs = (_LEFT_SPACE.sub("", cleaned(paragraph)) for paragraph in _paragraphs(shown))
+        return "\n\n".join(filter(is_running_text, paragraphs))
+
+    def _shown(self, code: Wikicode | None) -> Iterator[str]:
+        for node in code.nodes if code is not None else ():
+            yield from self._node(node)
+
+    def _node(self, node: Node) -> Iterator[str]:
+        nodes = self._library.nodes
+        if isinstance(node, nodes.Text):
+            yield str(node)
+        elif isinstance(node, nodes.Wikilink):
+            yield from self._link(node)
+        elif isinstance(node, nodes.Tag):
+            yield from self._tag(node)
+        elif isinstance(node, nodes.Heading):
+            yield "\n\n"
+        elif isinstance(node, nodes.ExternalLink):
+            yield from self._shown(node.title)
+        elif isinstance(node, nodes.HTMLEntity):
+            try:
+                yield node.normalize()
+            except (ValueError, OverflowError):
+                pass  # Not a character.
+
+    def _link(self, link: Wikilink) -> Iterator[str]:
+        title = str(link.title)
+        namespace, colon, _ = title.partition(":")
+        if colon:
+            namespace = namespace.strip().lower()
+            if namespace in self._hidden or (link.text is None and _LANGUAGE.match(namespace)):
+                return
+        if link.text:
+            yield from self._shown(link.text)
+        else:
+            yield title.strip().removeprefix(":")
+
+    def _tag(self, tag: Tag) -> Iterator[str]:
+        name = str(tag.tag).strip().lower()
+        if tag.wiki_markup and tag.self_closing:
+            yield str(tag.wiki_markup)  # Of a list item, or a horizontal line.
+        elif name == "br":
+            yield " "
+        elif name not in _NOT_TEXT:
+            yield from self._shown(tag.contents)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """The paragraphs, each on one line."""
+    paragraph: list[str] = []
+    for line in [*text.split("\n"), ""]:
+        if line.strip() and not line.startswith(_OTHER_LINES):
+            paragraph.append(line.strip())
+        elif paragraph:
+            yield " ".join(paragraph)
+            paragraph = []
+
+
+_ARTICLES, _FILES, _CATEGORIES = "0", "6", "14"  # Namespaces.
+_REDIRECT = "a redirect"
+_OTHER_NAMESPACE = "not an article"
+_WIKITEXT = "wikitext"
+
+
+class _Page(NamedTuple):
+    namespace: str
+    is_redirect: bool
+    model: str
+    text: str
+
+
+def mediawiki_documents(chunks: Iterator[bytes]) -> Iterator[tuple[str | None, str | None]]:
+    """Iterates over `(document, None)` or `(None, why it was left out)`; blank lines separate paragraphs.
+
+    Args:
+        chunks: the dump, decompressed, in blocks of any size.
+
+    Raises:
+        Unreadable: the XML is broken; names the line.
+        UserError: mwparserfromhell is not installed.
+    """
+    hidden: set[str] = set()  # Names of the namespaces whose links are not part of the text; first in the dump.
+    reader: WikitextReader | None = None
+    for page in _pages(chunks, hidden):
+        reader = reader or WikitextReader(hidden)
+        if page.namespace != _ARTICLES or page.model != _WIKITEXT:
+            yield None, _OTHER_NAMESPACE
+        elif page.is_redirect:
+            yield None, _REDIRECT
+        else:
+            try:
+                text = reader(page.text)
+            except Unparsable:
+                yield None, "wikitext that cannot be parsed"
+            else:
+                yield (text, None) if len(text.encode()) >= SHORTEST_DOCUMENT else (None, TOO_SHORT)
+
+
+def _pages(chunks: Iterator[bytes], hidden: set[str]) -> Iterator[_Page]:
+    """The pages in order, with one page in memory; adds the names of files' and categories' namespaces to `hidden`."""
+    stream = ChunkStream(chunks)
+    root = None
+    namespace, is_redirect, model, text = _ARTICLES, False, _WIKITEXT, ""
+    try:
+        for event, element in ElementTree.iterparse(stream, events=("start", "end")):
+            if root is None:
+                root = element
+            if event == "start":
+                continue
+            match element.tag.rpartition("}")[2]:
+                case "namespace" if element.get("key") in (_FILES, _CATEGORIES):
+                    hidden.add((element.text or "").lower())
+                case "ns":
+                    namespace = (element.text or _ARTICLES).strip()
+                case "redirect":
+                    is_redirect = True
+                case "model":
+                    model = (element.text or _WIKITEXT).strip()
+                case "text":
+                    text = element.text or ""
+                case "revision":
+                    element.clear()
+                case "page":
+                    yield _Page(namespace, is_redirect, model, text)
+                    namespace, is_redirect, model, text = _ARTICLES, False, _WIKITEXT, ""
+                    root.clear()
+    except ElementTree.ParseError as error:
+        raise Unreadable(f"broken XML, {error}") from None

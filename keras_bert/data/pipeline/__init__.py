@@ -1,0 +1,1 @@
+"""The work of `prepare` and `vocab` on Apache Beam."""

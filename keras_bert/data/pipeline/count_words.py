@@ -16,20 +16,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from keras_bert.config.corpus import CorpusConfig
+from keras_bert.core.files import ask, remove_folder
+from keras_bert.core.imports import import_extra
+from keras_bert.core.locks import take_folder
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, no_documents
 from keras_bert.data.corpus.held_out import text_hash, text_hashes, training_hashes_from
 from keras_bert.data.pipeline.duplicates import Hashes
 from keras_bert.data.pipeline.parts import DROPPED, PartFiles
-from keras_bert.data.pipeline.pieces import Piece, divide, identities, prepare_tfds
-from keras_bert.data.pipeline.reading_record import one_per_file, reading_record, report_of
-from keras_bert.data.pipeline.repeated import find_repeated, find_repeated_spans
+from keras_bert.data.pipeline.pieces import (
+    Piece,
+    divide,
+    identities,
+    one_per_file,
+    prepare_tfds,
+    reading_record,
+    report_of,
+)
+from keras_bert.data.pipeline.repeated import find_repeated, find_repeated_spans, read_clean_blocks
 from keras_bert.data.pipeline.runners import Runner, in_worker
-from keras_bert.data.pipeline.span_work import read_clean_blocks
 from keras_bert.data.shards.tokenizer_processes import start_tensorflow
-from keras_bert.extras import import_extra
-from keras_bert.files import ask, remove_folder
-from keras_bert.locks import take_folder
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -121,7 +127,7 @@ class _CountWork:
 
     def count(self, piece: Piece) -> tuple[dict[str, Any], int]:
         """Writes the counts of a piece. Returns the record of its file, and how many words the piece has."""
-        from keras_bert.text import word_counts  # Imports TensorFlow.
+        from keras_bert.text import vocabulary_learning  # Imports TensorFlow.
 
         done = self.files.record(piece.name)
         if done is None:
@@ -132,7 +138,7 @@ class _CountWork:
                     dropped = set(self.files.dropped(piece.source, number).tolist())
                     kept = (document for place, document in enumerate(documents) if place not in dropped)
                     training = (document for document in kept if text_hash(document) >= self.first_hash)
-                    counts += word_counts.count_words(training, self.lower_case)
+                    counts += vocabulary_learning.count_words(training, self.lower_case)
             done = {"read": reading_record(blocks, report), "total": counts.total(), "words": counts}
             self.files.write_record(piece.name, done)
         return done["read"], done["total"]

@@ -1,9 +1,11 @@
 """Duplicates among documents that different workers have read, found by their hashes."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from keras_bert.core.imports import import_extra
 
 
 class Hashes(NamedTuple):
@@ -48,3 +50,16 @@ def find_duplicates(bucket: Iterable[Hashes]) -> Iterator[tuple[tuple[int, int],
     for part, again in zip(parts, np.split(is_again, ends[:-1])):
         if again.any():
             yield (part.source, part.block), part.places[again]
+
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+else:
+    beam = import_extra("apache_beam", "--runner")
+
+
+class FindDuplicates(beam.DoFn):
+    """`(bucket, hashes)` to `((source, block), places)`; see `find_duplicates`."""
+
+    def process(self, element: Any) -> Iterator[Any]:
+        yield from find_duplicates(element[1])

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert.data.shards.tokenized_documents import TokenizedDocuments, offsets
-from keras_bert.data.shards.unfinished import PART_END, PARTS
-from keras_bert.errors import UserError
-from keras_bert.files import exists, join, list_folder, make_folder, open_file, remove_file, remove_folder
-from keras_bert.whole_files import atomic_write, rename_file
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import exists, join, list_folder, make_folder, open_file, remove_file, remove_folder
+from keras_bert.core.whole_files import atomic_write, rename_file
+from keras_bert.data.shards.prepared_folder import PART_END, PARTS
+from keras_bert.data.shards.shard_format import TokenizedDocuments, offsets
 
 _ARRAYS = ("hashes", "token_counts", "tokens", "sentence_lengths", "document_lengths", "empty_sentences")
 _MARKS = ("continuations", "phrases")  # Only in parts of marked text.

@@ -2,11 +2,12 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from keras_bert import files
 from keras_bert.config.corpus import CorpusConfig
+from keras_bert.core import files
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, is_tfds, read_source
 from keras_bert.data.corpus.filters import DocumentFilters
@@ -84,7 +85,7 @@ def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
         UserError: TFDS cannot prepare one.
     """
     for entry in filter(is_tfds, corpus.paths):
-        from keras_bert.data.corpus.tfds_text import TfdsText  # Imports TensorFlow.
+        from keras_bert.data.tfds import TfdsText  # Imports TensorFlow.
 
         TfdsText(entry, runner)
 
@@ -92,7 +93,7 @@ def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
 def _sources(entry: str) -> list[str]:
     if not is_tfds(entry):
         return [entry]
-    from keras_bert.data.corpus.tfds_text import TfdsText  # Imports TensorFlow.
+    from keras_bert.data.tfds import TfdsText  # Imports TensorFlow.
 
     return TfdsText(entry).stored_files()
 
@@ -114,3 +115,28 @@ def read_blocks(piece: Piece, report: CorpusReport, config: CorpusConfig) -> Ite
             number, block, characters = number + 1, [], 0
     if block:
         yield number, block
+
+
+def reading_record(blocks: int, report: CorpusReport) -> dict[str, Any]:
+    """The record of a file that has so many blocks."""
+    return {"blocks": blocks, "report": vars(report)}
+
+
+def one_per_file(read: Iterable[tuple[tuple, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The record of each file in the order of the corpus, from `(piece, record)` of all pieces.
+
+    All pieces of a file have the same record.
+    """
+    by_source = {Piece(*piece).source: record for piece, record in read}
+    return [by_source[source] for source in sorted(by_source)]
+
+
+def report_of(records: Iterable[dict[str, Any]]) -> CorpusReport:
+    """The report on the reading of a corpus, from the record of each of its files in order."""
+    report = CorpusReport()
+    for record in records:
+        of_file = CorpusReport()
+        for name, value in record["report"].items():
+            setattr(of_file, name, Counter(value) if isinstance(getattr(of_file, name), Counter) else value)
+        report.add(of_file)
+    return report

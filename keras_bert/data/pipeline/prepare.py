@@ -12,27 +12,33 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import StrPath, join, make_folder, remove_file, remove_folder
+from keras_bert.core.imports import import_extra
+from keras_bert.core.whole_files import write_json
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, no_documents
 from keras_bert.data.corpus.held_out import DUPLICATE, SIDES
-from keras_bert.data.pipeline.beam_steps import FindDuplicates
-from keras_bert.data.pipeline.duplicates import in_buckets
+from keras_bert.data.pipeline.duplicates import FindDuplicates, in_buckets
 from keras_bert.data.pipeline.parts import PartFiles
-from keras_bert.data.pipeline.pieces import Piece, bucket_count, divide, identities, prepare_tfds
+from keras_bert.data.pipeline.pieces import (
+    Piece,
+    bucket_count,
+    divide,
+    identities,
+    one_per_file,
+    prepare_tfds,
+    report_of,
+)
 from keras_bert.data.pipeline.prepare_work import METAS, SUMMARY, PrepareWork
-from keras_bert.data.pipeline.reading_record import one_per_file, report_of
 from keras_bert.data.pipeline.repeated import find_repeated_spans
 from keras_bert.data.pipeline.runners import Runner, in_worker
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.data.shards.prepare import NO_DOCUMENTS, NO_TOKEN, PrepareReport, prepare_settings
 from keras_bert.data.shards.prepared_folder import prepared_folder
-from keras_bert.data.shards.shard_writing import check_shard_size
+from keras_bert.data.shards.shard_format import check_shard_size
 from keras_bert.data.shards.tokenizer_processes import start_tensorflow
-from keras_bert.errors import UserError
-from keras_bert.extras import import_extra
-from keras_bert.files import StrPath, join, make_folder, remove_file, remove_folder
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.whole_files import write_json
 
 if TYPE_CHECKING:
     import apache_beam as beam

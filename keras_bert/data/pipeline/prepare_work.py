@@ -10,19 +10,23 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config.corpus import CorpusConfig
+from keras_bert.core.files import join
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.held_out import SIDES, text_hashes
 from keras_bert.data.pipeline.duplicates import Hashes
 from keras_bert.data.pipeline.parts import DROPPED, PartFiles
-from keras_bert.data.pipeline.pieces import Piece
-from keras_bert.data.pipeline.reading_record import reading_record
+from keras_bert.data.pipeline.pieces import Piece, reading_record
+from keras_bert.data.pipeline.repeated import read_clean_blocks
 from keras_bert.data.pipeline.shard_plan import PartName, Shard, ShardPlan, documents_of
-from keras_bert.data.pipeline.span_work import read_clean_blocks
 from keras_bert.data.shards.document_tokenizer import BATCH_CHARACTERS, DocumentTokenizer
-from keras_bert.data.shards.shard_format import shard_name, token_dtype
-from keras_bert.data.shards.shard_writing import add_shard, new_meta, write_shard
-from keras_bert.data.shards.tokenized_documents import TokenizedDocuments
-from keras_bert.files import join
+from keras_bert.data.shards.shard_format import (
+    TokenizedDocuments,
+    add_shard,
+    new_meta,
+    shard_name,
+    token_dtype,
+    write_shard,
+)
 
 # Records of the whole work: what was read and left out, and the content of `meta.json` by side.
 SUMMARY, METAS = "summary", "metas"

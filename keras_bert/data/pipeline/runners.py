@@ -13,10 +13,10 @@ from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from keras_bert.core.errors import UserError
+from keras_bert.core.imports import import_extra
+from keras_bert.core.runtime import stderr_kept_back
 from keras_bert.data.shards.tokenizer_processes import all_cores
-from keras_bert.errors import UserError
-from keras_bert.extras import import_extra
-from keras_bert.quiet import stderr_kept_back
 
 if TYPE_CHECKING:
     from apache_beam import Pipeline

@@ -11,8 +11,7 @@ import numpy as np
 
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, is_validation_hash
 from keras_bert.data.pipeline.parts import PartFiles
-from keras_bert.data.shards.shard_writing import ShardCuts, shard_bytes
-from keras_bert.data.shards.tokenized_documents import TokenizedDocuments
+from keras_bert.data.shards.shard_format import ShardCuts, TokenizedDocuments, shard_bytes
 
 PartName = tuple[int, int]  # (source, block)
 

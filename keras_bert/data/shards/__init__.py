@@ -1,0 +1,1 @@
+"""Tokenized documents in files."""

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.core.runtime import stderr_kept_back
 from keras_bert.data.corpus.annotated_text import AnnotatedText
-from keras_bert.data.shards.shard_format import token_dtype
-from keras_bert.data.shards.tokenized_documents import TokenizedDocuments, offsets
-from keras_bert.quiet import stderr_kept_back
-from keras_bert.text.phrases import BEGINS, PhraseMatcher, marks_of_ranges
+from keras_bert.data.shards.shard_format import TokenizedDocuments, offsets, token_dtype
+from keras_bert.text.marks import BEGINS, PhraseMatcher, marks_of_ranges
 from keras_bert.text.sentences import split_sentences
 from keras_bert.text.vocabulary import Vocabulary
 
@@ -60,7 +59,7 @@ class DocumentTokenizer:
         lengths = np.diff(splits)
         continuations = None
         if self.word_marks:
-            from keras_bert.text.word_marks import continuation_marks
+            from keras_bert.text.marks import continuation_marks
 
             continuations = continuation_marks(texts, tokens, lengths, starts, self.vocabulary)
         is_filled = lengths > 0
@@ -94,7 +93,7 @@ class DocumentTokenizer:
         if self.phrases:
             if self._matcher is None:
                 self._matcher = self._phrase_matcher()
-            from keras_bert.text.words import continues_word
+            from keras_bert.text.characters import continues_word
 
             marks = self._matcher.marks(tokens, lengths, continues_word(self.vocabulary, tokens).numpy())
         if self.phrase_tags:

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import join, make_folder
+from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, split_documents
 from keras_bert.data.shards.document_tokenizer import BATCH_CHARACTERS, DocumentTokenizer
-from keras_bert.data.shards.prepared_folder import prepared_folder
+from keras_bert.data.shards.prepared_folder import UnfinishedWork, prepared_folder
 from keras_bert.data.shards.shard_files import ShardWriter
-from keras_bert.data.shards.tokenized_documents import TokenizedDocuments
+from keras_bert.data.shards.shard_format import TokenizedDocuments
 from keras_bert.data.shards.tokenizer_processes import all_cores, map_in_processes
-from keras_bert.data.shards.unfinished import UnfinishedWork
-from keras_bert.errors import UserError
-from keras_bert.files import join, make_folder
-from keras_bert.terminal_bar import terminal_bar
 from keras_bert.text.vocabulary import Vocabulary
 
 _FEWER_WORKERS = "Give fewer --workers; the same command resumes where it stopped."

@@ -7,28 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import exists, join, make_folder
+from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.shards.shard_format import (
     KINDS,
     OFFSET_DTYPE,
+    ShardCuts,
+    TokenizedDocuments,
+    add_shard,
     check_vocabulary,
     kinds,
+    new_meta,
     read_meta,
     read_verified,
+    shard_bytes,
     shard_name,
     token_dtype,
-)
-from keras_bert.data.shards.shard_writing import (
-    ShardCuts,
-    add_shard,
-    new_meta,
-    shard_bytes,
     write_shard,
 )
-from keras_bert.data.shards.tokenized_documents import TokenizedDocuments
-from keras_bert.errors import UserError
-from keras_bert.files import exists, join, make_folder
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.whole_files import atomic_write
 
 
 class ShardWriter:

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-from keras_bert.errors import UserError
-from keras_bert.quiet import stderr_kept_back
+from keras_bert.core.errors import UserError
+from keras_bert.core.runtime import stderr_kept_back
 
 _BATCHES_AHEAD = 2  # Per process: one in progress and one waiting.
 

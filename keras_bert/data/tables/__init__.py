@@ -1,0 +1,1 @@
+"""Tables of every format as rows."""

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from keras_bert.core.files import open_file
+from keras_bert.core.imports import import_extra
 from keras_bert.data.corpus.text_lines import Unreadable
 from keras_bert.data.tables.rows import Reading, Row
-from keras_bert.extras import import_extra
-from keras_bert.files import open_file
 
 PARQUET, ARROW = "parquet", "arrow"
 PARQUET_MAGIC, FILE_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"

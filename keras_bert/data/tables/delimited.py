@@ -4,8 +4,8 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.tables.rows import Reading, Row, picked, shown
-from keras_bert.errors import UserError
 
 CSV, SSV, TSV, RAW_TSV = DELIMITED = ("csv", "ssv", "tsv", "raw_tsv")
 _SEPARATORS = {CSV: ",", SSV: ";", TSV: "\t", RAW_TSV: "\t"}

@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from keras_bert import files
 from keras_bert.checkpoints.hub_repository import HubRepository
 from keras_bert.config.pretraining import HUB_PREFIX
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.text_lines import plain_ending
-from keras_bert.errors import UserError
 
 PREFIX = f"{HUB_PREFIX}datasets/"
 _NAME = r"[\w.-]+"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 
 _SHOWN_COLUMNS = 20
 _SHOWN_CHARACTERS = 40

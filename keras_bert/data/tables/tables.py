@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keras_bert import files, settings
 from keras_bert.config.corpus import TABLE_FORMATS
 from keras_bert.config.pretraining import DATA_SETS, HUB_PREFIX, TFDS_PREFIX
-from keras_bert.data.corpus.no_text import what_is_no_text
+from keras_bert.core import files, settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import expand
 from keras_bert.data.corpus.text_lines import (
     Unreadable,
     beginning,
@@ -16,6 +17,7 @@ from keras_bert.data.corpus.text_lines import (
     plain_ending,
     read_chunks,
     read_lines,
+    what_is_no_text,
 )
 from keras_bert.data.tables.arrow_rows import ARROW, FILE_MAGIC, PARQUET, PARQUET_MAGIC, STREAM_MAGIC, arrow_rows
 from keras_bert.data.tables.delimited import (
@@ -31,8 +33,6 @@ from keras_bert.data.tables.delimited import (
 from keras_bert.data.tables.hub_data import hub_files, local_file
 from keras_bert.data.tables.json_rows import JSON, LINES, is_json, json_format, json_line_rows, json_rows
 from keras_bert.data.tables.rows import Reading, Row
-from keras_bert.errors import UserError
-from keras_bert.globs import expand
 
 if TYPE_CHECKING:
     from keras_bert.data.tables.tfds_table import TfdsTable

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from keras_bert.core.errors import MissingData, UserError
 from keras_bert.data.tables.rows import Reading, Row
-from keras_bert.data.tfds_builder import open_builder, open_entry, tfds
-from keras_bert.errors import MissingData, UserError
+from keras_bert.data.tfds import open_builder, open_entry, tfds
 
 _BATCH = 1024
 

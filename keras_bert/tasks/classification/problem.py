@@ -6,21 +6,19 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
-from keras_bert.config.heads import REGRESSION, SINGLE_LABEL, ClassificationConfig
-from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.errors import UserError
+from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.token_rows import GrowingArray, TokenRows
 from keras_bert.export.serving_function import ServingFunction
-from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.tasks.answer_files import FOLDER
-from keras_bert.tasks.averaging import mean_of_sigmoids
-from keras_bert.tasks.classification.answering import Served, TextWindow, served_logits, text_windows, writing_answers
-from keras_bert.tasks.classification.examples import with_labels
-from keras_bert.tasks.classification.labelled_rows import ReadSplit, read_split
+from keras_bert.tasks.classification.answers import Served, TextWindow, served_logits, text_windows, writing_answers
+from keras_bert.tasks.classification.data import ExampleRow, ExampleRows, with_labels
+from keras_bert.tasks.classification.network import ClassificationObjective
 from keras_bert.tasks.classification.scores import (
     confusion_matrix,
     majority_scores,
@@ -28,11 +26,80 @@ from keras_bert.tasks.classification.scores import (
     predictions,
     scores,
 )
-from keras_bert.tasks.examples.labels import label_finder
-from keras_bert.tasks.examples.sources import Source
-from keras_bert.tasks.problem import Problem, training_failed
+from keras_bert.tasks.labels import label_finder
+from keras_bert.tasks.problem import Problem, mean_of_sigmoids, training_failed
+from keras_bert.tasks.sequence_rows import SequenceRows
+from keras_bert.tasks.sources import Source
 from keras_bert.tasks.task import MOST_CONFUSED, Task
+from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
+
+_CHARACTERS_AT_ONCE = 1 << 22
+
+
+class ReadSplit(NamedTuple):
+    """A split, of whose texts only the tokens are kept.
+
+    Attributes:
+        rows: the rows, with their `labels` and, if examples have several rows, `example_weights`.
+        examples: int32 [rows], the number of each row's example.
+        labels: of each example, as from `LabelReader.array`; None if they are hidden.
+        origin: the file or data set, for messages.
+        warnings: what was skipped or looks odd, one line each.
+    """
+
+    rows: TokenRows
+    examples: np.ndarray
+    labels: np.ndarray | None
+    origin: str
+    warnings: list[str]
+
+
+def read_split(
+    task: Task,
+    split: str,
+    source: Source,
+    tokenizer: Tokenizer,
+    input_config: InputConfig,
+    noise: Callable[[str], str] | None = None,
+    restore_spaces: Callable[[Sequence[str]], list[str]] | None = None,
+    rows: SequenceRows | None = None,
+    keep: Callable[[ExampleRow], bool] | None = None,
+) -> ReadSplit:
+    """Reads one split.
+
+    Args:
+        task, split, source: which.
+        tokenizer, input_config: make the rows.
+        noise, restore_spaces: applied to the texts, in this order.
+        rows: what collects the rows; by default a `SequenceRows`.
+        keep: tells which examples are kept; by default all.
+
+    Raises:
+        UserError: as `load_examples`, or no example is kept.
+    """
+    read, rows = ExampleRows(task, split, source), rows or SequenceRows(tokenizer, input_config)
+    dtype = np.int32 if task.kind == SINGLE_LABEL else np.float32
+    labels = GrowingArray(dtype)
+    for block in windows(
+        filter(keep, read) if keep else read, _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row.texts))
+    ):
+        columns = list(zip(*(row.texts for row in block)))
+        texts = [[noise(text) for text in column] if noise else list(column) for column in columns]
+        rows.add([restore_spaces(column) for column in texts] if restore_spaces else texts)
+        if block[0].label is not None:
+            labels.extend(read.reader.array([row.label for row in block]).ravel())
+    found, examples = rows.rows(), rows.examples()
+    if not len(examples):
+        raise UserError(f"{read.origin}: needs a positive pair or more. Received: none. Lower data.positive.")
+    shape = (-1, len(task.labels or ())) if task.kind == MULTI_LABEL else (-1,)
+    by_example = labels.array().reshape(shape)
+    hidden = not len(by_example)
+    found.extra["labels"] = np.zeros((len(found), *shape[1:]), dtype) if hidden else by_example
+    if len(found) > examples[-1] + 1:  # Some examples have several rows.
+        found.extra["labels"] = found.extra["labels"] if hidden else by_example[examples]
+        found.extra["example_weights"] = (1.0 / np.bincount(examples)).astype(np.float32)[examples]
+    return ReadSplit(found, examples, None if hidden else by_example, read.origin, list(read.warnings()))
 
 
 class SequenceProblem(Problem):

@@ -14,22 +14,18 @@ import scipy.special
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import ClassificationConfig
 from keras_bert.config.reading import WINDOWS
-from keras_bert.data.growing_array import GrowingArray
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.token_rows import GrowingArray
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import text_output
-from keras_bert.tasks.classification.answering import Served, served_logits
-from keras_bert.tasks.classification.labelled_rows import ReadSplit
-from keras_bert.tasks.classification.problem import SequenceProblem
-from keras_bert.tasks.classification.question_scores import by_question, cloze_scores, judgement_scores
-from keras_bert.tasks.classification.question_tasks import QuestionTask
-from keras_bert.tasks.classification.questions import Question, passages
-from keras_bert.tasks.classification.scores import predictions
-from keras_bert.tasks.classification.submission import submission_path
-from keras_bert.tasks.examples.sequence_rows import SequenceRows
-from keras_bert.tasks.examples.sources import Source
-from keras_bert.tasks.examples.windows import windows
+from keras_bert.tasks.classification.answers import Served, served_logits, submission_path
+from keras_bert.tasks.classification.problem import ReadSplit, SequenceProblem
+from keras_bert.tasks.classification.questions import Question, QuestionTask, passages
+from keras_bert.tasks.classification.scores import by_question, cloze_scores, judgement_scores, predictions
+from keras_bert.tasks.sequence_rows import SequenceRows
+from keras_bert.tasks.sources import Source
+from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
 _CHARACTERS_AT_ONCE = 1 << 20

@@ -1,0 +1,1 @@
+"""Fine-tuning runs, and what they write."""

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.checkpoints.names import ENCODER, model_parts
+from keras_bert.core.errors import UserError
+from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.batches.feature_files import FeatureRoom, feature_bytes, megabytes
-from keras_bert.data.batches.length_batches import every_row_once
-from keras_bert.data.batches.static_shapes import FEW_SHAPES, choose_widths
+from keras_bert.data.batches.length_batches import FEW_SHAPES, choose_widths, every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.errors import UserError
-from keras_bert.models.feature_tagger import BertFeatureTagger
-from keras_bert.terminal_bar import terminal_bar
+from keras_bert.models.tensor_names import ENCODER, model_parts
+from keras_bert.tasks.tagging.feature_network import BertFeatureTagger
 from keras_bert.training.cluster import worker_addresses
-from keras_bert.training.distribution import distribute
 from keras_bert.training.step import Batch
+from keras_bert.training.strategy import distribute
 
 
 class FrozenFeatures:

@@ -8,10 +8,10 @@ from typing import Any
 import keras
 
 from keras_bert.checkpoints.model_folder import ModelFolder
-from keras_bert.checkpoints.names import POOLER, heads
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.models.first_values import set_first_values
+from keras_bert.models.tensor_names import POOLER, heads
 
 
 def set_initial_weights(

@@ -7,9 +7,13 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
-from keras_bert import files, whole_files
-from keras_bert.drawing import ACCENT, INK, PAGE, PALE, TITLE, new_figure, plain, png, tidy
-from keras_bert.stores import as_os_errors
+from keras_bert.core import files, whole_files
+from keras_bert.core.drawing import ACCENT, INK, PAGE, PALE, TITLE, new_figure, plain, png, tidy
+from keras_bert.core.stores import as_os_errors
+from keras_bert.tasks.benchmarks import Benchmark
+from keras_bert.tasks.finetuning.results import benchmark_scores, heading, per_cent_scale, published_beside
+from keras_bert.tasks.problem import Problem
+from keras_bert.tasks.task import PublishedScore
 from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 
@@ -141,3 +145,65 @@ def _running_mean(values: np.ndarray, count: int) -> np.ndarray:
     begins = np.maximum(np.arange(len(values)) - count + 1, 0)
     ends = np.arange(1, len(values) + 1)
     return (sums[ends] - sums[begins]) / (ends - begins)
+
+
+_MOST_METRICS = 4
+
+Groups = Mapping[str, Mapping[str, Sequence[float | None]]]  # {group: {bar: scores in per cent}}.
+
+
+def write_picture(path: str, groups: Groups, title: str) -> None:
+    """Writes the bars as a PNG."""
+    with whole_files.atomic_write(path, "wb") as stream:
+        stream.write(scores_picture(groups, title))
+
+
+def evaluation_groups(found: Mapping[str, Mapping[str, Mapping[str, Any]]], problem: Problem) -> Groups:
+    """A group for each split and metric, of what `results_table.evaluation_lines` shows."""
+    scale = per_cent_scale(problem.per_cent)
+    groups: dict[str, dict[str, list[float | None]]] = {}
+    for split, by_noise in found.items():
+        published = published_beside([split], problem.task)
+        for metric in problem.metric_names[:_MOST_METRICS]:
+            bars: dict[str, list[float | None]] = {
+                noise: [scale * figures[metric]] for noise, figures in by_noise.items()
+            }
+            groups[f"{split} {metric}"] = bars | _published_bars(published, metric)
+    return _with_all_bars(groups)
+
+
+def results_groups(results: Mapping[str, Any], published: Sequence[PublishedScore]) -> Groups:
+    """A group for each split and metric, of what `results_table.results_lines` shows; all seeds' scores if several."""
+    scale = per_cent_scale(results["per_cent"])
+    groups: dict[str, dict[str, list[float | None]]] = {}
+    for split, baseline in results["baseline"].items():
+        for metric, majority in list(baseline.items())[:_MOST_METRICS]:
+            if metric not in results["splits"][split] or not isinstance(majority, (int, float)):
+                continue
+            spread = results.get("over_seeds", {}).get(split, {}).get(metric)
+            values = spread["values"] if spread else [results["splits"][split][metric]]
+            bars: dict[str, list[float | None]] = {
+                "this model": [scale * value for value in values],
+                "majority": [scale * majority],
+            }
+            groups[f"{split} {metric}"] = bars | _published_bars(published, metric)
+    return _with_all_bars(groups)
+
+
+def benchmark_groups(benchmark: Benchmark, results: Mapping[str, Mapping[str, Any]]) -> Groups:
+    """A group for each column of a benchmark's table."""
+    columns, rows = benchmark_scores(benchmark, results)
+    return {
+        heading(*column): {name: [values[number]] for name, values in rows.items()}
+        for number, column in enumerate(columns)
+    }
+
+
+def _published_bars(published: Sequence[PublishedScore], metric: str) -> dict[str, list[float | None]]:
+    return {f"{score.system} ({score.split})": [score.value] for score in published if score.metric == metric}
+
+
+def _with_all_bars(groups: Mapping[str, Mapping[str, list[float | None]]]) -> Groups:
+    """The groups, each with the bars of all, missing ones as None."""
+    names = dict.fromkeys(name for bars in groups.values() for name in bars)
+    return {group: {name: bars.get(name, [None]) for name in names} for group, bars in groups.items()}

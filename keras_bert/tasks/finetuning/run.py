@@ -7,34 +7,35 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_bert import files
 from keras_bert.checkpoints.model_folder import ModelFolder
+from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.training import require_warmup
-from keras_bert.data.batches.length_batches import LengthBatches
-from keras_bert.data.batches.static_shapes import choose_shapes
+from keras_bert.core import files, imports
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.errors import UserError
 from keras_bert.tasks.evaluation import Evaluator
-from keras_bert.tasks.finetuning.early_stopping import validations_since_best
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.initial_weights import freeze, set_initial_weights
-from keras_bert.tasks.finetuning.run_output import write_run_output
+from keras_bert.tasks.finetuning.pictures import write_run_pictures
 from keras_bert.tasks.finetuning.shape_budget import affordable_shapes
-from keras_bert.tasks.finetuning.validation import Validation
-from keras_bert.tasks.noise.noise import changes_text
+from keras_bert.tasks.finetuning.validation import Validation, validations_since_best
+from keras_bert.tasks.model_cards import finetuning_card
+from keras_bert.tasks.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.run_data import require_same_data
 from keras_bert.text.tokenizers import Tokenizer
-from keras_bert.training.distribution import distribute
+from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.loop import Loop
 from keras_bert.training.optimizer import make_optimizer
@@ -49,7 +50,52 @@ from keras_bert.training.processes import (
 )
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
-from keras_bert.training.strategy import check_divisible, describe
+from keras_bert.training.strategy import check_divisible, describe, distribute
+
+
+def write_run_output(
+    run: RunFolder,
+    config: FinetuneConfig,
+    model: keras.Model,
+    vocabulary: Vocabulary,
+    tokenizer: TokenizerSettings,
+    problem: Problem,
+    results: Mapping[str, Any],
+    confusions: Mapping[str, np.ndarray],
+    command: str | None,
+    report: Callable[[str], object],
+) -> None:
+    """Writes all of it, results.json last, because it marks the run as finished.
+
+    Args:
+        run: the run's folder.
+        config: the recipe.
+        model: the trained model.
+        vocabulary: its vocabulary.
+        tokenizer: the settings of its tokenizer.
+        problem: the task.
+        results: the content of results.json.
+        confusions: `{split: confusion matrix}` where the answers are classes.
+        command: the command line, for the model card; None if unknown.
+        report: receives one line of text at a time.
+    """
+    if imports.is_installed("matplotlib"):
+        labels = problem.head.labels if confusions else ()
+        write_run_pictures(run, config.name, confusions, labels, results["steps"])
+    else:
+        report("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
+    write_model_folder(
+        run.model,
+        model,
+        vocabulary,
+        **vars(tokenizer),
+        head=problem.head,
+        task=problem.described(),
+        card=finetuning_card(config, run.path, results, command),
+    )
+    run.write_results(results)
+    for line in results["warnings"]:
+        report(line)
 
 
 class Finetuning:

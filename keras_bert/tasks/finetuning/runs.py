@@ -13,21 +13,21 @@ import numpy as np
 import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams
 
-from keras_bert import files, whole_files
 from keras_bert.checkpoints.model_folder import CONFIG, open_model_folder
-from keras_bert.checkpoints.model_writing import describe_folder
+from keras_bert.checkpoints.writing import describe_folder
 from keras_bert.config.features import feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.core import files, whole_files
+from keras_bert.core.errors import MissingData, UserError
+from keras_bert.core.stores import as_os_errors
 from keras_bert.inference.loading import model_tokenizer
-from keras_bert.stores import as_os_errors
 from keras_bert.tasks.finetuning.frozen_features import require_one_process
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.model_cards import seeds_card
-from keras_bert.tasks.problem import Problem
-from keras_bert.tasks.problems import open_problem
-from keras_bert.training.lost_worker import explained_lost_worker
-from keras_bert.training.processes import agreement, by_chief, failing_together, process_number
-from keras_bert.training.run_folder import SEEDS, SWEEP, RunFolder
+from keras_bert.tasks.problem import Problem, open_problem
+from keras_bert.training.cluster import explained_lost_worker
+from keras_bert.training.processes import agreement, by_chief, failing_together, process_count, process_number
+from keras_bert.training.run_folder import SEEDS, SWEEP, TASKS, RunFolder
 from keras_bert.training.strategy import make_strategy
 
 # Paper, appendix A.3.
@@ -236,3 +236,56 @@ def _spread(values: list[float], lower: bool) -> dict[str, Any]:
         "best": min(values) if lower else max(values),
         "values": values,
     }
+
+
+def finetune_benchmark(
+    name: str,
+    recipes: Mapping[str, FinetuneConfig],
+    path: str,
+    seeds: Sequence[int] = (),
+    report: Callable[[str], object] = print,
+    command: str | None = None,
+    began: float | None = None,
+) -> dict[str, Any] | None:
+    """Trains each task in its own folder of `path`, skips those without data, and writes results.json.
+
+    Args:
+        name: the benchmark's, for messages.
+        recipes: by task, all with the same `init` and devices.
+        path: the folder to write to.
+        seeds: one run per seed, see `FinetuningRuns.seeds`; a single run if empty.
+        report: receives one line of text at a time.
+        command: the command line, for the model cards; None if unknown.
+        began: when the command began; see `FinetuningRuns`.
+
+    Returns: `{task: results}`; None in processes other than the chief.
+
+    Raises:
+        UserError: no task has data, or a task's data or the settings are wrong.
+    """
+    began = time.monotonic() if began is None else began
+    training = next(iter(recipes.values())).training
+    strategy = make_strategy(training.strategy, training.devices, training.tpu)
+    is_chief, results, left_out = process_number(strategy) == 0, {}, {}
+    by_chief(strategy, lambda: RunFolder(path).require(TASKS))
+    for task, recipe in recipes.items():
+        folder = files.join(path, task)
+        try:
+            runs = FinetuningRuns(recipe, report, strategy, command, began)
+        except UserError as error:
+            # They failed together, and must go on together.
+            if agreement(strategy)(float(isinstance(error, MissingData))) < process_count(strategy):
+                raise
+            left_out[task] = str(error)
+            continue
+        if is_chief:
+            report(f"{task} from {recipe.init} → {folder}")
+        results[task] = runs.seeds(folder, seeds) if seeds else runs.one(folder)
+    if results and not is_chief:
+        return None
+    for task, reason in left_out.items():
+        report(f"Skipped {task}: {reason}")
+    if not results:
+        raise UserError(f"{name}: needs the data of at least one task. Received: none. Give --data-dir.")
+    whole_files.write_json(files.join(path, "results.json"), {"tasks": results, "left_out": left_out})
+    return results

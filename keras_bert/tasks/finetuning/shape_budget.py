@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-from keras_bert.config.bert import BertConfig
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.model_kinds import kind_of_config
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import kind_of_config
 
 _MOST_SHAPES = 8
 _MOST_STEPS = 60  # That a shape may cost: on a GPU or TPU, whose steps are short, or for a small model.

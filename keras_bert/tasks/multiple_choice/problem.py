@@ -14,22 +14,21 @@ import scipy.special
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import SINGLE_LABEL, MultipleChoiceConfig
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import join, make_folder
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction
-from keras_bert.files import join, make_folder
 from keras_bert.inference.finite_outputs import require_numbers
-from keras_bert.models.classification_objective import ClassificationObjective
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import FOLDER, text_output
-from keras_bert.tasks.examples.sequence_rows import sequence_rows
-from keras_bert.tasks.examples.sources import TfdsSource
-from keras_bert.tasks.examples.split_files import file_of
-from keras_bert.tasks.examples.windows import windows
-from keras_bert.tasks.multiple_choice.examples import ChoiceExamples, ChoiceRow, choice_examples
-from keras_bert.tasks.multiple_choice.tasks import ChoiceTask
-from keras_bert.tasks.noise.noise import Noise
+from keras_bert.tasks.classification.network import ClassificationObjective
+from keras_bert.tasks.multiple_choice.data import ChoiceExamples, ChoiceRow, choice_examples
+from keras_bert.tasks.multiple_choice.task import ChoiceTask
+from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.problem import Problem, training_failed
+from keras_bert.tasks.sequence_rows import sequence_rows
+from keras_bert.tasks.sources import TfdsSource, file_of
+from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
 _CHARACTERS_AT_ONCE = 1 << 20

@@ -1,0 +1,1 @@
+"""Pretraining runs, and what they write."""

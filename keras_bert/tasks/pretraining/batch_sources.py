@@ -5,22 +5,61 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import tensorflow as tf
 
-from keras_bert import files
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.data.batches.raw_lines import RawLines
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.raw_lines import RawLines, split_lines
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.data.statistics.token_sample import sample_of_lines, sample_of_shards
-from keras_bert.errors import UserError
-from keras_bert.tasks.pretraining.data import prepare_run_data, shards_folder
-from keras_bert.tasks.pretraining.marks import require_no_chinese_words, require_word_marks
+from keras_bert.tasks.pretraining.data import (
+    prepare_run_data,
+    require_no_chinese_words,
+    require_word_marks,
+    run_vocabulary,
+    shards_folder,
+)
 from keras_bert.tasks.pretraining.run_text import corpus_of, remove_other_data
-from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
+
+# However large the corpus, no more shards than this are read.
+_MOST_SHARDS = 64
+
+
+def sample_of_shards(shards: ShardSet, most: int) -> Iterator[np.ndarray]:
+    """Yields arrays of ids [n], at most `most` in all, the same number from the start of each of up to 64 shards.
+
+    These are spread evenly over the set, because its shards are in the order of the files.
+    """
+    wanted = min(len(shards.names), _MOST_SHARDS)
+    places = np.linspace(0, len(shards.names) - 1, wanted).round().astype(int)
+    sizes = [shard["tokens"] for shard in shards.meta["shards"]]
+    left = most
+    # Small shards come first, so that larger ones can make up for what they lack.
+    for number, place in enumerate(sorted(places, key=lambda place: sizes[place])):
+        tokens = shards.read(shards.names[place])[0][: -(-left // (wanted - number))]
+        left -= len(tokens)
+        yield tokens
+
+
+def sample_of_lines(lines: RawLines, tokenizer: Tokenizer, most: int) -> Iterator[np.ndarray]:
+    """Yields arrays of ids [n], at most `most` in all, from the start of a raw text."""
+
+    def tokens(chunk: tf.Tensor, texts: tf.Tensor, documents: tf.Tensor) -> tf.Tensor:
+        return tokenizer(split_lines(texts)[0]).values
+
+    chunks = lines.chunks(validation=False).map(tokens, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    left = most
+    for ids in chunks.as_numpy_iterator():
+        yield ids[:left]
+        left -= len(ids)
+        if left <= 0:
+            return
+
 
 # Seed of the validation masks and pairs, fixed so that runs with different seeds are measured on the same predictions.
 VALIDATION_SEED = 20181011

@@ -1,22 +1,145 @@
 """The data of a pretraining run: its vocabulary and shards, made once in the run's folder or by `prepare`."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
-from keras_bert import files
-from keras_bert.config.pretraining import PretrainConfig
+import numpy as np
+
+from keras_bert.checkpoints.model_folder import open_model_folder, vocabulary_path
+from keras_bert.config.objectives import MaskingConfig
+from keras_bert.config.pretraining import SENTENCEPIECE, PretrainConfig
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
+from keras_bert.core.program import same_command
 from keras_bert.data.corpus.held_out import TRAIN, training_documents
 from keras_bert.data.shards.prepare import prepare
+from keras_bert.data.shards.prepared_folder import UnfinishedWork, vocabulary_in
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.data.shards.unfinished import UnfinishedWork
-from keras_bert.errors import UserError
-from keras_bert.program import same_command
 from keras_bert.tasks.pretraining.given_shards import check_settings, given_folder, vocabulary_of_shards
-from keras_bert.tasks.pretraining.marks import word_marks_for
 from keras_bert.tasks.pretraining.run_text import PreparedText, corpus_of, remove_other_data
-from keras_bert.tasks.pretraining.run_vocabulary import run_vocabulary
-from keras_bert.text.phrases import read_phrases
+from keras_bert.text.marks import JIEBA, ideograph_share, is_ideograph, read_phrases, require_jieba
+from keras_bert.text.sentencepiece_learning import learn_sentencepiece
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
+from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary_learning import learn_vocabulary
+
+
+def run_vocabulary(
+    config: PretrainConfig,
+    folder: str,
+    texts: Callable[[], Iterable[str]],
+    report: Callable[[str], object],
+    given: str | None = None,
+) -> Vocabulary:
+    """The run's vocabulary; its file is made in `folder` unless it is there already.
+
+    Args:
+        config: the recipe.
+        folder: the run's data folder.
+        texts: function () -> the training texts, from which a vocabulary is learned. Held-out text is not among them:
+            a piece that only occurs there must stay unknown.
+        report: receives one line of text at a time.
+        given: the vocabulary file to use; by default `vocabulary.file`, or else that of the model in `init`.
+
+    Raises:
+        UserError: the given vocabulary does not have `model.vocab_size` rows.
+    """
+    if (path := vocabulary_in(folder)) is None:
+        files.make_folder(folder)
+        own = open_model_folder(config.init).vocabulary_file if config.init else None
+        given = given or config.vocabulary.file or own
+        vocabulary = _given(given, own, config.model.vocab_size) if given else _learn(config, texts(), report)
+        path = files.join(folder, vocabulary.file_name)
+        vocabulary.to_file(path)
+    vocabulary = Vocabulary.from_file(path)
+    return vocabulary.padded(config.model.vocab_size) if config.init else vocabulary
+
+
+def _given(path: str, own: str | None, wanted: int) -> Vocabulary:
+    """The vocabulary in a file, which may be as much smaller than the model's table as that of `init`, `own`, is."""
+    vocabulary = Vocabulary.from_file(vocabulary_path(path))
+    if len(vocabulary) != wanted and not (own and len(vocabulary) == len(Vocabulary.from_file(own)) < wanted):
+        raise UserError(
+            f"{path}: needs model.vocab_size ({wanted}) rows. Received: {len(vocabulary)}. "
+            f"Set model.vocab_size={len(vocabulary)}, or give the model's own vocabulary."
+        )
+    return vocabulary
+
+
+def _learn(config: PretrainConfig, texts: Iterable[str], report: Callable[[str], object]) -> Vocabulary:
+    wanted = config.model.vocab_size
+    report(f"Learning a vocabulary of {wanted:,} pieces.")
+    learn = learn_sentencepiece if config.vocabulary.kind == SENTENCEPIECE else learn_vocabulary
+    vocabulary = learn(texts, wanted, config.vocabulary.lower_case)
+    if len(vocabulary) < wanted:
+        report(f"The text gives only {len(vocabulary):,} pieces; the model's vocabulary will have that size.")
+    return vocabulary
+
+
+# From this share of ideographs on, a text counts as Chinese.
+CHINESE_SHARE = 0.01
+_DOCUMENTS_LOOKED_AT, _TOKENS_LOOKED_AT = 2000, 100_000
+
+
+def word_marks_for(masking: MaskingConfig, documents: Iterable[str]) -> str | None:
+    """The `word_marks` to prepare a text with: `"jieba"` if words are masked and the text is Chinese, None otherwise.
+
+    Looks at the first 2,000 documents. Raises `UserError` if jieba is needed and not installed.
+    """
+    if masking.units == {"token"} or ideograph_share(islice(documents, _DOCUMENTS_LOOKED_AT)) < CHINESE_SHARE:
+        return None
+    require_jieba()
+    return JIEBA
+
+
+def require_word_marks(shards: ShardSet, counts: np.ndarray, masking: MaskingConfig, vocabulary: Vocabulary) -> None:
+    """Raises `UserError` if words are masked, and the shards are of Chinese text and do not mark its words.
+
+    Args:
+        shards: the training shards.
+        counts: how often each token occurs in them, int [vocab].
+        masking: the recipe's.
+        vocabulary: the vocabulary of the shards.
+    """
+    share = counts[is_ideograph(vocabulary)].sum() / max(counts.sum(), 1)
+    if masking.units != {"token"} and not shards.has_word_marks and share >= CHINESE_SHARE:
+        raise UserError(
+            f"{shards.folder}: needs marks of Chinese words for {_setting(masking)}: {share:.0%} of its tokens are "
+            "Chinese characters. Received: none. Run `prepare` with --whole-words jieba, start a new run from raw "
+            "text, or set masking.unit=token and masking.validation_unit=token."
+        )
+
+
+def require_no_chinese_words(
+    names: str, sample: Callable[[int], Iterator[np.ndarray]], masking: MaskingConfig, vocabulary: Vocabulary
+) -> None:
+    """Raises `UserError` if words are masked in Chinese text that is not prepared, so that no words are marked.
+
+    Args:
+        names: the names of the text, for the message.
+        sample: function (most) that yields arrays of ids of the text, at most `most` ids in all.
+        masking: the recipe's.
+        vocabulary: the vocabulary of the ids.
+    """
+    if masking.units == {"token"}:
+        return
+    ids = np.concatenate([np.zeros(0, np.int64), *sample(_TOKENS_LOOKED_AT)])
+    share = is_ideograph(vocabulary)[ids].mean() if ids.size else 0.0
+    if share >= CHINESE_SHARE:
+        raise UserError(
+            f"{names}: needs marks of Chinese words for {_setting(masking)}: {share:.0%} of its tokens are Chinese "
+            "characters. Received: data.source text, which marks none. Set data.source=files."
+        )
+
+
+def _setting(masking: MaskingConfig) -> str:
+    """The setting that masks words."""
+    return (
+        f"masking.unit {masking.unit}"
+        if masking.unit != "token"
+        else f"masking.validation_unit {masking.validation_unit}"
+    )
 
 
 def prepare_run_data(

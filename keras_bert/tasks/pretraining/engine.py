@@ -5,8 +5,9 @@ import dataclasses
 import tensorflow as tf
 
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.models.bert.config import MASKED, BertConfig
+from keras_bert.models.kind import kind_of_config
+from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.optimizer import make_optimizer
@@ -48,3 +49,19 @@ def pretraining_engine(
         PretrainingObjective(vocabulary.mask_id, terms=terms, sep_id=vocabulary.sep_id),
         config.optimizer.clip_norm,
     )
+
+
+def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = None) -> int:
+    """The FLOPs of the forward and backward pass of one example of a phase.
+
+    Args:
+        config: the recipe.
+        phase: the phase's number.
+        model: the model's config, if its vocabulary differs from the recipe's.
+    """
+    phase_config = config.phases[phase]
+    objective, length = config.phase_objective(phase_config), phase_config.sequence_length
+    # Next tokens are predicted at every position; the logits of the few that are not are computed too.
+    predictions = phase_config.max_predictions_per_seq if objective.tokens == MASKED else length
+    model = model or config.model
+    return kind_of_config(model).training_flops(model, length, predictions, objective.span_boundary)

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert import files, whole_files
 from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.config.initialization import CORPUS
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.data.statistics.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors, count_tokens
-from keras_bert.errors import UserError
+from keras_bert.core import files, whole_files
+from keras_bert.core.errors import UserError
+from keras_bert.data.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors, count_tokens
 from keras_bert.inference.loading import model_tokenizer
 from keras_bert.models.first_values import set_first_values, set_new_words
 from keras_bert.models.pretraining import BertForPreTraining

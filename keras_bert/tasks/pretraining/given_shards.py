@@ -3,16 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keras_bert import files
 from keras_bert.checkpoints.model_folder import vocabulary_path
 from keras_bert.config.pretraining import DataConfig, PretrainConfig
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.documents import reading_settings
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.document_tokenizer import phrase_record
-from keras_bert.data.shards.prepared_folder import is_prepared, vocabulary_in
-from keras_bert.data.shards.unfinished import UnfinishedWork
-from keras_bert.errors import UserError
-from keras_bert.text.phrases import read_phrases
+from keras_bert.data.shards.prepared_folder import UnfinishedWork, is_prepared, vocabulary_in
+from keras_bert.text.marks import read_phrases
 from keras_bert.text.vocabulary import Vocabulary
 
 

@@ -10,29 +10,24 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_bert.checkpoints.hub_name import is_hub_name, names_commit
+from keras_bert.checkpoints.hub import is_hub_name, names_commit
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.models.pretraining_objective import PretrainingObjective
+from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
 from keras_bert.tasks.pretraining.engine import pretraining_engine
-from keras_bert.tasks.pretraining.examples import require_examples, tried_examples
 from keras_bert.tasks.pretraining.first_values import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.run_text import require_reachable, require_run_text
-from keras_bert.tasks.pretraining.views import PretrainingViews
+from keras_bert.tasks.pretraining.views import PretrainingViews, require_examples, tried_examples
 from keras_bert.text.tokenizers import Tokenizer
-from keras_bert.training.distribution import distribute
+from keras_bert.training.cluster import explained_lost_worker
 from keras_bert.training.engine import Engine
-from keras_bert.training.figures_table import Column
-from keras_bert.training.left_out import LeftOut
 from keras_bert.training.loop import Loop
-from keras_bert.training.lost_worker import explained_lost_worker
-from keras_bert.training.matmul_peak import matmul_peak
-from keras_bert.training.metrics import MetricSums, perplexity
+from keras_bert.training.metrics import Column, MetricSums, perplexity
 from keras_bert.training.processes import (
     agreement,
     by_chief,
@@ -42,11 +37,13 @@ from keras_bert.training.processes import (
     process_number,
     settle,
 )
+from keras_bert.training.profiling import matmul_peak
+from keras_bert.training.rollbacks import LeftOut
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import LoopBatches
-from keras_bert.training.strategy import check_divisible, describe, make_strategy
+from keras_bert.training.strategy import check_divisible, describe, distribute, make_strategy
 
 # By the term of the loss that they are accuracies of.
 _HEADINGS = {

@@ -4,18 +4,17 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
-from keras_bert import files, settings, whole_files
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.core import files, settings, whole_files
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.corpus.python_documentation import python_documentation
 from keras_bert.data.shards.document_tokenizer import phrase_record
-from keras_bert.data.shards.prepared_folder import is_prepared
-from keras_bert.data.shards.unfinished import difference
-from keras_bert.errors import UserError
+from keras_bert.data.shards.prepared_folder import difference, is_prepared
 from keras_bert.tasks.pretraining.given_shards import given_folder
 from keras_bert.tasks.run_data import require_same_text, require_unchanged
-from keras_bert.text.phrases import read_phrases
+from keras_bert.text.marks import read_phrases
 from keras_bert.training.run_folder import RunFolder
 
 FILE = "text.json"

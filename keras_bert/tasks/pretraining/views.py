@@ -2,23 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+import re
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
-from keras_bert import files
-from keras_bert.config.bert import MASKED
+import numpy as np
+from tensorboard.plugins import projector
+
+from keras_bert.config.inference import SamplingConfig
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.core import files, whole_files
+from keras_bert.core.errors import UserError
+from keras_bert.core.stores import as_os_errors
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
+from keras_bert.inference.fill_mask import Filling, best_pieces, fill_masks, masked_ids
+from keras_bert.inference.generation import Continuation, TextGenerator, first_ids
+from keras_bert.models.bert.config import BOTH, MASKED, NEXT, BertConfig
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.pretraining.fillings_panel import fillings_panel
-from keras_bert.tasks.pretraining.phase_flops import phase_flops
-from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.training.embedding_projector import write_embeddings
+from keras_bert.tasks.pretraining.engine import phase_flops
+from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.text.vocabulary import MASK, Vocabulary
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
-from keras_bert.training.profile_trace import profiled
+from keras_bert.training.profiling import profiled
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches
+
+_CONTEXT = 8  # Pieces shown on either side of a [MASK].
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+.!|<>~-])")
+
+
+def fillings_panel(
+    model: BertForPreTraining,
+    vocabulary: Vocabulary,
+    batch: Mapping[str, np.ndarray],
+    sentences: int = 16,
+    top_k: int = 5,
+) -> list[list[str]]:
+    """A table with the text around a [MASK], the original piece, and the model's best pieces with their probabilities.
+
+    Args:
+        model: the model.
+        vocabulary: the model's vocabulary.
+        batch: the arrays of a validation batch; one [MASK] is taken from each of its first rows.
+        sentences: the most rows of the table.
+        top_k: how many pieces to show for each [MASK].
+
+    Returns: rows of three strings in Markdown, the header first.
+    """
+    ids, positions = batch["input_word_ids"], batch["masked_lm_positions"]
+    is_mask = (np.take_along_axis(ids, positions, axis=1) == vocabulary.mask_id) & (batch["masked_lm_weights"] > 0)
+    rows = np.flatnonzero(is_mask.any(axis=1))[:sentences]
+    # Not always the first [MASK] of a row, which is close to [CLS].
+    picks = [np.flatnonzero(is_mask[row])[row % is_mask[row].sum()] for row in rows]
+    inputs = {name: batch[name][rows] for name in ("input_word_ids", "input_mask", "input_type_ids")}
+    inputs["masked_lm_positions"] = positions[rows, picks][:, None].astype("int32")
+    fillings = best_pieces(model(inputs)["mlm_logits"][:, 0], vocabulary, top_k)
+    table = [["text", "original", "best fillings"]]
+    for row, pick, best in zip(rows, picks, fillings):
+        pieces = [vocabulary.tokens[index] for index in ids[row]]
+        position, length = positions[row, pick], int(batch["input_mask"][row].sum())
+        before = pieces[max(position - _CONTEXT, 0) : position]
+        after = pieces[position + 1 : min(position + 1 + _CONTEXT, length)]
+        table.append(
+            [
+                f"{_text(before)} **\\[MASK\\]** {_text(after)}",
+                _escaped(vocabulary.tokens[batch["masked_lm_ids"][row, pick]]),
+                " · ".join(f"{_escaped(piece)} {share:.0%}" for piece, share in best),
+            ]
+        )
+    return table
+
+
+def _text(pieces: Iterable[str]) -> str:
+    return _escaped(" ".join(pieces).replace(" ##", ""))
+
+
+def _escaped(text: str) -> str:
+    """The text with Markdown's special characters escaped."""
+    return _MARKDOWN.sub(r"\\\1", text)
+
+
+def write_embeddings(folder: str, name: str, embeddings: np.ndarray, labels: Iterable[str]) -> None:
+    """Writes a table of vectors where TensorBoard finds it.
+
+    Args:
+        folder: a folder of TensorBoard events.
+        name: the table's name on the page.
+        embeddings: float [rows, size].
+        labels: one label per row.
+    """
+    files.make_folder(folder)
+    with whole_files.atomic_write(files.join(folder, f"{name}.bytes"), "wb") as stream:
+        stream.write(np.ascontiguousarray(embeddings, "float32").tobytes())
+    with whole_files.atomic_write(files.join(folder, f"{name}_labels.tsv")) as stream:
+        # A line break or a tab in a label would shift all labels after it.
+        stream.writelines(" ".join(label.split()) + "\n" for label in labels)
+    config = projector.ProjectorConfig()
+    config.embeddings.add(
+        tensor_name=name, tensor_path=f"{name}.bytes", metadata_path=f"{name}_labels.tsv", tensor_shape=embeddings.shape
+    )
+    with as_os_errors(folder):
+        projector.visualize_embeddings(folder, config)
 
 
 class PretrainingViews:
@@ -81,3 +166,38 @@ class PretrainingViews:
         table = self._model.encoder.embeddings.word_embeddings.numpy()
         folder = files.join(self._run.tensorboard, "validation")
         write_embeddings(folder, "word_embeddings", table, self._vocabulary.tokens)
+
+
+_TOKENS = 20  # That a left-to-right model adds to each.
+
+
+def require_examples(texts: Sequence[str], config: BertConfig, tokenizer: Tokenizer) -> None:
+    """Raises `UserError`, naming the example, for one that the model cannot take.
+
+    Called before training: a run that finds it out after its last step can never finish.
+    """
+    for index, text in enumerate(texts):
+        try:
+            if config.predicts == MASKED:
+                masked_ids(tokenizer, text, config)
+            elif config.predicts == NEXT:
+                first_ids(tokenizer, _beginning(text), config.max_position_embeddings)
+        except UserError as error:
+            raise UserError(f"examples.{index}: {error}") from None
+
+
+def tried_examples(
+    texts: Sequence[str], model: BertForPreTraining, tokenizer: Tokenizer
+) -> Sequence[Filling | Continuation]:
+    """What the trained model makes of the examples; nothing if it predicts both ways."""
+    if model.config.predicts == BOTH:
+        return []
+    if model.config.predicts == MASKED:
+        return fill_masks(model, tokenizer, texts)
+    generate = TextGenerator(model, tokenizer)
+    return [generate(_beginning(text), SamplingConfig(_TOKENS)) for text in texts]
+
+
+def _beginning(text: str) -> str:
+    """What a left-to-right model continues: the text before the first [MASK]."""
+    return text.partition(MASK)[0].rstrip()

@@ -1,0 +1,1 @@
+"""Answers that are spans of a passage."""

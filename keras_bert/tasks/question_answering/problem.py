@@ -9,30 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from keras_bert import extras
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import SpanExtractionConfig
+from keras_bert.core import imports
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction
-from keras_bert.models.span_objective import SpanObjective
 from keras_bert.tasks.answer_files import FOLDER, json_objects
-from keras_bert.tasks.averaging import mean_of_softmax
-from keras_bert.tasks.examples.sources import Source
-from keras_bert.tasks.examples.windows import windows
-from keras_bert.tasks.problem import Problem, training_failed
-from keras_bert.tasks.question_answering.answer_spans import (
+from keras_bert.tasks.problem import Problem, mean_of_softmax, training_failed
+from keras_bert.tasks.question_answering.data import (
     AnsweredQuestions,
     load_questions,
+    noisy_questions,
     passages_with_questions,
     with_unanswerable,
 )
-from keras_bert.tasks.question_answering.cmrc_scores import cmrc_scores
 from keras_bert.tasks.question_answering.decoding import Decoded, decode, decoded, n_best_list
-from keras_bert.tasks.question_answering.noisy_questions import noisy_questions
-from keras_bert.tasks.question_answering.squad import CHARACTERS, SpanTask
-from keras_bert.tasks.question_answering.squad_scores import squad_v1_scores, squad_v2_scores
+from keras_bert.tasks.question_answering.network import SpanObjective
+from keras_bert.tasks.question_answering.scores import cmrc_scores, squad_v1_scores, squad_v2_scores
+from keras_bert.tasks.question_answering.task import CHARACTERS, SpanTask
 from keras_bert.tasks.question_answering.windows import QuestionWindows, question_windows
+from keras_bert.tasks.sources import Source
+from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
 N_BEST = 20  # run_squad.py's n_best_size.
@@ -81,7 +79,7 @@ class QuestionAnsweringProblem(Problem):
             )
         if task.scoring == CHARACTERS:
             # Checked now, not after hours of training.
-            extras.require("nltk", f"The scores of {task.name}")
+            imports.require("nltk", f"The scores of {task.name}")
         task = with_unanswerable(task, source)
         super().__init__(task, source, tokenizer, config, head or SpanExtractionConfig(), described)
         self._trained_threshold = (described or {}).get("null_threshold")

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.text_lines import Unreadable, read_blocks
-from keras_bert.data.json_blocks import JsonBlocks
-from keras_bert.errors import UserError
+from keras_bert.data.tables.json_rows import JsonBlocks
 
 _SHOWN = 60
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a whole number"}

@@ -1,24 +1,62 @@
 """Lays out questions and windows of their passages as rows: [CLS] question [SEP] window [SEP].
 
 Source: run_squad.py of google-research/bert (convert_examples_to_features), with offsets instead of words.
+
+Questions, each with windows of its passage: [CLS] question [SEP] window [SEP].
+
+Source: run_squad.py of google-research/bert (convert_examples_to_features).
 """
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.inputs.passage_windows import passage_windows
-from keras_bert.inputs.pieces import PieceSpans
-from keras_bert.inputs.segments import flat_rows
-from keras_bert.inputs.truncation import truncate
-from keras_bert.tasks.examples.blocks import blocks
-from keras_bert.tasks.question_answering.answer_spans import LOST, AnsweredQuestions, count_of
+from keras_bert.inputs.rows import PieceSpans, flat_rows
+from keras_bert.inputs.windows import truncate, windows
+from keras_bert.tasks.question_answering.data import LOST, AnsweredQuestions, count_of
+from keras_bert.tasks.windows import blocks
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
+
+
+class PassageWindows(NamedTuple):
+    """Windows of the passages of a batch of questions, sorted by question.
+
+    Attributes:
+        question: int32 [windows], the question of each window.
+        begins: int32 [windows], the index in its passage's pieces where each window starts.
+        lengths: int32 [windows], its number of pieces.
+        first_windows: int32 [batch + 1], where the windows of each question start.
+    """
+
+    question: tf.Tensor
+    begins: tf.Tensor
+    lengths: tf.Tensor
+    first_windows: tf.Tensor
+
+
+def passage_windows(
+    questions: PieceSpans, passages: PieceSpans, max_length: int, stride: int
+) -> tuple[list[PieceSpans], PassageWindows]:
+    """`(segments of each window's row, windows)`.
+
+    Args:
+        questions: the questions, truncated.
+        passages: the passage of each question.
+        max_length: the maximum number of tokens of a row, special tokens included.
+        stride: pieces from the start of one window of a passage to the start of the next.
+    """
+    shown, question = windows(passages, max_length - 3 - questions.lengths, stride, last_is_full=False)
+    begins = shown.starts - tf.gather(passages.starts, question)
+    first_windows = tf.searchsorted(question, tf.range(tf.size(passages.lengths) + 1))
+    segments = [questions.taken(question), shown]
+    return segments, PassageWindows(question, begins, shown.lengths, first_windows)
+
 
 _TEXTS_AT_ONCE = 1024
 _WINDOWS_AT_ONCE = 4096

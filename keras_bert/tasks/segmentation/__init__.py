@@ -1,0 +1,1 @@
+"""Words in texts without blanks."""

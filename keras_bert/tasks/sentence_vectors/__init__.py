@@ -1,0 +1,1 @@
+"""Vectors of texts, compared by their cosine."""

@@ -12,19 +12,18 @@ import numpy as np
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import SentenceVectorsConfig
 from keras_bert.config.reading import WINDOWS
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.errors import UserError
-from keras_bert.export.sentence_vectors import VECTORS
 from keras_bert.export.serving_function import ServingFunction
-from keras_bert.models.contrastive_objective import ContrastiveObjective
-from keras_bert.tasks.classification.answering import Served, TextWindow
-from keras_bert.tasks.classification.examples import ExampleRow
-from keras_bert.tasks.classification.labelled_rows import ReadSplit, read_split
-from keras_bert.tasks.classification.problem import SequenceProblem
-from keras_bert.tasks.examples.sequence_rows import SequenceRows
-from keras_bert.tasks.examples.sources import Source
+from keras_bert.tasks.classification.answers import Served, TextWindow
+from keras_bert.tasks.classification.data import ExampleRow
+from keras_bert.tasks.classification.problem import ReadSplit, SequenceProblem, read_split
+from keras_bert.tasks.sentence_vectors.network import ContrastiveObjective
+from keras_bert.tasks.sentence_vectors.serving import VECTORS
+from keras_bert.tasks.sequence_rows import SequenceRows
+from keras_bert.tasks.sources import Source
 from keras_bert.tasks.task import Task
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TRAIN = "train"
 

@@ -1,0 +1,1 @@
+"""Two spans of a text, classified together."""

@@ -15,23 +15,20 @@ import tensorflow as tf
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import SpanPairConfig
 from keras_bert.config.reading import TRUNCATE
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows, joined_rows
-from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction
-from keras_bert.export.span_pairs import SPAN_ENDS, SPAN_STARTS
-from keras_bert.inputs.segments import flat_rows
-from keras_bert.inputs.span_columns import span_rows
+from keras_bert.inputs.rows import flat_rows
 from keras_bert.tasks.answer_files import text_output
-from keras_bert.tasks.classification.answering import Served, plain_answers, served_logits
-from keras_bert.tasks.classification.labelled_rows import ReadSplit
-from keras_bert.tasks.classification.problem import SequenceProblem
+from keras_bert.tasks.classification.answers import Served, plain_answers, served_logits, writing_submission
+from keras_bert.tasks.classification.problem import ReadSplit, SequenceProblem
 from keras_bert.tasks.classification.scores import predictions
-from keras_bert.tasks.classification.submission import writing_submission
-from keras_bert.tasks.examples.sources import Source
-from keras_bert.tasks.examples.windows import windows
-from keras_bert.tasks.noise.noise import Noise
-from keras_bert.tasks.span_pairs.examples import SpanPair, SpanPairReader, columns_of
-from keras_bert.tasks.span_pairs.tasks import SpanPairTask
+from keras_bert.tasks.noise import Noise
+from keras_bert.tasks.sources import Source
+from keras_bert.tasks.span_pairs.data import SpanPair, SpanPairReader, columns_of
+from keras_bert.tasks.span_pairs.serving import SPAN_ENDS, SPAN_STARTS, span_rows
+from keras_bert.tasks.span_pairs.task import SpanPairTask
+from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
 _CHARACTERS_AT_ONCE = 1 << 20

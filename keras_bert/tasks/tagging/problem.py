@@ -15,30 +15,28 @@ import sklearn.metrics
 
 from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
 from keras_bert.config.heads import BIO, CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.errors import UserError
 from keras_bert.export.serving_function import ServingFunction
-from keras_bert.export.tagging import WORDS
-from keras_bert.inference.crf_decoding import best_labels, word_marginals
 from keras_bert.inference.finite_outputs import require_numbers
-from keras_bert.layers.linear_chain_crf import FORBIDDEN
-from keras_bert.models.crf_objective import CrfObjective
-from keras_bert.models.tagging_objective import TaggingObjective
+from keras_bert.layers.crf import FORBIDDEN
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.problem import Problem, training_failed
+from keras_bert.tasks.tagging.crf_decoding import best_labels, word_marginals
+from keras_bert.tasks.tagging.data import TaggedFiles, noisy_words
 from keras_bert.tasks.tagging.label_schemes import (
     Entities,
     UnknownLabel,
+    forbidden_transitions,
     learned_scheme,
     read_entities,
     scheme_labels,
 )
-from keras_bert.tasks.tagging.noisy_words import noisy_words
+from keras_bert.tasks.tagging.network import CrfObjective, TaggingObjective
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
-from keras_bert.tasks.tagging.tagged_files import TaggedFiles
+from keras_bert.tasks.tagging.serving import WORDS
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
-from keras_bert.tasks.tagging.tasks import TaggingTask
-from keras_bert.tasks.tagging.transitions import forbidden_transitions
+from keras_bert.tasks.tagging.task import TaggingTask
 from keras_bert.tasks.tagging.word_rows import WordRows, lay_out_words
 from keras_bert.tasks.task import MOST_CONFUSED
 from keras_bert.text.tokenizers import Tokenizer

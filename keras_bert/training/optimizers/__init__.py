@@ -1,0 +1,1 @@
+"""Optimizers, with decoupled weight decay."""

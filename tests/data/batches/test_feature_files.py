@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches import feature_files
 from keras_bert.data.batches.feature_files import FeatureRoom, feature_bytes
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.errors import UserError
 
 MADE_OF = {"encoder": "abc", "layers": [1, 2]}
 

@@ -5,8 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from keras_bert.data.batches.length_batches import LengthBatches
-from keras_bert.data.batches.static_shapes import choose_shapes, choose_widths
+from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes, choose_widths
 from keras_bert.data.batches.token_rows import TokenRows
 
 

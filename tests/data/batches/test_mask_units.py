@@ -6,7 +6,6 @@ import tensorflow as tf
 from scipy.stats import chi2_contingency, chisquare
 
 from keras_bert.config.objectives import MaskingConfig
-from keras_bert.data.batches.counter_hash import example_keys
 from keras_bert.data.batches.mask_units import (
     NGRAM_LENGTHS,
     SPAN_LENGTHS,
@@ -14,7 +13,7 @@ from keras_bert.data.batches.mask_units import (
     choose_phrases,
     choose_spans,
 )
-from keras_bert.data.batches.masking import DynamicMasking, _drawn_lengths
+from keras_bert.data.batches.masking import DynamicMasking, _drawn_lengths, example_keys
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 ROWS, LENGTH, BUDGET = 400, 48, 9

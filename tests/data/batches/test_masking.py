@@ -5,9 +5,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig
-from keras_bert.data.batches.counter_hash import example_keys, random_bits
 from keras_bert.data.batches.mask_units import _take_what_fits
-from keras_bert.data.batches.masking import DynamicMasking
+from keras_bert.data.batches.masking import DynamicMasking, example_keys, random_bits
 from keras_bert.text.vocabulary import Vocabulary
 
 WORDS, PIECES = 60, 40

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_bert.data.batches.pairs import _truncate, plan_pairs, plan_swapped, repeat_to_count
+from keras_bert.data.batches.plans import _truncate, plan_pairs, plan_swapped, repeat_to_count
 
 SHAPES = {  # documents, sentences a document, tokens a sentence
     "ordinary": (1000, (1, 30), (3, 50)),

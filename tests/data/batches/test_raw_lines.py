@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches import raw_lines
 from keras_bert.data.batches.raw_lines import RawLines
-from keras_bert.errors import UserError
 
 
 def _documents(count, name="", lines=4):

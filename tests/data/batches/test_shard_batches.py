@@ -16,10 +16,10 @@ from random_shards import (
 )
 
 from keras_bert.config.objectives import ObjectiveConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
-from keras_bert.data.shards.tokenized_documents import TokenizedDocuments
-from keras_bert.errors import UserError
+from keras_bert.data.shards.shard_format import TokenizedDocuments
 
 
 def test_batches_have_static_shapes(make_source):

@@ -10,8 +10,8 @@ from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseCo
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter
 from keras_bert.text.sentences import split_sentences
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary_learning import learn_vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import tensorflow as tf
 from corpus import documents
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.raw_lines import RawLines
 from keras_bert.data.batches.text_batches import TextBatches
-from keras_bert.errors import UserError
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary_learning import learn_vocabulary
-from keras_bert.training.distribution import distribute
+from keras_bert.text.wordpiece import WordPieceTokenizer
+from keras_bert.training.strategy import distribute
 
 LENGTH, PREDICTIONS = 32, 6
 

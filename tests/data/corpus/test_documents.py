@@ -6,10 +6,10 @@ import lzma
 import pytest
 
 from keras_bert.config.corpus import CorpusConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, read_documents
 from keras_bert.data.pipeline.pieces import divide
-from keras_bert.errors import UserError
 
 SENTENCE = "This sentence has a good many words in it, so that it is long enough to count."
 PARAGRAPH = " ".join([SENTENCE] * 4)

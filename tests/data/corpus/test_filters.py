@@ -7,11 +7,10 @@ import random
 import pytest
 from c4_filters import filter_page, random_page
 
-from keras_bert import settings
 from keras_bert.config.corpus import FilterConfig, extended_filters
-from keras_bert.data.corpus.bad_words import BadWords
-from keras_bert.data.corpus.filters import DocumentFilters, ends_a_sentence, has_words, too_few_sentences
-from keras_bert.errors import UserError
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.data.corpus.filters import BadWords, DocumentFilters, ends_a_sentence, has_words, too_few_sentences
 from keras_bert.text.sentences import split_sentences
 
 C4 = settings.from_mapping(FilterConfig, extended_filters("c4"))

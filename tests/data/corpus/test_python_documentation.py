@@ -1,8 +1,8 @@
 import pytest
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus import python_documentation as module
 from keras_bert.data.corpus.python_documentation import prose_paragraphs, python_documentation
-from keras_bert.errors import UserError
 
 
 @pytest.fixture(scope="module")

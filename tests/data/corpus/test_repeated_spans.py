@@ -6,9 +6,9 @@ import pytest
 from c4_filters import without_repeated_spans
 
 from keras_bert.config.corpus import CorpusConfig, FilterConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus import repeated_spans
 from keras_bert.data.corpus.documents import Corpus
-from keras_bert.errors import UserError
 from keras_bert.text.sentences import split_sentences
 
 

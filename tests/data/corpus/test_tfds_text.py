@@ -9,11 +9,11 @@ import tensorflow_datasets as tfds
 
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.data import tfds_builder
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import mark
+from keras_bert.core.time_limits import any_answers
+from keras_bert.data import tfds as tfds_builder
 from keras_bert.data.corpus.documents import Corpus
-from keras_bert.errors import UserError
-from keras_bert.files import mark
-from keras_bert.time_limits import any_answers
 
 TEXTS = [f"Text number {n}.\n\nIt is short." for n in range(30)]
 
@@ -144,7 +144,7 @@ def test_no_network_is_not_a_wrong_name(tmp_path, monkeypatch):
 def test_what_is_needed_to_make_wikipedia_is_one_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(DATA_DIR, str(tmp_path))
     monkeypatch.setattr(tfds_builder, "any_answers", lambda servers: len(servers) > 1)
-    monkeypatch.setattr("keras_bert.extras.is_installed", lambda package: package != "mwxml")
+    monkeypatch.setattr("keras_bert.core.imports.is_installed", lambda package: package != "mwxml")
     with pytest.raises(UserError, match=r"mwxml, which is not installed.*\[tfds-wikipedia\]"):
         documents(f"tfds:{WIKIPEDIA}")
 

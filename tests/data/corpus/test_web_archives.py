@@ -5,9 +5,9 @@ import io
 
 import pytest
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import read_documents
-from keras_bert.errors import UserError
 
 pytest.importorskip("warcio", reason="the extra web is not installed")
 

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 from corpus import documents
 
-from keras_bert import extras
 from keras_bert.cli import main
-from keras_bert.errors import UserError
+from keras_bert.core import imports
+from keras_bert.core.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
 
 pytest.importorskip("apache_beam", reason="needs Apache Beam: pip install -r requirements/beam.txt")
@@ -209,14 +209,14 @@ def test_the_vocabulary_of_more_words_than_the_trainer_reads(text, tmp_path, mon
 
 
 def test_counts_of_finished_files_are_kept(text, vocabulary, tmp_path, monkeypatch):
-    from keras_bert.text import word_counts
+    from keras_bert.text import vocabulary_learning
 
     arguments = [*READING, "--input", str(text), "--size", "90", "--output", str(tmp_path / "v.txt"), *RUNNER[:2], *ONE]
     with monkeypatch.context() as patch:
         patch.setattr("keras_bert.data.pipeline.count_words._CountWork.join", None)
         with pytest.raises(AssertionError, match="not callable"):
             run("vocab", *arguments)
-    monkeypatch.setattr(word_counts, "count_words", None)
+    monkeypatch.setattr(vocabulary_learning, "count_words", None)
     assert "counts of finished files are kept" in run("vocab", *arguments)
     assert (tmp_path / "v.txt").read_text() == open(vocabulary).read()
 
@@ -259,6 +259,6 @@ def test_a_bug_in_a_worker_is_no_user_error():
 
 
 def test_without_beam_the_extra_is_named(text, monkeypatch, tmp_path):
-    monkeypatch.setattr(extras, "is_installed", lambda package: False)
+    monkeypatch.setattr(imports, "is_installed", lambda package: False)
     with pytest.raises(UserError, match=r"--runner spark: needs the package apache_beam.*'bert-in-keras\[beam\]'"):
         Runner("spark")

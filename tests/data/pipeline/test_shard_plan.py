@@ -5,20 +5,19 @@ import shutil
 
 import pytest
 
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import join, make_folder
+from keras_bert.core.whole_files import write_json
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import split_documents
 from keras_bert.data.pipeline import pieces
 from keras_bert.data.pipeline.duplicates import find_duplicates, in_buckets
-from keras_bert.data.pipeline.pieces import divide, identities
+from keras_bert.data.pipeline.pieces import divide, identities, one_per_file
 from keras_bert.data.pipeline.prepare_work import PrepareWork
-from keras_bert.data.pipeline.reading_record import one_per_file
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.data.shards.prepare import prepare
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.errors import UserError
-from keras_bert.files import join, make_folder
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.whole_files import write_json
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY = Vocabulary([*SPECIAL, ".", "the", "cat", "saw", *"0123456789", *(f"##{n}" for n in range(10))])

@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.held_out import (
     is_validation,
     split_documents,
@@ -12,7 +13,6 @@ from keras_bert.data.corpus.held_out import (
 from keras_bert.data.shards.prepare import prepare as prepare_folder
 from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.errors import UserError
 from keras_bert.text.vocabulary import Vocabulary
 
 WORDS = ["the", "cat", "dog", "saw", "a", "bird"]

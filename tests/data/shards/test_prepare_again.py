@@ -5,10 +5,10 @@ import json
 import pytest
 from test_prepare import make_documents, prepare
 
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import files_below, list_folder, open_file
 from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.data.shards.prepared_folder import is_prepared
-from keras_bert.errors import UserError
-from keras_bert.files import files_below, list_folder, open_file
 
 OPTIONS = {"shard_megabytes": 0.001, "inputs": [["a.txt", 10], ["b.txt", 20]], "workers": 1}
 # Duplicates, and documents of which no token is left, among the others.
@@ -155,8 +155,8 @@ def test_a_second_prepare_of_the_same_folder_is_refused_and_leaves_it_alone(tmp_
             yield document
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("keras_bert.leases.RENEWED_EVERY", 0.1)
-        patch.setattr("keras_bert.leases._LOOKS_EVERY", 0.05)
+        patch.setattr("keras_bert.core.locks.RENEWED_EVERY", 0.1)
+        patch.setattr("keras_bert.core.locks._LOOKS_EVERY", 0.05)
         report = prepare(documents(), folder, 0.3, **OPTIONS)
     assert refused and (stored_contents(folder), report) == straight
     assert store or [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -165,7 +165,7 @@ def test_a_second_prepare_of_the_same_folder_is_refused_and_leaves_it_alone(tmp_
 def test_a_folder_of_shards_is_not_written_by_who_lost_it(monkeypatch):
     """A process that stood still while another took its lease over must not go on in the same folder."""
     folder = "ram://prepare-again-lost"
-    monkeypatch.setattr("keras_bert.leases.Lease.lost_to", "process 7 on elsewhere")
+    monkeypatch.setattr("keras_bert.core.locks.Lease.lost_to", "process 7 on elsewhere")
     with pytest.raises(UserError, match=f"{folder}: taken over by process 7"):
         prepare(DOCUMENTS, folder, 0.3, **OPTIONS)
 

@@ -15,9 +15,9 @@ from corpus import write_corpus
 from test_prepare import VOCABULARY, make_documents, prepare
 
 from keras_bert.cli import main
+from keras_bert.core.errors import UserError
 from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.tokenizer_processes import map_in_processes
-from keras_bert.errors import UserError
 
 ROOT = Path(__file__).parents[3]
 

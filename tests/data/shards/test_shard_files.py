@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.shards.shard_files import ShardSet, ShardWriter, token_dtype
-from keras_bert.data.shards.tokenized_documents import TokenizedDocuments
-from keras_bert.errors import UserError
+from keras_bert.data.shards.shard_format import TokenizedDocuments
 from keras_bert.text.vocabulary import Vocabulary
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from keras_bert.data.statistics.corpus_vectors import CONTEXT_POWER, FEWEST_OCCURRENCES, corpus_vectors, count_tokens
+from keras_bert.data.corpus_vectors import CONTEXT_POWER, FEWEST_OCCURRENCES, corpus_vectors, count_tokens
 
 
 def text_of(pieces, length, seed=0):

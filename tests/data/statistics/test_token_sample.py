@@ -5,9 +5,9 @@ from corpus import write_corpus
 from random_shards import numbered_vocabulary, write_shards
 
 from keras_bert.data.batches.raw_lines import RawLines
-from keras_bert.data.statistics.token_sample import sample_of_lines, sample_of_shards
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.tasks.pretraining.batch_sources import sample_of_lines, sample_of_shards
 from keras_bert.text.vocabulary_learning import learn_vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 
 def test_shards_are_sampled_evenly(tmp_path):
@@ -23,7 +23,7 @@ def test_shards_are_sampled_evenly(tmp_path):
 
 
 def test_of_very_many_shards_some_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("keras_bert.data.statistics.token_sample._MOST_SHARDS", 3)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.batch_sources._MOST_SHARDS", 3)
     shards = write_shards(str(tmp_path / "shards"), numbered_vocabulary(100), 60)
     read = []
     monkeypatch.setattr(type(shards), "read", lambda self, name: read.append(name) or (np.zeros(5, "uint16"),))

@@ -6,9 +6,9 @@ import huggingface_hub.constants
 import pytest
 from hub_server import Repository, hub_server, own_cache, point_to
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.tables.tables import open_table, read_table
-from keras_bert.errors import UserError
 
 arrow = pytest.importorskip("pyarrow", reason="the extra datasets is not installed")
 NAME = "datasets/someone/reviews"

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from keras_bert.config.corpus import CorpusConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import read_documents
 from keras_bert.data.tables import json_rows
 from keras_bert.data.tables.rows import Reading
-from keras_bert.errors import UserError
 
 BROKEN = {
     "not JSON": b'{"text": "cut',

@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
+from keras_bert.core.errors import UserError
 from keras_bert.data.tables.tables import known_format, read_table, read_texts
-from keras_bert.errors import UserError
 
 
 def write(path, content):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from glue_folder import write_glue, write_tsv
 
-from keras_bert.errors import UserError
-from keras_bert.tasks.classification.examples import load_examples
-from keras_bert.tasks.classification.glue import GLUE
-from keras_bert.tasks.classification.submission import submission_lines, submission_path
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.classification.answers import submission_lines, submission_path
+from keras_bert.tasks.classification.benchmarks import GLUE
+from keras_bert.tasks.classification.data import load_examples
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,12 @@ from finetuning import VOCABULARY
 from superglue_folder import EXAMPLES, prepare_superglue, write_lines, write_superglue
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
-from keras_bert.tasks.classification.question_scores import cloze_scores, judgement_scores
-from keras_bert.tasks.classification.question_tasks import QUESTION_TASKS
-from keras_bert.tasks.classification.questions import Question, passages
-from keras_bert.tasks.noise.noise import Noise
-from keras_bert.tasks.problems import open_problem
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.classification.questions import QUESTION_TASKS, Question, passages
+from keras_bert.tasks.classification.scores import cloze_scores, judgement_scores
+from keras_bert.tasks.noise import Noise
+from keras_bert.tasks.problem import open_problem
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 
 def problem_of(task, folder, **settings):

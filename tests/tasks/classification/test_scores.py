@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_bert.config.heads import METRIC_NAMES, MULTI_LABEL, REGRESSION, ClassificationConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.tasks.classification.scores import (
     METRICS,
     confusion_matrix,

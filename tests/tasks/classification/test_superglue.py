@@ -9,15 +9,15 @@ from superglue_folder import DIAGNOSTICS, EXAMPLES, prepare_superglue, write_lin
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import ClassificationConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.tasks import superglue
-from keras_bert.tasks.classification.examples import load_examples
+from keras_bert.tasks.classification.answers import writing_submission
+from keras_bert.tasks.classification.benchmarks import SUPERGLUE
+from keras_bert.tasks.classification.data import load_examples
 from keras_bert.tasks.classification.scores import scores
-from keras_bert.tasks.classification.submission import writing_submission
-from keras_bert.tasks.classification.superglue import SUPERGLUE
-from keras_bert.tasks.examples.sources import TfdsSource
-from keras_bert.tasks.problems import open_problem
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.tasks.problem import open_problem
+from keras_bert.tasks.sources import TfdsSource
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 FOLDERS = {task.folders[0]: task for task in SUPERGLUE.values()}
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from tfds_folder import prepare
 
-from keras_bert.errors import UserError
-from keras_bert.tasks.classification.examples import load_examples
-from keras_bert.tasks.classification.tabular import text_task
-from keras_bert.tasks.examples.labels import label_finder, sorted_labels
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.classification.data import load_examples, text_task
+from keras_bert.tasks.labels import label_finder, sorted_labels
 
 
 def write(path, content):

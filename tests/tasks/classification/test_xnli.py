@@ -4,12 +4,12 @@ import pytest
 from finetuning import VOCABULARY
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
-from keras_bert.tasks.classification.examples import load_examples
-from keras_bert.tasks.classification.xnli import LANGUAGES, xnli_task
-from keras_bert.tasks.finetuning.results_table import evaluation_lines
-from keras_bert.tasks.problems import open_problem
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.classification.benchmarks import LANGUAGES, xnli_task
+from keras_bert.tasks.classification.data import load_examples
+from keras_bert.tasks.finetuning.results import evaluation_lines
+from keras_bert.tasks.problem import open_problem
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 COLUMNS = ["language", "gold_label", "sentence1_binary_parse", "sentence1", "sentence2", "pairID"]
 

@@ -6,8 +6,8 @@ from numpy_sequence_rows import sequence_rows_by_numpy
 from tiny import VOCABULARY
 
 from keras_bert.config.finetuning import InputConfig
-from keras_bert.tasks.examples.sequence_rows import sequence_rows
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.tasks.sequence_rows import sequence_rows
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
 CLS, SEP = VOCABULARY.cls_id, VOCABULARY.sep_id
@@ -86,7 +86,7 @@ def test_rows_are_the_same_however_many_texts_come_at_a_time(monkeypatch):
     texts = [[words(n % 7) for n in range(50)], [words(*range(n % 30)) for n in range(50)]]
     settings = InputConfig(max_length=16, long="windows")
     rows, examples = sequence_rows(texts, TOKENIZER, settings)
-    monkeypatch.setattr("keras_bert.tasks.examples.sequence_rows._TEXTS_AT_ONCE", 7)
+    monkeypatch.setattr("keras_bert.tasks.sequence_rows._TEXTS_AT_ONCE", 7)
     parts, of_parts = sequence_rows(texts, TOKENIZER, settings)
     assert rows.ids.dtype == np.uint16 and len(rows) > 50
     for one, other in zip(

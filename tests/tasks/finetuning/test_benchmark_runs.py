@@ -5,9 +5,8 @@ import json
 import pytest
 from finetuning import finetune_config, quiet, write_sst2, write_tiny_bert
 
-from keras_bert.errors import UserError
-from keras_bert.tasks.finetuning.benchmark_runs import finetune_benchmark
-from keras_bert.tasks.finetuning.runs import FinetuningRuns
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.finetuning.runs import FinetuningRuns, finetune_benchmark
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The table of a benchmark: which figure stands for a task, and what is averaged."""
 
 from keras_bert.tasks.benchmarks import BENCHMARKS
-from keras_bert.tasks.finetuning.benchmark_table import benchmark_lines
+from keras_bert.tasks.finetuning.results import benchmark_lines
 
 
 def results(main, split="dev", **scores):

@@ -10,8 +10,8 @@ from finetuning import finetune_config, quiet, write_reviews
 from mishaps import mishaps, no_number
 from pretraining import stopped_at
 
-from keras_bert import files
-from keras_bert.errors import RunStopped, UserError
+from keras_bert.core import files
+from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.run_data import require_same_data

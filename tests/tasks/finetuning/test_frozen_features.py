@@ -11,14 +11,14 @@ from tiny import random_weights, without_dropout
 
 import keras_bert
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
+from keras_bert.checkpoints.writing import write_model_folder
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
-from keras_bert.errors import UserError
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
-from keras_bert.tasks.problems import open_problem
+from keras_bert.tasks.problem import open_problem
 from keras_bert.training.strategy import make_strategy
 
 

@@ -5,12 +5,11 @@ import pytest
 from finetuning import VOCABULARY
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.drawing import plain
-from keras_bert.tasks.finetuning.pictures import confusion_picture, loss_picture, scores_picture
-from keras_bert.tasks.finetuning.results_picture import evaluation_groups
-from keras_bert.tasks.finetuning.results_table import evaluation_lines
-from keras_bert.tasks.problems import open_problem
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.core.drawing import plain
+from keras_bert.tasks.finetuning.pictures import confusion_picture, evaluation_groups, loss_picture, scores_picture
+from keras_bert.tasks.finetuning.results import evaluation_lines
+from keras_bert.tasks.problem import open_problem
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 pytest.importorskip("matplotlib")
 

@@ -10,7 +10,7 @@ from finetuning import finetune_config, quiet
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 import keras_bert
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.tasks.finetuning import runs as finetuning_runs
 from keras_bert.tasks.finetuning.runs import FinetuningRuns, summary
 

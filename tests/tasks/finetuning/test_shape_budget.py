@@ -7,8 +7,8 @@ import pytest
 from finetuning import finetune_config
 from tiny import without_dropout
 
-from keras_bert.config.bert import BertConfig
 from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks.finetuning.shape_budget import affordable_shapes
 
 TINY, BASE = without_dropout(num_hidden_layers=1), BertConfig(vocab_size=100)

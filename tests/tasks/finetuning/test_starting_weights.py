@@ -8,10 +8,10 @@ from tiny import random_weights, without_dropout
 
 import keras_bert
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.layers.sinusoids import sinusoids
+from keras_bert.checkpoints.writing import write_model_folder
+from keras_bert.layers.embeddings import sinusoids
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.sequence_classification import BertForSequenceClassification
+from keras_bert.tasks.classification.network import BertForSequenceClassification
 from keras_bert.tasks.finetuning.initial_weights import freeze
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.training.metrics_log import read_metrics

@@ -8,11 +8,11 @@ from finetuning import VOCABULARY
 from superglue_folder import EXAMPLES, prepare_superglue, write_lines, write_superglue
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
-from keras_bert.tasks.examples.split_files import task_folder
-from keras_bert.tasks.multiple_choice.examples import choice_examples, copa_rows
-from keras_bert.tasks.problems import open_problem
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.multiple_choice.data import choice_examples, copa_rows
+from keras_bert.tasks.problem import open_problem
+from keras_bert.tasks.sources import task_folder
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 
 def problem_of(folder):

@@ -9,18 +9,16 @@ from tiny import random_weights, without_dropout
 
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig
 from keras_bert.config.training import OptimizerConfig
-from keras_bert.data.batches.length_batches import LengthBatches
-from keras_bert.data.batches.static_shapes import choose_widths
-from keras_bert.errors import UserError
-from keras_bert.tasks.examples.split_files import find_split_files
-from keras_bert.tasks.multiple_choice.examples import choice_examples, own_rows, swag_rows
+from keras_bert.core.errors import UserError
+from keras_bert.data.batches.length_batches import LengthBatches, choose_widths
+from keras_bert.tasks.multiple_choice.data import choice_examples, own_rows, swag_rows
 from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
-from keras_bert.tasks.multiple_choice.tasks import CHOICE, SWAG
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.tasks.multiple_choice.task import CHOICE, SWAG
+from keras_bert.tasks.sources import find_split_files
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 from keras_bert.training.optimizer import make_optimizer
-from keras_bert.training.outputs import all_outputs
-from keras_bert.training.step import Step
+from keras_bert.training.step import Step, all_outputs
 from keras_bert.training.strategy import make_strategy
 
 WORDS = ["she", "opens", "the", "door", "and", "sings", "runs", "he", ".", ","]

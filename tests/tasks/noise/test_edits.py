@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from keras_bert.tasks.noise.edits import Edit, EditedText
-from keras_bert.tasks.noise.noise import Noise
+from keras_bert.tasks.noise import Edit, EditedText, Noise
 
 
 def test_parts_before_inside_and_after_edits():

@@ -4,10 +4,9 @@ import difflib
 
 import pytest
 
-from keras_bert.config.noise import KINDS
-from keras_bert.errors import UserError
-from keras_bert.tasks.noise.han import SHAPE, SOUND, alike_characters
-from keras_bert.tasks.noise.noise import Noise
+from keras_bert.config.finetuning import KINDS
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.noise import SHAPE, SOUND, Noise, alike_characters
 
 TEXT = " ".join(f"something{number} wonderful, happened" for number in range(400))
 CHINESE = "我们请他们去看清楚这个地方的晴天。" * 60

@@ -8,21 +8,19 @@ from finetuning import finetune_config, write_sst2, write_tiny_bert
 from squad_file import CAFE, GAME, paragraph, squad_tokenizer, write_squad
 
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig
-from keras_bert.errors import RunStopped
+from keras_bert.core.errors import RunStopped
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
-from keras_bert.tasks.multiple_choice.tasks import MULTIPLE_CHOICE
-from keras_bert.tasks.noise.edits import Edit, EditedText
-from keras_bert.tasks.noise.noise import Noise
-from keras_bert.tasks.question_answering.answer_spans import load_questions
-from keras_bert.tasks.question_answering.noisy_questions import noisy_questions
+from keras_bert.tasks.multiple_choice.task import MULTIPLE_CHOICE
+from keras_bert.tasks.noise import Edit, EditedText, Noise
+from keras_bert.tasks.question_answering.data import load_questions, noisy_questions
 from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
-from keras_bert.tasks.question_answering.squad import qa_task
+from keras_bert.tasks.question_answering.task import qa_task
+from keras_bert.tasks.tagging.data import noisy_words
 from keras_bert.tasks.tagging.label_schemes import read_entities
-from keras_bert.tasks.tagging.noisy_words import noisy_words
 from keras_bert.tasks.tagging.problem import TaggingProblem
-from keras_bert.tasks.tagging.tasks import NER, TOKENS
-from keras_bert.tasks.tagging.word_columns import ColumnsReader
+from keras_bert.tasks.tagging.task import NER, TOKENS
+from keras_bert.tasks.tagging.word_files import ColumnsReader
 
 
 class Edits(Noise):

@@ -8,9 +8,17 @@ import tensorflow as tf
 from corpus import write_corpus
 
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.errors import UserError
-from keras_bert.tasks.pretraining.estimate import Timing, duration, estimate, time_checkpoint, time_phase
-from keras_bert.tasks.pretraining.memory_fit import MemoryFit, _sizes, memory_fit
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.pretraining.estimate import (
+    MemoryFit,
+    Timing,
+    _sizes,
+    duration,
+    estimate,
+    memory_fit,
+    time_checkpoint,
+    time_phase,
+)
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.run_folder import RunFolder
 
@@ -149,8 +157,8 @@ def test_the_two_sizes_are_measured_in_whole_slices(batch_size, unit, sizes):
 def test_the_larger_phase_is_measured_at_two_sizes(config, tmp_path, monkeypatch):
     """Real steps of half and a quarter of a batch; the peaks of so small a model are noise, hence given."""
     peaks, limits = iter([7 * GIB, 11 * GIB]), 40 * GIB
-    monkeypatch.setattr("keras_bert.tasks.pretraining.memory_fit.peak_memory", lambda: next(peaks))
-    monkeypatch.setattr("keras_bert.tasks.pretraining.memory_fit.memory_limit", lambda: limits)
+    monkeypatch.setattr("keras_bert.tasks.pretraining.estimate.peak_memory", lambda: next(peaks))
+    monkeypatch.setattr("keras_bert.tasks.pretraining.estimate.memory_limit", lambda: limits)
     pretraining = built(config, tmp_path / "run")
     measured = memory_fit(pretraining)
     assert (measured.key, measured.sizes, measured.peaks) == ("phases.1.batch_size", (1, 2), (7 * GIB, 11 * GIB))

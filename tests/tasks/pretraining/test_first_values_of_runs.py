@@ -8,12 +8,12 @@ from corpus import write_corpus
 from pretraining import MODEL, metrics, recipe, stopped_at
 
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.first_values import FILE
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 from keras_bert.training.run_folder import RunFolder
 
 UNUSED = "The recipe's initialization is not used, because the run starts from a model."

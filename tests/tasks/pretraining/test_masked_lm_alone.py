@@ -9,7 +9,7 @@ import pytest
 from corpus import write_corpus
 from pretraining import metrics, recipe, stopped_at
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.run import _columns, pretrain

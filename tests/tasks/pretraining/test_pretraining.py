@@ -16,7 +16,7 @@ from pretraining import CLOCKED, MODEL, metrics, recipe, stopped_at
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
-from keras_bert.errors import RunStopped, UserError
+from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.training import compilation

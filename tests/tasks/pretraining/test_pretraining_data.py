@@ -9,16 +9,16 @@ from corpus import NOUNS, documents, write_corpus
 
 from keras_bert.config.corpus import CorpusConfig, FilterConfig
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import read_json
 from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.shards.prepare import prepare
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.settings import read_json
 from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 from keras_bert.tasks.pretraining.data import prepare_run_data
 from keras_bert.tasks.pretraining.run import pretrain
-from keras_bert.text.phrases import read_phrases
+from keras_bert.text.marks import read_phrases
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
 

@@ -11,16 +11,15 @@ from corpus import write_corpus
 from hub_server import Repository, hub_server, own_cache, point_to
 from tiny import random_weights, without_dropout
 
-from keras_bert import settings
-from keras_bert.checkpoints.conversion import convert_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.model_writing import write_model_folder
-from keras_bert.checkpoints.names import ENCODER, MASKED_LM_HEAD
+from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.cli import main
 from keras_bert.cli.pretrain import _model_settings
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.errors import UserError
-from keras_bert.models.encoder import BertEncoder
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.models.tensor_names import ENCODER, MASKED_LM_HEAD
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.text.standalone_tokenizer import AddedToken
 from keras_bert.text.vocabulary import Vocabulary

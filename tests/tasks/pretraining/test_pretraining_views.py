@@ -10,10 +10,9 @@ from tensorflow.tsl.profiler.protobuf import xplane_pb2
 from tiny import pretraining_batch, random_weights, without_dropout
 
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.tasks.pretraining.fillings_panel import fillings_panel
+from keras_bert.tasks.pretraining.views import fillings_panel, write_embeddings
 from keras_bert.text.vocabulary import Vocabulary
-from keras_bert.training.embedding_projector import write_embeddings
-from keras_bert.training.profile_trace import PROFILED_STEPS, profiled
+from keras_bert.training.profiling import PROFILED_STEPS, profiled
 
 VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a|b", "##s", *(f"w{i}" for i in range(53))])
 

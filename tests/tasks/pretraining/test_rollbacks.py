@@ -9,12 +9,12 @@ from corpus import write_corpus
 from mishaps import high_loss, mishaps, no_number
 from pretraining import metrics, recipe, stopped_at
 
-from keras_bert import settings
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.errors import UserError
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.run import pretrain
-from keras_bert.training import loss_band
+from keras_bert.training import rollbacks as loss_band
 from keras_bert.training.run_folder import RunFolder
 
 WHAT = "the loss or the gradient is no longer finite"

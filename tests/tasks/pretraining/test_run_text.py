@@ -7,10 +7,10 @@ import pytest
 from corpus import documents, write_corpus
 from pretraining import recipe
 
-from keras_bert import files
+from keras_bert.core import files
+from keras_bert.core.errors import UserError
 from keras_bert.data.shards.prepare import prepare
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.errors import UserError
 from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 from keras_bert.tasks.pretraining.data import prepare_run_data
 from keras_bert.tasks.pretraining.first_values import text_statistics

@@ -9,11 +9,10 @@ from corpus import NOUNS, write_corpus
 from pretraining import MODEL, metrics, recipe
 
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.tasks.pretraining.data import prepare_run_data
-from keras_bert.tasks.pretraining.marks import require_word_marks, word_marks_for
+from keras_bert.tasks.pretraining.data import prepare_run_data, require_word_marks, word_marks_for
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.run_folder import RunFolder
 

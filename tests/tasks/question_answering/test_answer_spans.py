@@ -7,10 +7,10 @@ import pytest
 import tensorflow_datasets as tfds
 from squad_file import CAFE, GAME, paragraph, question, write_squad
 
-from keras_bert.errors import UserError
-from keras_bert.tasks.examples.sources import TfdsSource
-from keras_bert.tasks.question_answering.answer_spans import LOST, NONE, load_questions, with_unanswerable
-from keras_bert.tasks.question_answering.squad import CMRC, SQUAD, SQUAD_V2, SpanTask, qa_task
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.question_answering.data import LOST, NONE, load_questions, with_unanswerable
+from keras_bert.tasks.question_answering.task import CMRC, SQUAD, SQUAD_V2, SpanTask, qa_task
+from keras_bert.tasks.sources import TfdsSource
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from keras_bert.tasks.question_answering.cmrc_scores import cmrc_scores, longest_run, segments, without_marks
+from keras_bert.tasks.question_answering.scores import cmrc_scores, longest_run, segments, without_marks
 
 
 def test_chinese_is_cut_into_characters_and_the_rest_into_words():

@@ -8,7 +8,7 @@ from hostile_texts import HOSTILE, random_hostile
 from numpy_decoding import window_owners
 from squad_file import CAFE, GAME, VOCABULARY, squad_tokenizer
 
-from keras_bert.tasks.question_answering.answer_spans import LOST, NONE, AnsweredQuestions
+from keras_bert.tasks.question_answering.data import LOST, NONE, AnsweredQuestions
 from keras_bert.tasks.question_answering.squad_json import Answer, Question
 from keras_bert.tasks.question_answering.windows import piece_spans, question_windows, tokenize
 

@@ -5,8 +5,8 @@ import pytest
 from numpy_decoding import decode_by_numpy, window_owners
 from squad_file import CAFE, GAME, squad_tokenizer
 
-from keras_bert.errors import UserError
-from keras_bert.tasks.question_answering.answer_spans import AnsweredQuestions
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.question_answering.data import AnsweredQuestions
 from keras_bert.tasks.question_answering.decoding import decode, n_best_list
 from keras_bert.tasks.question_answering.squad_json import Question
 from keras_bert.tasks.question_answering.windows import question_windows

@@ -6,7 +6,7 @@ import json
 import pytest
 from squad_file import CAFE, GAME, paragraph, question, write_squad
 
-from keras_bert.errors import UserError
+from keras_bert.core.errors import UserError
 from keras_bert.tasks.question_answering.squad_json import Answer, read_squad
 
 

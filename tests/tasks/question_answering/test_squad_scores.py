@@ -6,12 +6,7 @@ import string
 
 import pytest
 
-from keras_bert.tasks.question_answering.squad_scores import (
-    best_threshold,
-    normalized,
-    squad_v1_scores,
-    squad_v2_scores,
-)
+from keras_bert.tasks.question_answering.scores import best_threshold, normalized, squad_v1_scores, squad_v2_scores
 
 WORDS = (
     "a an the The cat cats' U.S. 3.5% 2,000 Ōsaka naïve “quoted” ¿qué? l'an a-the — … \u00a0 \u3000 İ ß 东京 ΣΑΣ".split(

@@ -8,13 +8,13 @@ import pytest
 from tiny import VOCABULARY
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
-from keras_bert.tasks.noise.noise import Noise
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.noise import Noise
+from keras_bert.tasks.segmentation.data import begins, segmented_reader, words_of
 from keras_bert.tasks.segmentation.problem import SegmentationProblem
-from keras_bert.tasks.segmentation.segmented_texts import begins, segmented_reader, words_of
-from keras_bert.tasks.segmentation.tasks import SEGMENT
+from keras_bert.tasks.segmentation.task import SEGMENT
 from keras_bert.tasks.tagging import tagged_words
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TREEBANK = """# text = vámonos al mar.
 1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_

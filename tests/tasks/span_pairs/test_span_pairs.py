@@ -7,14 +7,14 @@ import pytest
 from superglue_folder import EXAMPLES, prepare_superglue, write_lines, write_superglue
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.errors import UserError
-from keras_bert.tasks.noise.noise import Noise
-from keras_bert.tasks.problems import open_problem
-from keras_bert.tasks.span_pairs.examples import SpanPairReader
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.noise import Noise
+from keras_bert.tasks.problem import open_problem
+from keras_bert.tasks.span_pairs.data import SpanPairReader
 from keras_bert.tasks.span_pairs.problem import _noisy as noisy_pair
-from keras_bert.tasks.span_pairs.tasks import SPAN_PAIRS, WIC, WSC
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.tasks.span_pairs.task import SPAN_PAIRS, WIC, WSC
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer(
     Vocabulary(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from keras_bert.errors import UserError
-from keras_bert.tasks.tagging.conllu import ConlluReader
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.tagging.word_files import ConlluReader
 
 
 def line(number, form, upos):

@@ -11,17 +11,16 @@ from tiny import random_weights, tiny_config, without_dropout
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
 from keras_bert.config.heads import TokenClassificationConfig
 from keras_bert.config.training import OptimizerConfig
+from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
-from keras_bert.errors import UserError
-from keras_bert.tasks.examples.split_files import find_split_files
+from keras_bert.tasks.sources import find_split_files
 from keras_bert.tasks.tagging.problem import TaggingProblem
-from keras_bert.tasks.tagging.tasks import NER, POS, TOKENS
-from keras_bert.tasks.tagging.word_columns import ColumnsReader
-from keras_bert.text.tokenizer import WordPieceTokenizer
+from keras_bert.tasks.tagging.task import NER, POS, TOKENS
+from keras_bert.tasks.tagging.word_files import ColumnsReader
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 from keras_bert.training.optimizer import make_optimizer
-from keras_bert.training.outputs import all_outputs
-from keras_bert.training.step import Step
+from keras_bert.training.step import Step, all_outputs
 from keras_bert.training.strategy import make_strategy
 
 TOKENIZER = WordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "a", "b", "c", "##a", "##b", "##c"]))

@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from keras_bert.tasks.tagging.label_schemes import read_entities, scheme_labels
-from keras_bert.tasks.tagging.transitions import forbidden_transitions
+from keras_bert.tasks.tagging.label_schemes import forbidden_transitions, read_entities, scheme_labels
 
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from keras_bert.errors import UserError
-from keras_bert.tasks.tagging.word_columns import ColumnsReader, words_reader
+from keras_bert.core.errors import UserError
+from keras_bert.tasks.tagging.word_files import ColumnsReader, words_reader
 
 CONLL = (
     "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\n \nPeter NNP I-NP I-PER\n\n"

@@ -5,8 +5,8 @@ import pytest
 from numpy_word_rows import word_rows_by_numpy
 
 from keras_bert.tasks.tagging.word_rows import lay_out_words
-from keras_bert.text.tokenizer import WordPieceTokenizer
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TOKENIZER = WordPieceTokenizer(Vocabulary([*SPECIAL_TOKENS, "a", "b", "c", "##a", "##b", "##c", "-"]))
 VOCABULARY = TOKENIZER.vocabulary

@@ -1,0 +1,223 @@
+"""Writes a model folder, or replaces its model card."""
+
+import dataclasses
+import math
+import shutil
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import safetensors.numpy
+
+from keras_bert.checkpoints.google import is_google_folder, write_google_folder
+from keras_bert.checkpoints.hub import hub_repository, shown_name
+from keras_bert.checkpoints.huggingface import WEIGHTS
+from keras_bert.checkpoints.model_card import CARD, ModelCard, write_card
+from keras_bert.checkpoints.model_folder import ModelFolder, TaskHead, open_model_folder
+from keras_bert.checkpoints.tokenizer_settings import (
+    TOKENIZER_CONFIG,
+    TokenizerSettings,
+    tokenizer_config,
+)
+from keras_bert.config.reading import FIELD
+from keras_bert.core import files, whole_files
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import berts_name, kind_of_config
+from keras_bert.models.tensor_names import NEXT_SENTENCE_HEAD, TensorName, model_variables, parts
+from keras_bert.tasks.kind import TaskKind, kind_of_head, own_architecture, task_kinds
+from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
+from keras_bert.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import keras
+
+# Fields of a config that was read which describe only the file they came with.
+_NOT_KEPT = (
+    "architectures",
+    "model_type",
+    "transformers_version",
+    "_name_or_path",
+    "torch_dtype",
+    "dtype",
+)
+
+
+def write_huggingface_folder(
+    path: files.StrPath,
+    config: BertConfig,
+    tensors: Mapping[TensorName, np.ndarray],
+    vocabulary: Vocabulary,
+    tokenizer: TokenizerSettings,
+    other_fields: Mapping[str, Any] | None = None,
+    card: ModelCard | str | None = None,
+) -> None:
+    """Writes a folder that `transformers` opens, whole or not at all.
+
+    Args:
+        path: the folder; replaced if it exists.
+        config: the architecture.
+        tensors: the weights in our orientation.
+        vocabulary: the vocabulary.
+        tokenizer: the settings of its tokenizer.
+        other_fields: more fields for config.json; `architectures` only tells which kind of classifier it is.
+        card: what README.md says, or its full text.
+    """
+    # safetensors writes the memory of a buffer regardless of strides, so a transpose must be a copy.
+    stored = {}
+    for name, value in tensors.items():
+        array = np.ascontiguousarray(value.T if name.huggingface.transposed else value)
+        stored.update(dict.fromkeys((name.huggingface.name, *name.huggingface.copies), array))
+    with whole_files.whole_folder(path, last="config.json") as aside:
+        config_file, weights_file = files.join(aside, "config.json"), files.join(aside, WEIGHTS)
+        fields = _config(config, tensors, vocabulary, other_fields or {})
+        whole_files.write_json(config_file, fields)
+        with files.written_locally(weights_file) as local:
+            safetensors.numpy.save_file(stored, local, metadata={"format": "pt"})
+        if not files.is_remote(path):
+            shutil.copymode(config_file, weights_file)  # safetensors makes it readable for the owner only.
+        whole_files.write_json(
+            files.join(aside, TOKENIZER_CONFIG), tokenizer_config(tokenizer, config.max_position_embeddings, vocabulary)
+        )
+        vocabulary.to_file(files.join(aside, vocabulary.file_name))
+        parameters = sum(value.size for value in tensors.values())
+        write_card(aside, card or ModelCard(), config, fields, parameters, tokenizer.lower_case)
+
+
+def _config(
+    config: BertConfig,
+    tensors: Mapping[TensorName, np.ndarray],
+    vocabulary: Vocabulary,
+    other_fields: Mapping[str, Any],
+) -> dict[str, Any]:
+    kept = {key: value for key, value in other_fields.items() if key not in _NOT_KEPT}
+    model_kind = kind_of_config(config)
+    present = {part: names for part, names in parts(config).items() if not tensors.keys().isdisjoint(names)}
+    kind = _kind(present, list(map(berts_name, other_fields.get("architectures") or ())))
+    architecture = kind.head.architecture if kind else model_kind.class_in_transformers(present, config)
+    if own_architecture(other_fields):
+        architecture = "BertModel"
+    if kind and hasattr(kind.head, "num_labels") and "id2label" not in kept:
+        kept["num_labels"] = _num_outputs(tensors, present[kind.part])  # transformers would assume 2.
+    return {
+        "architectures": [model_kind.class_name(architecture)],
+        "model_type": model_kind.model_type,
+        **config.to_fields(),
+        "pad_token_id": vocabulary.pad_id,
+        "position_embedding_type": "absolute",
+        **kept,
+    }
+
+
+def _kind(present: Collection[str], named: Collection[str]) -> TaskKind | None:
+    """The kind of task whose head is among the parts, of those that transformers has a class for; or None.
+
+    Several kinds have a part of the same name, and next sentence prediction has one that models for pretraining have
+    too. The kind that is `named` counts, else the first of the others.
+    """
+    kinds = [kind for kind in task_kinds() if kind.in_transformers and kind.part in present]
+    others = (kind for kind in kinds if kind.part != NEXT_SENTENCE_HEAD)
+    return next((kind for kind in kinds if kind.head.architecture in named), next(others, None))
+
+
+def _num_outputs(tensors: Mapping[TensorName, np.ndarray], head: Collection[TensorName]) -> int:
+    return next(value.shape[-1] for name, value in tensors.items() if name in head)
+
+
+def write_model_folder(
+    path: files.StrPath,
+    model: "keras.Model",
+    vocabulary: Vocabulary,
+    lower_case: bool,
+    strip_accents: bool | None = None,
+    split_chinese: bool = True,
+    quotes: bool = True,
+    max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
+    head: TaskHead | None = None,
+    task: Mapping[str, Any] | None = None,
+    card: ModelCard | None = None,
+) -> None:
+    """Writes a model to `path`, whole or not at all, in Hugging Face's format.
+
+    Args:
+        path: the folder; replaced if it exists.
+        model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
+        vocabulary: the vocabulary.
+        lower_case, strip_accents, split_chinese, quotes, max_characters_per_word: the settings of its tokenizer, as for
+            `make_tokenizer`.
+        head: the config of the model's head, if a task put one on it.
+        task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
+        card: what its README.md says.
+    """
+    kind = type(model).__name__
+    if head and head.architecture != kind:
+        raise ValueError(f"head: needs the config of a {kind}. Received: that of a {head.architecture}.")
+    if head and hasattr(head, "num_labels") and head.num_labels != model.num_labels:
+        raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_labels}.")
+    tensors = {name: variable.numpy() for name, variable in model_variables(model)}
+    tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese, quotes, max_characters_per_word)
+    fields: dict[str, Any] = head.to_fields() if head else {"architectures": [kind]}
+    if task:
+        fields[FIELD] = {**fields.get(FIELD, {}), **task}
+    if head and not _is_transformers_own(head, fields, model.config):
+        fields["architectures"] = ["BertModel"]
+        fields[FIELD] = {**fields.get(FIELD, {}), "architecture": head.architecture}
+    write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields, card)
+
+
+def _is_transformers_own(head: TaskHead, fields: Mapping[str, Any], config: BertConfig) -> bool:
+    """Whether the fields suffice for transformers to compute what the model does."""
+    kind = kind_of_head(head)
+    return kind.is_of(fields) and not (kind.pools and config.pools_last) and not getattr(head, "bilstm_size", None)
+
+
+def describe_folder(path: files.StrPath, card: ModelCard) -> None:
+    """Replaces the model card of a model folder."""
+    folder = open_model_folder(path)
+    fields = {**folder.other_fields, **folder.config.to_fields()}
+    parameters = sum(map(math.prod, folder.tensor_shapes().values()))
+    write_card(path, card, folder.config, fields, parameters, folder.lower_case)
+
+
+FORMATS = ("google", "huggingface")
+
+
+def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary: Vocabulary) -> list[str]:
+    """Writes the contents of a folder to `path`, whole or not at all; no value changes.
+
+    Args:
+        folder: the folder to convert.
+        to: one of `FORMATS`.
+        path: the new folder.
+        vocabulary: the vocabulary of `folder`.
+
+    Returns: the names of the tensors that were left out as no part of the model: unknown ones, and other tasks' heads.
+
+    Raises:
+        UserError: the folder cannot be read.
+    """
+    kind, fields = folder.task_kind, folder.other_fields
+    if kind:  # It may be known by its tensors alone.
+        fields = {"architectures": [kind.head.architecture], **fields}
+    tensors = {name: value for part in folder.parts() for name, value in folder.read(part).items()}
+    if to == "google":
+        card = dataclasses.replace(_new_card(folder, path), in_transformers=False)
+        write_google_folder(path, folder.config, tensors, vocabulary, fields, card, folder.tokenizer.lower_case)
+    else:
+        write_huggingface_folder(
+            path, folder.config, tensors, vocabulary, folder.tokenizer, fields, _card(folder, path)
+        )
+    return folder.tensors.unused(tensors)
+
+
+def _card(folder: ModelFolder, path: files.StrPath) -> str | ModelCard:
+    """The model's own card if the folder has one, otherwise a card that names the source."""
+    own = files.join(folder.path, CARD)
+    if files.exists(own) and not is_google_folder(folder.path):  # That card explains Google's format.
+        with files.open_file(own) as stream:
+            return stream.read().decode("utf-8", "replace")
+    return _new_card(folder, path)
+
+
+def _new_card(folder: ModelFolder, path: files.StrPath) -> ModelCard:
+    made = f"The weights of `{shown_name(folder.name)}`, converted without loss."
+    return ModelCard(shown_name(path), made, base=hub_repository(folder.name))

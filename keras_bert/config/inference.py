@@ -1,0 +1,66 @@
+"""How a left-to-right model chooses the next token."""
+
+from dataclasses import dataclass
+
+from keras_bert.core.errors import UserError
+from keras_bert.core.program import PROGRAM
+from keras_bert.core.settings import require, require_positive, require_seed
+from keras_bert.models.bert.config import MASKED, BertConfig
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """At `temperature` 0 the most probable token is taken (greedy); otherwise one is drawn.
+
+    The logits are divided by `temperature`. `top_k` leaves that many of the most probable tokens (Fan et al. 2018),
+    `top_p` the fewest that have that share of the probability together (Holtzman et al. 2020); with both, `top_k` comes
+    first. `max_tokens` is the most tokens to add. What is drawn is a function of `seed` and the text.
+    """
+
+    max_tokens: int = 50
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_positive(self, "max_tokens")
+        require(0.0 <= self.temperature < float("inf"), "temperature", "0 or more", self.temperature)
+        require_seed(self.seed)
+        require(self.top_k is None or self.top_k > 0, "top_k", "a value above 0", self.top_k)
+        require(self.top_p is None or 0.0 < self.top_p <= 1.0, "top_p", "a share above 0, at most 1", self.top_p)
+        for key in ("top_k", "top_p"):
+            given = getattr(self, key)
+            require(given is None or self.temperature > 0.0, key, "a temperature above 0; greedy draws nothing", given)
+
+
+def require_left_to_right(config: BertConfig, name: str) -> None:
+    """Raises `UserError` unless a model can generate; `name` is what messages call it."""
+    if not config.is_causal:
+        instead = f", or fill in [MASK]s with {PROGRAM} fill" if config.predicts == MASKED else ""
+        raise UserError(
+            f"{name}: needs model.attention causal to generate. Received: {config.attention}. Train a left-to-right "
+            f"model with {PROGRAM} pretrain --config left_to_right_mini{instead}."
+        )
+
+
+POOLINGS = ("mean", "cls", "last4", "tokens")
+LAST_LAYERS = 4
+FEWEST_TOKENS = 3  # [CLS], a piece, [SEP]
+
+
+def check_embedding(config: BertConfig, pooling: str, max_length: int | None = None) -> None:
+    """Raises `UserError` if the model cannot pool in this way, or cannot read texts of `max_length` tokens."""
+    if pooling not in POOLINGS:
+        raise UserError(f"pooling: needs one of {', '.join(POOLINGS)}. Received: {pooling!r}.")
+    if pooling == "cls" and config.is_causal:
+        raise UserError("Pooling cls: [CLS] has seen nothing of the text in a causal model. Use mean.")
+    layers, positions = config.num_blocks, config.max_position_embeddings
+    if pooling == "last4" and layers < LAST_LAYERS:
+        raise UserError(
+            f"Pooling last4: needs a model with at least {LAST_LAYERS} layers. Received: one with {layers}. Use mean."
+        )
+    if max_length is not None and not FEWEST_TOKENS <= max_length <= positions:
+        raise UserError(
+            f"max_length: needs {FEWEST_TOKENS} to {positions} tokens, the model's positions. Received: {max_length}."
+        )

@@ -1,0 +1,1 @@
+"""What every room stands on: errors, files on any store, locks, settings."""

@@ -1,0 +1,48 @@
+"""What every picture needs of matplotlib, without a window system."""
+
+import io
+from typing import Any
+
+from keras_bert.core.imports import import_extra
+
+PAGE = 7.3  # Inches; as wide as a page of text.
+ACCENT, PALE, INK = "#2563eb", "#b9cbe9", "#1f2937"
+NAME, TITLE = 30, 70  # The most characters in the name of a row or a curve, and in the title of a picture.
+
+
+def new_figure(width: float, height: float) -> Any:
+    """A matplotlib Figure of so many inches. Raises `UserError` if matplotlib is not installed."""
+    # pyplot would choose a window system, and its figures would have to be closed.
+    figure = import_extra("matplotlib.figure", "Drawing pictures")
+    return figure.Figure(figsize=(width, height), layout="constrained")
+
+
+def tidy(axes: Any, along: str = "both") -> None:
+    """Leaves out the frame above and to the right, and draws a faint grid `along` x, y or both, behind all else."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=along, alpha=0.3)
+    axes.set_axisbelow(True)
+
+
+def set_logarithmic(axes: Any) -> None:
+    """Makes the x axis of numbers from 1 on logarithmic."""
+    ticker = import_extra("matplotlib.ticker", "Drawing pictures")
+    axes.set_xscale("log", subs=())
+    # By default a short axis gets labels such as 3 × 10², which overlap.
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
+
+
+def png(figure: Any) -> bytes:
+    """A Figure as PNG."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=150)
+    return stream.getvalue()
+
+
+def plain(text: str, most_characters: int = NAME) -> str:
+    """The text shortened to fit, and escaped so that matplotlib draws it literally."""
+    if text.startswith("_"):
+        text = f" {text}"  # Legends leave out names that start with an underscore.
+    text = text if len(text) <= most_characters else text[: most_characters - 1] + "…"
+    return text.replace("$", r"\$")

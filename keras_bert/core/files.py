@@ -1,0 +1,341 @@
+"""Users' paths, on a disk or on any store: opening, listing, naming, copying and removing.
+
+The one module that knows what a path is. A plain path goes through the standard library and does not import TensorFlow.
+A path with a scheme (`gs://`, `file://`, …) belongs to a store and goes through `tf.io.gfile`. Every failure, remote or
+not, is an `OSError` with the path as its `filename`.
+"""
+
+import contextlib
+import fnmatch
+import glob
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from keras_bert.core import disks, stores
+from keras_bert.core.errors import UserError
+
+StrPath: TypeAlias = str | os.PathLike[str]
+_T = TypeVar("_T")
+
+_COPIED_AT_ONCE = 1 << 22  # Bytes.
+_BLOCKS, _BLOCK = 16, 4096  # How many blocks, of how many bytes, tell a file from others.
+_ASKED_AT_ONCE = 16  # Requests to a store, each a round trip over the network.
+
+
+def is_remote(path: StrPath) -> bool:
+    """Whether a path has a scheme, and so goes through `tf.io.gfile`."""
+    return "://" in os.fspath(path)
+
+
+@overload
+def open_file(path: StrPath, mode: Literal["rb", "wb", "ab"] = "rb") -> BinaryIO: ...
+@overload
+def open_file(path: StrPath, mode: str, errors: str | None = None, newline: str | None = None) -> IO[Any]: ...
+def open_file(path: StrPath, mode: str = "rb", errors: str | None = None, newline: str | None = None) -> IO[Any]:
+    """Opens `path` for reading (`r`), writing (`w`) or appending (`a`); text is UTF-8.
+
+    Binary by default: decoding is the caller's decision. A stream that writes to a store cannot seek.
+    """
+    if is_remote(path):
+        return stores.open_stream(path, mode, errors, newline)
+    return open(path, mode, encoding=None if "b" in mode else "utf-8", errors=errors, newline=newline)
+
+
+def exists(path: StrPath) -> bool:
+    """Whether there is a file or a folder."""
+    return _stat(path) is not None if is_remote(path) else os.path.exists(path)
+
+
+def is_file(path: StrPath) -> bool:
+    if is_remote(path):
+        found = _stat(path)
+        return found is not None and not found.is_directory
+    return os.path.isfile(path)
+
+
+def is_folder(path: StrPath) -> bool:
+    if is_remote(path):
+        found = _stat(path)
+        return found is not None and found.is_directory
+    return os.path.isdir(path)
+
+
+def size(path: StrPath) -> int | None:
+    """The size of a file in bytes, or None if it cannot be determined."""
+    try:
+        return stores.call("stat", path).length if is_remote(path) else os.path.getsize(path)
+    except OSError:
+        return None
+
+
+def modified(path: StrPath) -> float:
+    """The modification time of a file, in seconds since 1970."""
+    return stores.call("stat", path).mtime_nsec / 1e9 if is_remote(path) else os.path.getmtime(path)
+
+
+def _stat(path: StrPath) -> Any:  # TensorFlow's FileStatistics.
+    """The statistics of a remote path, None if there is nothing."""
+    try:
+        return stores.call("stat", path)
+    except FileNotFoundError:
+        return None
+
+
+def join(folder: StrPath, *names: str) -> str:
+    return os.path.join(os.fspath(folder), *names)
+
+
+def parent(path: StrPath) -> str:
+    """The folder that contains a path; "." for a plain name."""
+    path = os.fspath(path)
+    if is_remote(path):
+        scheme, _, rest = path.partition("://")
+        return f"{scheme}://{os.path.dirname(rest.rstrip('/'))}"
+    return os.path.dirname(path.rstrip("/") or path) or "."
+
+
+def real(path: StrPath) -> str:
+    """One name for all spellings of a path: on a disk absolute, with links followed and without `file://`."""
+    path = os.fspath(path).removeprefix("file://")
+    return path.rstrip("/") if is_remote(path) else os.path.realpath(path)
+
+
+def shown(path: StrPath) -> str:
+    """A path for messages: relative to the working folder, or unchanged if remote."""
+    return os.fspath(path) if is_remote(path) else os.path.relpath(path)
+
+
+def list_folder(path: StrPath) -> list[str]:
+    """The names in a folder, sorted; empty if it does not exist."""
+    try:
+        names = stores.call("listdir", path) if is_remote(path) else os.listdir(path)
+    except FileNotFoundError:
+        return []
+    if not is_remote(path):
+        return sorted(names)
+    names = {name.rstrip("/") for name in names} - {""}  # Object stores mark folders with "/".
+    if os.fspath(path).startswith("ram://"):
+        # TensorFlow's ram:// compares prefixes: the folder `run` seems to contain the files of `run-2`.
+        names = {name for name in names if exists(join(path, name))}
+    return sorted(names)
+
+
+def files_below(folder: StrPath) -> list[str]:
+    """The paths of all files in a folder and its subfolders, sorted."""
+    if not is_remote(folder):
+        return sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
+    paths = [join(folder, name) for name in list_folder(folder)]
+    found: list[str] = []
+    for path, below in zip(paths, ask(is_folder, paths)):
+        found += files_below(path) if below else [path]
+    return sorted(found)
+
+
+def make_folder(path: StrPath) -> None:
+    """Makes a folder and its parents unless they exist."""
+    if is_remote(path):
+        stores.require_bucket(path)
+        stores.call("makedirs", path)
+    else:
+        disks.make_folder(path)
+
+
+def require_writable(path: StrPath) -> None:
+    """Raises `OSError` if no file or folder can be made at `path`; leaves nothing behind. Of stores it asks little."""
+    if is_remote(path):
+        stores.require_bucket(path)
+        return
+    with contextlib.suppress(FileNotFoundError):
+        os.lstat(path)  # The name may be invalid, or a file may be where a folder is needed.
+    folder = os.path.abspath(path)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def remove_folder(path: StrPath) -> None:
+    """Removes a folder and its contents as far as possible."""
+    if is_remote(path):
+        with contextlib.suppress(OSError):
+            remove_tree(path)
+    else:
+        disks.remove_tree(path)
+
+
+def remove_file(path: StrPath) -> None:
+    """Removes a file if it exists."""
+    with contextlib.suppress(FileNotFoundError):
+        if is_remote(path):
+            stores.call("remove", path)
+        else:
+            os.unlink(path)
+
+
+def remove_tree(path: StrPath) -> None:
+    """Removes a folder of a store; nothing happens if it is not there."""
+    # It was never there, or someone else removed it; Google's store reports the former as NotADirectoryError.
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        stores.call("rmtree", path)
+
+
+def copy_folder(source: StrPath, target: StrPath) -> None:
+    """Copies the files of a folder and its subfolders into another, which may be on another store or disk."""
+    first = len(join(source, ""))
+    for path in files_below(source):
+        copied = join(target, path[first:])
+        make_folder(parent(copied))
+        with open_file(path) as stream, open_file(copied, "wb") as written:
+            shutil.copyfileobj(stream, written, _COPIED_AT_ONCE)
+
+
+def sha256(path: StrPath) -> str:
+    """The SHA-256 of a file, in hex."""
+    digest = hashlib.sha256()
+    with open_file(path) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def mark(path: StrPath) -> str | float | None:
+    """What differs once a file is rewritten to the same size, found without reading much of it; None if it is empty.
+
+    On a disk a digest of blocks spread over the file, all of it up to 64 KiB, because a copy may keep the time of the
+    original. In a store the time of writing, which nothing keeps there and which needs no request for each block.
+    """
+    try:
+        if is_remote(path):
+            return modified(path)
+        digest, length = hashlib.blake2b(digest_size=8), os.path.getsize(path)
+        if not length:  # A pipe too, which must not be read twice.
+            return None
+        with open(path, "rb", buffering=0) as stream:
+            for number in range(_BLOCKS):
+                stream.seek(max(length - _BLOCK, 0) * number // (_BLOCKS - 1))
+                digest.update(stream.read(_BLOCK))
+        return digest.hexdigest()
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def local_copy(path: StrPath) -> Iterator[str]:
+    """The name of a local file with the content of `path`: itself or, if remote, a copy that the block's end removes.
+
+    For libraries that open files by name. A memory map of the copy outlives the block.
+    """
+    if not is_remote(path):
+        yield os.fspath(path)
+        return
+    with _temporary(path) as local:
+        with open_file(path) as stream, open(local, "wb") as copy:
+            shutil.copyfileobj(stream, copy, _COPIED_AT_ONCE)
+        yield local
+
+
+@contextlib.contextmanager
+def written_locally(path: StrPath) -> Iterator[str]:
+    """The name of a local file to write, which is copied to `path`, if remote, when the block ends without an error.
+
+    For libraries that write files by name, or not sequentially.
+    """
+    if not is_remote(path):
+        yield os.fspath(path)
+        return
+    with _temporary(path) as local:
+        yield local
+        with open(local, "rb") as written, open_file(path, "wb") as stream:
+            shutil.copyfileobj(written, stream, _COPIED_AT_ONCE)
+
+
+@contextlib.contextmanager
+def _temporary(path: StrPath) -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield os.path.join(folder, os.path.basename(os.fspath(path)))
+
+
+def mapped(path: StrPath) -> npt.NDArray[np.uint8]:
+    """The content of a file, [bytes], read-only and memory-mapped; a remote file is fetched first."""
+    with local_copy(path) as local:
+        if os.path.getsize(local):
+            return np.memmap(local, np.uint8, mode="r")
+    return np.frombuffer(b"", np.uint8)  # A memory map cannot be empty.
+
+
+def ask(question: Callable[[str], _T], paths: Sequence[str]) -> list[_T]:
+    """`question(path)` for each path, in order; for remote paths in parallel."""
+    if not paths or not is_remote(paths[0]):
+        return [question(path) for path in paths]
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as threads:
+        return list(threads.map(question, paths))
+
+
+def expand(patterns: Iterable[StrPath]) -> list[str]:
+    """The files that the patterns match, in the order of the patterns and sorted within each, without duplicates.
+
+    A path that exists literally is taken literally, even with glob characters in it: a file, a folder, or the leading
+    folders of a pattern. A folder stands for all files below it, `**` for any number of folders. Raises `UserError` for
+    a pattern that matches no file.
+    """
+    found: list[str] = []
+    for pattern in patterns:
+        pattern = os.fspath(pattern)
+        if is_folder(pattern):
+            matches = files_below(pattern)
+        elif is_file(pattern):
+            matches = [pattern]
+        else:
+            matches = (_remote_matches if is_remote(pattern) else _local_matches)(*_split_pattern(pattern))
+        matches = [path for path, is_match in zip(matches, ask(is_file, matches)) if is_match]
+        if not matches:
+            raise UserError(f"No file matches {pattern!r}. Give a file, a folder or a quoted glob that exists.")
+        found.extend(matches)
+    return list(dict.fromkeys(found))
+
+
+def _split_pattern(pattern: str) -> tuple[list[str], list[str]]:
+    """(components of the literal folder that a pattern begins with, the other components)."""
+    parts = pattern.split("/")
+    fixed = next((place for place, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    while fixed < len(parts) - 1 and is_folder("/".join(parts[: fixed + 1])):
+        fixed += 1
+    return parts[:fixed], parts[fixed:]
+
+
+def _local_matches(folder: list[str], parts: list[str]) -> list[str]:
+    return sorted(glob.glob("/".join([*map(glob.escape, folder), *parts]), recursive=True))
+
+
+def _remote_matches(folder_parts: list[str], parts: list[str]) -> list[str]:
+    folder = "/".join(folder_parts)
+    if "**" in parts:
+        return [path for path in files_below(folder) if _fits(path[len(folder) + 1 :].split("/"), parts)]
+    paths = [folder]
+    for part in parts:
+        folders = [path for path, below in zip(paths, ask(is_folder, paths)) if below]
+        listed = zip(folders, ask(list_folder, folders))
+        paths = [join(path, name) for path, names in listed for name in names if _is_like(name, part)]
+    return sorted(paths)
+
+
+def _is_like(name: str, part: str) -> bool:
+    # As on a disk, only a pattern that begins with a dot matches hidden files.
+    return fnmatch.fnmatchcase(name, part) and (part.startswith(".") or not name.startswith("."))
+
+
+def _fits(names: list[str], parts: list[str]) -> bool:
+    """Whether the components of a path match those of a pattern."""
+    if not parts or not names:
+        return parts in ([], ["**"]) and not names
+    if parts[0] == "**":
+        return _fits(names, parts[1:]) or _fits(names[1:], parts)
+    return _is_like(names[0], parts[0]) and _fits(names[1:], parts[1:])

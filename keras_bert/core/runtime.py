@@ -1,0 +1,115 @@
+"""Starts TensorFlow for a command, without the pages that it logs on import and without what no command needs."""
+
+import contextlib
+import ctypes
+import gc
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+
+from keras_bert.core.program import command_line
+
+# mallopt(3), from malloc.h of glibc. Other C libraries, and allocators preloaded in its place, do not have it.
+_TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
+_SETTINGS = {_ARENA_MAX: 1, _MMAP_MAX: 0, _TRIM_THRESHOLD: -1}
+
+
+def keep_freed_memory() -> bool:
+    """Keeps large freed blocks in the process instead of returning them to the system; False if that cannot be set.
+
+    glibc returns large blocks at once. A step on a CPU frees and allocates hundreds of megabytes, and a sixth of its
+    time went into pages that the system had to clear again (docs/performance.md). All threads share one arena, because
+    the arenas of other threads cannot hold large blocks. No block gets its own mapping: a size threshold for mappings
+    would not last, as TensorFlow sets its own with the first dataset from a generator (on Python 3.11).
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):
+        return False
+    # All are set, whatever becomes of the first.
+    return all([mallopt(name, value) for name, value in _SETTINGS.items()])  # noqa: C419
+
+
+def import_tensorflow(debug: bool = False) -> None:
+    """Imports TensorFlow and finds the devices. Its stderr is shown only if that fails, or with `debug`.
+
+    Its C++ side logs before it reads any logging setting, so the file descriptor itself is redirected.
+    """
+    if debug:
+        _import()
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with stderr_kept_back():
+        tf = _import()
+    # It warns about every retracing after the fifth, which batches of different lengths cause on purpose.
+    tf.get_logger().setLevel("ERROR")
+
+
+def _import() -> ModuleType:
+    """TensorFlow, with the allocator set up if all computation will be on the CPU."""
+    # Another program may want Keras whole, and decides itself what is collected.
+    with lean_import() if command_line() else contextlib.nullcontext():
+        import tensorflow as tf
+
+        # Physical devices: several workers must not initialize TensorFlow before their strategy is made.
+        devices = tf.config.list_physical_devices()
+    if all(device.device_type.endswith("CPU") for device in devices):
+        keep_freed_memory()
+    return tf
+
+
+@contextlib.contextmanager
+def lean_import() -> Iterator[None]:
+    """A block that imports TensorFlow, Keras and what needs them, in two fifths less time.
+
+    Keras imports scikit-learn and Matplotlib wherever they are installed, for wrappers and galleries that no command
+    uses; in the block they look uninstalled. Nothing is collected meanwhile, and what the imports leave behind is taken
+    out of all later collections: a million objects that are there to stay, half a second each time.
+    """
+    unused = _Uninstalled(("matplotlib", "sklearn"))
+    sys.meta_path.insert(0, unused)
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        sys.meta_path.remove(unused)
+    gc.freeze()
+
+
+class _Uninstalled(importlib.abc.MetaPathFinder):
+    """Makes packages look as if they were not installed."""
+
+    def __init__(self, packages: Sequence[str]) -> None:
+        self._packages = packages
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name in self._packages:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return None
+
+
+@contextlib.contextmanager
+def stderr_kept_back() -> Iterator[None]:
+    """Withholds what the block writes to file descriptor 2; shows it if the block raises."""
+    sys.stderr.flush()
+    original = os.dup(2)
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            os.dup2(original, 2)
+            kept.seek(0)
+            sys.stderr.write(kept.read().decode("utf-8", "replace"))
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(original, 2)
+            os.close(original)

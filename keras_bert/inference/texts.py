@@ -1,0 +1,76 @@
+"""Texts as given in Python: which strings they are, and what is refused."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import ArrayLike
+
+from keras_bert.inputs.rows import PieceSpans, padded_rows
+from keras_bert.text.vocabulary import Vocabulary
+
+TextOrPair: TypeAlias = str | bytes | Sequence[str | bytes]
+
+_SHOWN = 40
+
+
+def text_list(texts: Iterable[Any], pairs: bool = False) -> list[Any]:
+    """The texts as strings, of which bytes are the UTF-8.
+
+    Args:
+        texts: strings or bytes.
+        pairs: whether tuples or lists of two texts are taken too, and returned as tuples.
+
+    Raises:
+        ValueError: `texts` is a single text, which is a sequence of texts too, of one character each; or it holds
+            something else, or what is not UTF-8.
+    """
+    if isinstance(texts, (str, bytes)):
+        raise ValueError(
+            f"texts: needs a list of texts. Received: the text {_shown(texts)}. Put it into a list: [text]."
+        )
+    return [
+        tuple(map(_text, text)) if pairs and isinstance(text, (tuple, list)) and len(text) == 2 else _text(text)
+        for text in texts
+    ]
+
+
+def _text(text: object) -> str:
+    if not isinstance(text, (str, bytes)):
+        raise ValueError(f"texts: needs strings. Received: {_shown(text)}. Give a string for each.")
+    try:
+        if isinstance(text, bytes):
+            return text.decode("utf-8")
+        text.encode("utf-8")
+        return text
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
+        raise ValueError(f"texts: needs UTF-8. Received: {_shown(text)} ({error.reason}). Mend it.") from None
+
+
+def _shown(text: object) -> str:
+    if isinstance(text, (str, bytes)):
+        return repr(text[:_SHOWN]) + ("…" if len(text) > _SHOWN else "")
+    return repr(text)[:_SHOWN]
+
+
+def encoder_inputs(rows: Sequence[ArrayLike] | tf.RaggedTensor, vocabulary: Vocabulary) -> dict[str, Any]:
+    """Rows of piece ids as one padded batch of single segments: [CLS] pieces [SEP].
+
+    Args:
+        rows: the ids of each row, without special tokens.
+        vocabulary: the vocabulary of the pieces.
+
+    Returns: the encoder's inputs, arrays [batch, seq] int32; seq is the length of the longest row. In a graph, such as
+        that of `tf.data.Dataset.map`, where rows are a RaggedTensor, they are tensors.
+    """
+    if isinstance(rows, tf.RaggedTensor):
+        inputs = padded_rows([PieceSpans.of(rows)], vocabulary)
+        return {name: column.numpy() for name, column in inputs.items()} if tf.executing_eagerly() else inputs
+    arrays = [np.asarray(row, np.int32) for row in rows]
+    lengths = np.array([len(row) for row in arrays], np.int32)
+    values = np.concatenate([np.zeros(0, np.int32), *arrays])
+    with tf.device("CPU"):
+        columns = (values, np.cumsum(lengths, dtype=np.int32) - lengths, lengths)
+        inputs = padded_rows([PieceSpans(*map(tf.constant, columns))], vocabulary)
+    return {name: column.numpy() for name, column in inputs.items()}

@@ -1,0 +1,173 @@
+"""Segments to rows of tokens: [CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_bert.text.vocabulary import Vocabulary
+
+
+class PieceSpans(NamedTuple):
+    """One span of pieces per row: that of row `i` is `values[starts[i] : starts[i] + lengths[i]]`.
+
+    With `heads` and `gaps`, the `gaps[i]` pieces after the first `heads[i]` are skipped and not counted.
+
+    Attributes:
+        values: int32 `[pieces]`.
+        starts, lengths, heads, gaps: int32 `[batch]`.
+    """
+
+    values: tf.Tensor
+    starts: tf.Tensor
+    lengths: tf.Tensor
+    heads: tf.Tensor | None = None
+    gaps: tf.Tensor | None = None
+
+    @classmethod
+    def of(cls, ragged: tf.RaggedTensor) -> "PieceSpans":
+        """From `[batch, (pieces)]`, the output of a tokenizer."""
+        splits = tf.cast(ragged.row_splits, tf.int32)
+        return cls(ragged.values, splits[:-1], splits[1:] - splits[:-1])
+
+    def taken(self, numbers: tf.Tensor) -> "PieceSpans":
+        """The spans with these indices, int32 `[rows]`."""
+        return self.spread(lambda column: tf.gather(column, numbers))
+
+    def spread(self, change: Callable[[tf.Tensor], tf.Tensor]) -> "PieceSpans":
+        """The spans with every `[batch]` column changed by a function, such as to `[batch, 1]`."""
+        columns = (self.starts, self.lengths, self.heads, self.gaps)
+        return PieceSpans(self.values, *(None if column is None else change(column) for column in columns))
+
+    def indices(self, positions: tf.Tensor) -> tf.Tensor:
+        """The indices in `values` of the pieces at positions of their rows; the columns must broadcast to them."""
+        indices = positions + self.starts
+        if self.heads is None or self.gaps is None:
+            return indices
+        return indices + tf.where(positions >= self.heads, self.gaps, 0)
+
+
+def padded_lengths(longest: int, finest: int) -> list[int]:
+    """The lengths that batches are padded to: four between successive powers of two, the last one `longest`.
+
+    So less than a quarter of the computation goes into padding beyond the longest text.
+
+    Args:
+        longest: the maximum number of tokens of a text.
+        finest: the smallest length, and the distance between the smallest lengths.
+    """
+    lengths, step = [finest], finest
+    while lengths[-1] < longest:
+        step = step * 2 if lengths[-1] == 8 * step else step
+        lengths.append(lengths[-1] + step)
+    return [*lengths[:-1], longest]
+
+
+def doubling_lengths(longest: int) -> list[int]:
+    """16, 32, 64 and so on up to `longest`: the few lengths that XLA compiles and that a server warms up."""
+    return [*itertools.takewhile(lambda length: length < longest, (2**power for power in itertools.count(4))), longest]
+
+
+def padded_length(lengths: Sequence[int], needed: tf.Tensor) -> tf.Tensor:
+    """The first of the ascending `lengths` that is at least `needed` (int32 scalar), or else the last."""
+    place = tf.searchsorted(tf.constant(lengths[:-1], tf.int32), needed[tf.newaxis])[0]
+    return tf.gather(tf.constant(lengths, tf.int32), place)
+
+
+def filled(strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """`(is_there [batch, n] bool, counts [batch] int32)` of strings `[batch, n]` padded with "" at the end."""
+    number = tf.range(1, tf.shape(strings)[1] + 1)
+    # The maximum over zero columns is the smallest integer.
+    counts = tf.maximum(tf.reduce_max(tf.where(tf.not_equal(strings, ""), number, 0), axis=1), 0)
+    return number <= counts[:, tf.newaxis], counts
+
+
+class FlatRows(NamedTuple):
+    """Rows of tokens, special tokens included, one after the other.
+
+    Attributes:
+        ids: int32 `[tokens]`.
+        lengths: int32 `[batch]`, the tokens of each row.
+        second_starts: int32 `[batch]`, the position in the row where the second segment starts; the row's length if
+            none.
+    """
+
+    ids: tf.Tensor
+    lengths: tf.Tensor
+    second_starts: tf.Tensor
+
+
+def flat_rows(segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> FlatRows:
+    """The rows of one or two segments each, without padding.
+
+    Args:
+        segments: the first and, for pairs, the second texts, truncated.
+        vocabulary: the vocabulary of the pieces.
+    """
+    lengths = _row_lengths(segments)
+    row = tf.repeat(tf.range(tf.size(lengths)), lengths)
+    positions = tf.range(tf.size(row)) - tf.gather(tf.cumsum(lengths, exclusive=True), row)
+    ids = _ids(segments, vocabulary, positions, lambda column: tf.gather(column, row))
+    return FlatRows(ids, lengths, _second_starts(segments))
+
+
+def padded_rows(
+    segments: Sequence[PieceSpans], vocabulary: Vocabulary, lengths: Sequence[int] | None = None
+) -> dict[str, tf.Tensor]:
+    """The rows of `flat_rows` as the encoder's inputs, each `[batch, seq]` int32.
+
+    Args:
+        segments: those of `flat_rows`; with their special tokens they fit into the last of `lengths`.
+        vocabulary: the vocabulary of the pieces.
+        lengths: see `padded_length`; None pads to the longest row.
+    """
+    totals = _row_lengths(segments)
+    needed = tf.reduce_max(tf.concat([totals, [1]], axis=0))
+    positions = tf.range(needed if lengths is None else padded_length(lengths, needed))[tf.newaxis]
+    is_real = positions < totals[:, tf.newaxis]
+    is_second = is_real & (positions >= _second_starts(segments)[:, tf.newaxis])
+    return {
+        "input_word_ids": _ids(segments, vocabulary, positions, lambda column: column[:, tf.newaxis]),
+        "input_mask": tf.cast(is_real, tf.int32),
+        "input_type_ids": tf.cast(is_second, tf.int32),
+    }
+
+
+def _row_lengths(segments: Sequence[PieceSpans]) -> tf.Tensor:
+    return 1 + tf.add_n([spans.lengths + 1 for spans in segments])
+
+
+def _second_starts(segments: Sequence[PieceSpans]) -> tf.Tensor:
+    return segments[0].lengths + 2
+
+
+def _ids(
+    segments: Sequence[PieceSpans],
+    vocabulary: Vocabulary,
+    positions: tf.Tensor,
+    spread: Callable[[tf.Tensor], tf.Tensor],
+) -> tf.Tensor:
+    """The ids at positions in rows, [PAD] after a row's end.
+
+    Args:
+        segments: see `flat_rows`.
+        vocabulary: the vocabulary of the pieces.
+        positions: int32, any shape.
+        spread: function (`[batch]`) -> the value of each position's row, broadcastable to `positions`.
+    """
+    # The special tokens come before all pieces, so that one gather fetches everything.
+    values = [tf.constant([vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id], tf.int32)]
+    cls, sep, pad = range(3)
+    sources = tf.where(tf.equal(positions, 0), cls, pad)
+    offset, start = 3, 1
+    for spans in segments:
+        position_spans = spans.spread(spread)
+        inside = positions - start
+        is_piece = (inside >= 0) & (inside < position_spans.lengths)
+        sources = tf.where(is_piece, position_spans.indices(inside) + offset, sources)
+        sources = tf.where(tf.equal(inside, position_spans.lengths), sep, sources)
+        values.append(spans.values)
+        offset += tf.size(spans.values)
+        start += position_spans.lengths + 1
+    return tf.gather(tf.concat(values, axis=0), sources)

@@ -1,0 +1,240 @@
+"""The masked LM head (paper, section 3.1, task 1; run_pretraining.py, `get_masked_lm_output`)."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_bert.layers.encoder_block import activation
+from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.tensors import Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class MaskedLMHead(keras.layers.Layer):
+    """Dense, gelu, LayerNorm, then a decoder tied to the word embeddings, with its own bias.
+
+    `embedding_size` is the width of the word embeddings where it is not `hidden_size` (ALBERT). If not `tied`, it has a
+    `decoder` of its own in place of the word embeddings.
+
+    Call arguments:
+        sequence_output: [batch, seq, hidden].
+        word_embeddings: [vocab, embedding], the encoder's table.
+        positions: [batch, predictions] int32, where to predict; None for all positions. With 15% masked, this shrinks
+            the largest matrix product of the step to less than a sixth.
+    Returns: logits [batch, predictions or seq, vocab], float32.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        hidden_size: int,
+        hidden_act: str = "gelu",
+        initializer_range: float = 0.02,
+        layer_norm_eps: float = 1e-12,
+        embedding_size: int | None = None,
+        tied: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.embedding_size = embedding_size or hidden_size
+        self.tied = tied
+        self.decoder = None
+        self.hidden_act = hidden_act
+        self.initializer_range = initializer_range
+        self.layer_norm_eps = layer_norm_eps
+        self.transform = keras.layers.Dense(
+            self.embedding_size,
+            kernel_initializer=truncated_normal(initializer_range),
+            dtype=self.dtype_policy,
+            name="transform",
+        )
+        self.activation = activation(hidden_act)
+        self.layer_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_eps, dtype=self.dtype_policy, name="layer_norm"
+        )
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        self.transform.build((None, None, self.hidden_size))
+        self.layer_norm.build((None, None, self.embedding_size))
+        if not self.tied:
+            self.decoder = self.add_weight(
+                name="decoder",
+                shape=(self.vocab_size, self.embedding_size),
+                initializer=truncated_normal(self.initializer_range),
+                autocast=False,
+            )
+        self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros", autocast=False)
+
+    def call(self, sequence_output: Tensor, word_embeddings: Tensor, positions: Tensor | None = None) -> Tensor:
+        if positions is not None:
+            sequence_output = gather_positions(sequence_output, positions)
+        transformed = self.layer_norm(self.activation(self.transform(sequence_output)))
+        table = ops.cast(word_embeddings if self.decoder is None else self.decoder, self.compute_dtype)
+        logits = ops.matmul(transformed, ops.transpose(table))
+        return ops.cast(logits, "float32") + self.bias
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "hidden_act": self.hidden_act,
+            "initializer_range": self.initializer_range,
+            "layer_norm_eps": self.layer_norm_eps,
+            "embedding_size": self.embedding_size,
+            "tied": self.tied,
+        }
+
+
+def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
+    """Gathers [batch, seq, hidden] at [batch, predictions]: [batch, predictions, hidden]."""
+    batch, seq, hidden = ops.shape(sequence)
+    row_starts = ops.arange(batch, dtype="int32")[:, None] * seq
+    flat = ops.take(ops.reshape(sequence, (-1, hidden)), ops.reshape(positions + row_starts, (-1,)), axis=0)
+    return ops.reshape(flat, (batch, ops.shape(positions)[1], hidden))
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class NextSentenceHead(keras.layers.Layer):
+    """Pooled output [batch, hidden] -> logits [batch, 2] float32; class 0: "B follows A", 1: "B is random"."""
+
+    def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.initializer_range = initializer_range
+        self.classifier = keras.layers.Dense(
+            2, kernel_initializer=truncated_normal(initializer_range), dtype=self.dtype_policy, name="classifier"
+        )
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        self.classifier.build((None, self.hidden_size))
+
+    def call(self, pooled_output: Tensor) -> Tensor:
+        return ops.cast(self.classifier(pooled_output), "float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "hidden_size": self.hidden_size,
+            "initializer_range": self.initializer_range,
+        }
+
+
+MOST_PLACES, PLACE_SIZE = 20, 200  # As in SpanBERT's code: max_pair_targets and the size of the position embeddings.
+
+
+class SpanPlaces(NamedTuple):
+    """Where predictions are in their spans, each int32 [batch, predictions].
+
+    Attributes:
+        left, right: the positions next to the span, outside of it.
+        place: the place in the span, from 0.
+    """
+
+    left: Tensor
+    right: Tensor
+    place: Tensor
+
+
+def span_places(positions: Tensor) -> SpanPlaces:
+    """The places of positions int32 [batch, predictions], ascending and then filled up with 0.
+
+    A span is a run of neighbouring positions, so that the tokens next to it are never masked. Where two spans of
+    SpanBERT's meet they are one here, as in its code.
+    """
+    index = ops.arange(ops.shape(positions)[1], dtype="int32")
+    # The same throughout a run, larger in the next; those of the zeros at the end are all different and below any.
+    runs = positions - index
+    in_same_run = ops.equal(runs[:, :, None], runs[:, None, :])
+    comes_before = index[None, :] < index[:, None]
+    place = ops.sum(ops.cast(in_same_run & comes_before, "int32"), axis=2)
+    following = ops.sum(ops.cast(in_same_run & ops.transpose(comes_before), "int32"), axis=2)
+    return SpanPlaces(ops.maximum(positions - place - 1, 0), positions + following + 1, place)
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class SpanBoundaryHead(keras.layers.Layer):
+    """Predicts each token of a span from the two tokens next to the span and its place in it.
+
+    [left; right; position embedding] through two times dense, gelu and LayerNorm, then a decoder tied to the word
+    embeddings, with its own bias. Places from the 20th on share an embedding; the objective leaves them out.
+    `embedding_size` is the width of the word embeddings where it is not `hidden_size`.
+
+    Call arguments:
+        sequence_output: [batch, seq, hidden].
+        word_embeddings: [vocab, embedding], the encoder's table.
+        positions: [batch, predictions] int32, the masked positions, ascending.
+    Returns: logits [batch, predictions, vocab], float32.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        hidden_size: int,
+        hidden_act: str = "gelu",
+        initializer_range: float = 0.02,
+        layer_norm_eps: float = 1e-12,
+        embedding_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.embedding_size = embedding_size or hidden_size
+        self.hidden_act = hidden_act
+        self.initializer_range = initializer_range
+        self.layer_norm_eps = layer_norm_eps
+        self.denses, self.layer_norms = [], []
+        for number, size in enumerate((hidden_size, self.embedding_size)):
+            kernel = truncated_normal(initializer_range)
+            dense = keras.layers.Dense(size, kernel_initializer=kernel, dtype=self.dtype_policy, name=f"dense_{number}")
+            norm = keras.layers.LayerNormalization(
+                epsilon=layer_norm_eps, dtype=self.dtype_policy, name=f"layer_norm_{number}"
+            )
+            self.denses.append(dense)
+            self.layer_norms.append(norm)
+        self.activation = activation(hidden_act)
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        size = 2 * self.hidden_size + PLACE_SIZE
+        for dense, norm in zip(self.denses, self.layer_norms):
+            dense.build((None, None, size))
+            size = dense.units
+            norm.build((None, None, size))
+        self.position_embeddings = self.add_weight(
+            name="position_embeddings",
+            shape=(MOST_PLACES, PLACE_SIZE),
+            initializer=truncated_normal(self.initializer_range),
+        )
+        self.bias = self.add_weight(name="bias", shape=(self.vocab_size,), initializer="zeros", autocast=False)
+
+    def call(self, sequence_output: Tensor, word_embeddings: Tensor, positions: Tensor) -> Tensor:
+        left, right, place = span_places(positions)
+        last = ops.shape(sequence_output)[1] - 1
+        inside = ops.take(self.position_embeddings, ops.minimum(place, MOST_PLACES - 1), axis=0)
+        hidden = ops.concatenate(
+            [
+                gather_positions(sequence_output, left),
+                gather_positions(sequence_output, ops.minimum(right, last)),
+                ops.cast(inside, self.compute_dtype),
+            ],
+            axis=-1,
+        )
+        for dense, norm in zip(self.denses, self.layer_norms):
+            hidden = norm(self.activation(dense(hidden)))
+        table = ops.cast(word_embeddings, self.compute_dtype)
+        return ops.cast(ops.matmul(hidden, ops.transpose(table)), "float32") + self.bias
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "hidden_act": self.hidden_act,
+            "initializer_range": self.initializer_range,
+            "layer_norm_eps": self.layer_norm_eps,
+            "embedding_size": self.embedding_size,
+        }

@@ -1,0 +1,1 @@
+"""ALBERT (Lan et al. 2020)."""

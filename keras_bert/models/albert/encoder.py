@@ -1,0 +1,91 @@
+"""ALBERT's encoder: narrow embeddings, and layers that share their weights (Lan et al. 2020, section 3.1)."""
+
+from typing import Any
+
+import keras
+
+from keras_bert.layers.embeddings import BertEmbeddings
+from keras_bert.layers.encoder_block import EncoderBlock
+from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.tensors import Tensor
+from keras_bert.models.albert.config import AlbertConfig
+from keras_bert.models.bert.config import SINUSOIDAL
+from keras_bert.models.bert.encoder import BertEncoder
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class AlbertEmbeddings(BertEmbeddings):
+    """`BertEmbeddings` of width `hidden_size`, then a dense layer of `output_size` units.
+
+    Returns: [batch, seq, output_size].
+    """
+
+    def __init__(self, vocab_size: int, hidden_size: int, *, output_size: int, **kwargs: Any) -> None:
+        super().__init__(vocab_size, hidden_size, **kwargs)
+        self.output_size = output_size
+        self.mapping = keras.layers.Dense(
+            output_size,
+            kernel_initializer=truncated_normal(self.initializer_range),
+            dtype=self.dtype_policy,
+            name="mapping",
+        )
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        super().build(*input_shapes)
+        self.mapping.build((None, None, self.hidden_size))
+
+    def mapped(self, embedded: Tensor) -> Tensor:
+        return self.mapping(embedded)
+
+    def compute_output_shape(
+        self,
+        input_word_ids_shape: tuple[int | None, ...],
+        input_type_ids_shape: tuple[int | None, ...] | None = None,
+    ) -> tuple[int | None, ...]:
+        return (*input_word_ids_shape, self.output_size)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "output_size": self.output_size}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class AlbertEncoder(BertEncoder):
+    """`BertEncoder` with an `AlbertConfig`.
+
+    `blocks` holds a block for each that states pass through; blocks of a group have the same layers in them, and the
+    first one of the group has made them.
+    """
+
+    config: AlbertConfig
+
+    def make_embeddings(self) -> BertEmbeddings:
+        config = self.config
+        return AlbertEmbeddings(
+            config.vocab_size,
+            config.embedding_size,
+            max_position_embeddings=config.max_position_embeddings,
+            type_vocab_size=config.type_vocab_size,
+            initializer_range=config.initializer_range,
+            layer_norm_eps=config.layer_norm_eps,
+            dropout_rate=config.hidden_dropout_prob,
+            sinusoidal=config.positions == SINUSOIDAL,
+            output_size=config.hidden_size,
+            dtype=self.dtype_policy,
+            name="embeddings",
+        )
+
+    def make_blocks(self) -> list[EncoderBlock]:
+        config = self.config
+        blocks: list[EncoderBlock] = []
+        attentions: dict[tuple[int, int], EncoderBlock] = {}
+        ffns: dict[tuple[int, int], EncoderBlock] = {}
+        for layer in range(config.num_hidden_layers):
+            attention_group = config.group_of(layer, config.attention_groups)
+            ffn_group = config.group_of(layer, config.ffn_groups)
+            for inner in range(config.inner_group_num):
+                attention_of, ffn_of = attentions.get((attention_group, inner)), ffns.get((ffn_group, inner))
+                block = self.make_block(len(blocks), attention_of=attention_of, ffn_of=ffn_of)
+                attentions.setdefault((attention_group, inner), block)
+                ffns.setdefault((ffn_group, inner), block)
+                blocks.append(block)
+        return blocks

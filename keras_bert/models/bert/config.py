@@ -1,0 +1,203 @@
+"""The architecture of a BERT, in the field names of Google's bert_config.json and Hugging Face's config.json."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keras_bert.config.reading import FIELD
+from keras_bert.core import settings
+from keras_bert.core.settings import require, require_positive
+from keras_bert.core.whole_files import atomic_write
+from keras_bert.models.kind import kind_of_model_fields
+
+# The names of transformers, several for one function. Google's code knows gelu, relu, tanh and linear.
+ACTIVATIONS = (
+    *("gelu", "gelu_python", "gelu_10"),
+    *("gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"),
+    *("quick_gelu", "relu", "relu2", "relu6", "leaky_relu", "silu", "swish", "mish", "hardswish"),
+    *("sigmoid", "tanh", "linear"),
+)
+BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
+LEARNED, SINUSOIDAL = POSITIONS = ("learned", "sinusoidal")
+IS_DECODER = "is_decoder"
+# What a model learns to predict: masked tokens, the next token, or from both sides the next and the previous one.
+MASKED, NEXT, BOTH = TOKENS = ("masked", "next", "both")
+
+
+@dataclass
+class BertConfig:
+    """The architecture of a BERT (paper, section 3). The defaults are BERT-base, uncased.
+
+    The paper writes `hidden_size` as H, `num_hidden_layers` as L and `num_attention_heads` as A. The configs of other
+    kinds of models extend it; which class it is says which kind of model it is (`models/kind.py`).
+
+    `attention: causal` makes a left-to-right model: a token attends to itself and to those before it. JSON files say so
+    by `is_decoder`, as transformers does. Its pooler reads the last token, the only one that has seen the whole row;
+    with `pools_cls` it reads [CLS], as in models that transformers trained.
+
+    With `tie_word_embeddings: false` the masked LM's decoder has weights of its own in place of the word embeddings.
+
+    `positions: sinusoidal` takes fixed sines and cosines in place of learned embeddings (Vaswani et al. 2017, section
+    3.5). Files hold them as position embeddings, so that transformers computes the same.
+    """
+
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    attention: str = BIDIRECTIONAL
+    positions: str = LEARNED
+    pools_cls: bool = False
+    tie_word_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        require_positive(
+            self,
+            "vocab_size",
+            "hidden_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "max_position_embeddings",
+            "type_vocab_size",
+            "initializer_range",
+            "layer_norm_eps",
+        )
+        require(
+            self.hidden_size % self.num_attention_heads == 0,
+            "hidden_size",
+            f"a multiple of num_attention_heads ({self.num_attention_heads})",
+            self.hidden_size,
+        )
+        require(self.hidden_act in ACTIVATIONS, "hidden_act", f"one of {', '.join(ACTIVATIONS)}", self.hidden_act)
+        require(self.positions in POSITIONS, "positions", f"one of {', '.join(POSITIONS)}", self.positions)
+        require(self.attention in ATTENTIONS, "attention", f"one of {', '.join(ATTENTIONS)}", self.attention)
+        for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            require(0.0 <= getattr(self, key) < 1.0, key, "a rate of at least 0 and less than 1", getattr(self, key))
+
+    @property
+    def is_causal(self) -> bool:
+        return self.attention == CAUSAL
+
+    @property
+    def pools_last(self) -> bool:
+        """Whether the pooler of a causal model reads the last token, not [CLS]."""
+        return self.is_causal and not self.pools_cls
+
+    def for_training(self) -> "BertConfig":
+        """The architecture as it is trained here: what a causal model pools has seen the whole row."""
+        return dataclasses.replace(self, pools_cls=False)
+
+    @property
+    def predicts(self) -> str:
+        """Which of `TOKENS` the model predicts in pretraining."""
+        return NEXT if self.is_causal else MASKED
+
+    @property
+    def lm_width(self) -> int:
+        """The width of the states from which a token is predicted."""
+        return self.hidden_size
+
+    @property
+    def embedding_width(self) -> int:
+        """The width of the embeddings, and of what the masked LM's decoder compares with them."""
+        return self.hidden_size
+
+    @property
+    def maps_embeddings(self) -> bool:
+        """Whether a dense layer brings the embeddings to the width of the hidden states."""
+        return False
+
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks a token passes through."""
+        return self.num_hidden_layers
+
+    @property
+    def head_dropout_prob(self) -> float:
+        """The dropout before the output layer of a task."""
+        return self.hidden_dropout_prob
+
+    @classmethod
+    def choose(cls, values: Mapping[str, Any], where: str) -> tuple[type["BertConfig"], dict[str, Any]]:
+        """The class for these values, by their `model_type`, and the values of its fields; see `settings.chosen`."""
+        kind, values = kind_of_model_fields(values, where), dict(values)
+        if "model_type" not in {field.name for field in dataclasses.fields(kind.config)}:
+            values.pop("model_type", None)
+        return kind.config, values
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any], where: str = "") -> "BertConfig":
+        """Builds the config from a mapping; `where` names its section in messages. Raises `UserError`."""
+        return settings.from_mapping(cls, dict(values), where)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> "BertConfig":
+        """Reads a YAML model config, Google's bert_config.json or Hugging Face's config.json.
+
+        Its `model_type` says which kind of model it describes; without one it is a BERT. Fields of a JSON file that do
+        not belong to the architecture are ignored. In YAML, which is written by hand, unknown fields are refused.
+
+        Raises:
+            UserError: the file cannot be read, is not a config, or describes a kind of model or a variant that is not
+                supported.
+        """
+        if not os.fspath(path).endswith(".json"):
+            return cls.from_mapping(settings.read_yaml(path), os.fspath(path))
+        values = settings.read_json(path)
+        return kind_of_model_fields(values, os.fspath(path)).from_fields(values, os.fspath(path))
+
+    def to_file(self, path: str | os.PathLike[str]) -> None:
+        """Writes the config as JSON if the path ends in .json, else as YAML."""
+        with atomic_write(path) as stream:
+            if os.fspath(path).endswith(".json"):
+                stream.write(json.dumps(self.to_fields(), indent=2) + "\n")
+            else:
+                stream.write(settings.to_yaml(self))
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for a JSON file, with `is_decoder` for causal attention."""
+        fields = dataclasses.asdict(self)
+        if self.positions == LEARNED:
+            del fields["positions"]
+        if self.tie_word_embeddings:
+            del fields["tie_word_embeddings"]
+        if fields.pop("attention") == CAUSAL:
+            return {**fields, IS_DECODER: True}
+        del fields["pools_cls"]
+        return fields
+
+    @classmethod
+    def from_fields(cls, values: Mapping[str, Any], where: str) -> "BertConfig":
+        """The config of which a JSON file has the fields; its other fields are ignored."""
+        names = {item.name for item in dataclasses.fields(cls)} - {"attention"} | {IS_DECODER}
+        known = {key: value for key, value in values.items() if key in names}
+        if known.pop(IS_DECODER, False):
+            known = {"pools_cls": not _pools_last(values), **known, "attention": CAUSAL}
+        return settings.from_mapping(cls, known, where)
+
+    @classmethod
+    def json_fields(cls) -> frozenset[str]:
+        """The fields of a JSON file that the config describes."""
+        return frozenset({item.name for item in dataclasses.fields(cls)} - {"attention"} | {IS_DECODER})
+
+
+def _pools_last(values: Mapping[str, Any]) -> bool:
+    """Whether a causal model's config.json without `pools_cls` was written here, by an older version.
+
+    transformers' BertLMHeadModel has no pooler, so if there is one, it is ours.
+    """
+    return bool((values.get(FIELD) or {}).get("architecture")) or "BertLMHeadModel" in (
+        values.get("architectures") or ()
+    )

@@ -1,0 +1,201 @@
+"""The encoder: from token ids to a vector for each token and one for the sequence."""
+
+import dataclasses
+import functools
+from typing import Any, TypeVar
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dropout import recomputed
+from keras_bert.layers.embeddings import BertEmbeddings
+from keras_bert.layers.encoder_block import EncoderBlock
+from keras_bert.layers.pooler import Pooler
+from keras_bert.layers.pretraining_heads import gather_positions
+from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
+from keras_bert.models.kind import config_from_mapping
+
+PADDING_BIAS = -1e9
+# float16 ends at 65,504. With -inf, the softmax over a row that is all padding would be NaN.
+FLOAT16_PADDING_BIAS = -3e4
+
+_Encoder = TypeVar("_Encoder", bound="ConfiguredEncoder")
+
+
+class ConfiguredEncoder(keras.Model):
+    """An encoder that Keras saves as its config, and whether it has a pooler.
+
+    Attributes:
+        config: the architecture, of any kind of model.
+        pooler: the pooler, or None.
+    """
+
+    config: Any
+    pooler: Pooler | None
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "dtype": self.dtype_policy.name,
+            "config": dataclasses.asdict(self.config),
+            "with_pooler": self.pooler is not None,
+        }
+
+    @classmethod
+    def from_config(cls: type[_Encoder], config: dict[str, Any]) -> _Encoder:
+        return cls(**{**config, "config": config_from_mapping(config["config"])})
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertEncoder(ConfiguredEncoder):
+    """BERT's Transformer encoder (Devlin et al. 2018, section 3), with the pooler.
+
+    Encoders of other kinds of models extend it by what they make otherwise.
+
+    Args:
+        config: the architecture.
+        with_pooler: whether to add the pooler; models that use only the tokens' vectors do without.
+
+    Attributes:
+        recompute_every: 0, or n for every n-th block to keep only its input for the backward pass and be computed again
+            there (Chen et al. 2016), which saves memory and costs time. Only training uses it.
+
+    Call arguments:
+        inputs: `input_word_ids`, `input_mask` (1 for tokens, 0 for padding) and `input_type_ids` (segment), each
+            [batch, seq] int32.
+        return_attentions: whether to return `attentions` too.
+        causal: whether tokens attend only to themselves and those before them; None: as the config says.
+
+    Returns a dict:
+        sequence_output: [batch, seq, hidden], the last layer.
+        pooled_output: [batch, hidden], if there is a pooler: of [CLS], or under causal attention of the last token,
+            the only one that has seen the whole row, unless the config says `pools_cls`.
+        hidden_states: list of [batch, seq, hidden]: the embeddings, then each block.
+        attentions: on request, list of [batch, heads, seq, seq], one for each block.
+
+    Raises:
+        ValueError: an input is missing, a sequence is longer than `max_position_embeddings` or, in eager mode, an id is
+            out of range.
+
+    Example:
+        encoder = BertEncoder(BertConfig.from_file("configs/models/tiny.yaml"))
+        ids = np.array([[101, 7592, 102]], "int32")
+        encoder({"input_word_ids": ids, "input_mask": ids * 0 + 1, "input_type_ids": ids * 0})["pooled_output"]
+    """
+
+    def __init__(self, config: BertConfig, with_pooler: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+        self.recompute_every = 0
+        self.embeddings = self.make_embeddings()
+        self.blocks = self.make_blocks()
+        self.pooler = self.make_pooler() if with_pooler else None
+        self.build()
+
+    def make_embeddings(self) -> BertEmbeddings:
+        """The layer from ids to the first hidden states."""
+        config = self.config
+        return BertEmbeddings(
+            config.vocab_size,
+            config.hidden_size,
+            config.max_position_embeddings,
+            config.type_vocab_size,
+            config.initializer_range,
+            config.layer_norm_eps,
+            config.hidden_dropout_prob,
+            config.positions == SINUSOIDAL,
+            dtype=self.dtype_policy,
+            name="embeddings",
+        )
+
+    def make_blocks(self) -> list[EncoderBlock]:
+        """The blocks in the order in which states pass through them."""
+        return [self.make_block(index) for index in range(self.config.num_hidden_layers)]
+
+    def make_block(self, index: int, **options: Any) -> EncoderBlock:
+        """The block at an index; `options` are further arguments of `EncoderBlock`."""
+        config = self.config
+        return EncoderBlock(
+            config.hidden_size,
+            config.num_attention_heads,
+            config.intermediate_size,
+            config.hidden_act,
+            config.initializer_range,
+            config.layer_norm_eps,
+            config.hidden_dropout_prob,
+            config.attention_probs_dropout_prob,
+            dtype=self.dtype_policy,
+            name=f"block_{index}",
+            **options,
+        )
+
+    def make_pooler(self) -> Pooler:
+        """The layer from the last hidden states to one vector."""
+        return Pooler(self.config.hidden_size, self.config.initializer_range, dtype=self.dtype_policy, name="pooler")
+
+    def build(self, input_shape: Any = None) -> None:
+        # Every shape follows from the config, so the weights exist from the start.
+        if self.built:
+            return
+        shape = (None, None, self.config.hidden_size)
+        self.embeddings.build((None, None))
+        for block in self.blocks:
+            block.build(shape)
+        if self.pooler is not None:
+            self.pooler.build(shape)
+
+    def call(
+        self, inputs: Batch, training: bool = False, return_attentions: bool = False, causal: bool | None = None
+    ) -> dict[str, Any]:
+        missing = {"input_word_ids", "input_mask", "input_type_ids"} - set(inputs)
+        if missing:
+            raise ValueError(
+                "BertEncoder needs input_word_ids, input_mask and input_type_ids. "
+                f"Missing: {', '.join(sorted(missing))}."
+            )
+        hidden = self.embeddings(inputs["input_word_ids"], inputs["input_type_ids"], training=training)
+        causal = self.config.is_causal if causal is None else causal
+        attention_bias = self.visibility(inputs["input_mask"], causal)
+        hidden_states, attentions = [hidden], []
+        recompute_every = self.recompute_every if training and not return_attentions else 0
+        for number, block in enumerate(self.blocks, start=1):
+            if recompute_every and number % recompute_every == 0:
+                hidden = recomputed(functools.partial(_hidden_alone, block))(hidden, attention_bias)
+            else:
+                hidden, probabilities = block(hidden, attention_bias, training=training)
+                attentions.append(probabilities)
+            hidden_states.append(hidden)
+        outputs = {"sequence_output": hidden, "hidden_states": hidden_states}
+        if self.pooler is not None:
+            pools_last = causal and not self.config.pools_cls
+            outputs["pooled_output"] = self.pooler(last_state(hidden, inputs["input_mask"]) if pools_last else hidden)
+        if return_attentions:
+            outputs["attentions"] = attentions
+        return outputs
+
+    def visibility(self, input_mask: Tensor, causal: bool) -> Tensor:
+        """What the blocks take beside the states, to tell which tokens they see."""
+        bias = FLOAT16_PADDING_BIAS if self.compute_dtype == "float16" else PADDING_BIAS
+        return _hidden_positions(input_mask, causal) * bias
+
+
+def last_state(states: Tensor, input_mask: Tensor) -> Tensor:
+    """The states [batch, seq, hidden] at the last token of each row that is not padding: [batch, 1, hidden]."""
+    places = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+    last = ops.max(places * ops.cast(input_mask > 0, "int32"), axis=1)
+    return gather_positions(states, last[:, None])
+
+
+def _hidden_positions(input_mask: Tensor, causal: bool) -> Tensor:
+    """1 for the positions that a position does not attend to, 0 for the others: [batch, 1, 1 or seq, seq] float32."""
+    padding = (1.0 - ops.cast(input_mask, "float32"))[:, None, None, :]
+    if not causal:
+        return padding
+    places = ops.arange(ops.shape(input_mask)[1], dtype="int32")
+    return ops.maximum(padding, ops.cast(places[None, :] > places[:, None], "float32")[None, None])
+
+
+def _hidden_alone(block: EncoderBlock, hidden: Tensor, attention_bias: Tensor) -> Tensor:
+    """A block's output in training, without the probabilities, which would be kept for their gradient."""
+    return block(hidden, attention_bias, training=True)[0]

@@ -1,0 +1,1 @@
+"""An ELMo-like model (Peters et al. 2018)."""

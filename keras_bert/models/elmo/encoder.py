@@ -1,0 +1,165 @@
+"""The encoder of an ELMo-like model: from token ids to what both language models know at each token."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert.layers.dropout import Dropout
+from keras_bert.layers.embeddings import in_range
+from keras_bert.layers.initializers import truncated_normal
+from keras_bert.layers.pooler import Pooler
+from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.models.bert.encoder import ConfiguredEncoder, last_state
+from keras_bert.models.elmo.config import ElmoConfig
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class ElmoEmbeddings(keras.layers.Layer):
+    """Word embeddings, then dropout: int32 [batch, seq] -> [batch, seq, width].
+
+    An id out of range is refused in eager mode; in a graph it makes the vector of its token NaN.
+    """
+
+    def __init__(
+        self, vocab_size: int, width: int, initializer_range: float = 0.02, dropout_rate: float = 0.1, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocab_size = vocab_size
+        self.width = width
+        self.initializer_range = initializer_range
+        self.dropout_rate = dropout_rate
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        # autocast=False: under bfloat16 only the rows that are looked up are cast, not the whole table.
+        self.word_embeddings = self.add_weight(
+            name="word_embeddings",
+            shape=(self.vocab_size, self.width),
+            initializer=truncated_normal(self.initializer_range),
+            autocast=False,
+        )
+
+    def call(self, input_word_ids: Tensor, training: bool = False) -> Tensor:
+        is_known = in_range(input_word_ids, self.vocab_size, "input_word_ids", "vocab_size")
+        words = ops.take(self.word_embeddings, input_word_ids, axis=0)
+        words = words + ops.where(is_known, 0.0, float("nan"))[..., None]
+        return self.dropout(ops.cast(words, self.compute_dtype), training=training)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "width": self.width,
+            "initializer_range": self.initializer_range,
+            "dropout_rate": self.dropout_rate,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class ElmoBlock(keras.layers.Layer):
+    """A layer of both language models, which know nothing of each other.
+
+    Args:
+        width: the units of each direction, and the width of its input.
+        is_residual: whether the input is added to the output.
+        dropout_rate: of the output.
+
+    Call arguments:
+        states: [batch, seq, 2 * width], the forward direction's and the backward direction's side by side.
+        is_token: [batch, seq] bool, False at padding, which is at the end and does not affect other tokens.
+    Returns: as `states`.
+    """
+
+    def __init__(self, width: int, is_residual: bool = False, dropout_rate: float = 0.1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.width = width
+        self.is_residual = is_residual
+        self.dropout_rate = dropout_rate
+        # cuDNN rejects rows of nothing but padding, such as those that fill up a batch, and XLA rejects cuDNN.
+        options = {"return_sequences": True, "use_cudnn": False, "dtype": self.dtype_policy}
+        self.forward = keras.layers.LSTM(width, name="forward", **options)
+        self.backward = keras.layers.LSTM(width, go_backwards=True, name="backward", **options)
+        self.dropout = Dropout(dropout_rate, dtype=self.dtype_policy, name="dropout")
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        for lstm in (self.forward, self.backward):
+            lstm.build((None, None, self.width))
+
+    def call(self, states: Tensor, is_token: Tensor, training: bool = False) -> Tensor:
+        ahead = self.forward(states[..., : self.width], mask=is_token, training=training)
+        back = self.backward(states[..., self.width :], mask=is_token, training=training)
+        output = ops.concatenate([ahead, ops.flip(back, axis=1)], axis=-1)
+        output = self.dropout(output, training=training)
+        return states + output if self.is_residual else output
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "width": self.width,
+            "is_residual": self.is_residual,
+            "dropout_rate": self.dropout_rate,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class ElmoEncoder(ConfiguredEncoder):
+    """A left-to-right and a right-to-left LSTM over the same word embeddings (Peters et al. 2018, section 3).
+
+    Its inputs and outputs are those of a `BertEncoder`, except that there are no attentions, that `input_type_ids` are
+    not used, and that `causal` changes nothing: the first half of a state has seen the tokens up to its own, the second
+    half those from its own on.
+
+    Args:
+        config: the architecture.
+        with_pooler: whether to add the pooler, which reads what each direction has after its last token.
+
+    Attributes:
+        recompute_every: must be 0.
+    """
+
+    recomputes = False
+
+    def __init__(self, config: ElmoConfig, with_pooler: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+        self.recompute_every = 0
+        width, dropout, policy = config.embedding_width, config.hidden_dropout_prob, self.dtype_policy
+        self.embeddings = ElmoEmbeddings(
+            config.vocab_size, width, config.initializer_range, dropout, dtype=policy, name="embeddings"
+        )
+        self.blocks = [
+            ElmoBlock(width, index > 0, dropout, dtype=policy, name=f"block_{index}")
+            for index in range(config.num_hidden_layers)
+        ]
+        self.pooler = None
+        if with_pooler:
+            self.pooler = Pooler(config.hidden_size, config.initializer_range, dtype=policy, name="pooler")
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        if self.built:
+            return
+        self.embeddings.build((None, None))
+        for block in self.blocks:
+            block.build()
+        if self.pooler is not None:
+            self.pooler.build((None, None, self.config.hidden_size))
+
+    def call(
+        self, inputs: Batch, training: bool = False, return_attentions: bool = False, causal: bool | None = None
+    ) -> dict[str, Any]:
+        if return_attentions:
+            raise ValueError("return_attentions: needs a model with attention. Received: an ELMo.")
+        words = self.embeddings(inputs["input_word_ids"], training=training)
+        is_token = ops.not_equal(inputs["input_mask"], 0)
+        states = [ops.concatenate([words, words], axis=-1)]
+        for block in self.blocks:
+            states.append(block(states[-1], is_token, training=training))
+        outputs = {"sequence_output": states[-1], "hidden_states": states}
+        if self.pooler is not None:
+            width = self.config.embedding_width
+            forward = last_state(states[-1][..., :width], inputs["input_mask"])
+            ends = ops.concatenate([forward, states[-1][:, :1, width:]], axis=-1)
+            outputs["pooled_output"] = self.pooler(ends)
+        return outputs

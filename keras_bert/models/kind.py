@@ -1,0 +1,198 @@
+"""The kinds of models, one record each, and the registry through which every room finds them.
+
+The package's own records are in `models/KIND/kind.py`; `register_model_kind` adds one from anywhere. As with
+`tasks/kind.py`, the registry is below all rooms that use it, so a record imports what it needs from them only when it
+is used; the annotations say `Any` for their classes.
+
+A config belongs to a kind by its class, a config.json by its `model_type`.
+"""
+
+import abc
+import dataclasses
+import functools
+import importlib
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+from keras_bert.core.errors import UserError
+
+_OWN = ("bert", "albert", "elmo", "recurrent")  # The rooms in `models/` whose `kind.py` holds a record, `KIND`.
+_DEFAULT = "bert"  # The kind of a file without `model_type`: Google's files and model configs in YAML have none.
+
+
+@dataclasses.dataclass(frozen=True)
+class GoogleFiles:
+    """The names of the files in Google's folders of a kind.
+
+    Attributes:
+        config: the architecture.
+        checkpoint: the prefix of the checkpoint.
+    """
+
+    config: str
+    checkpoint: str
+
+
+class ModelKind(abc.ABC):
+    """What distinguishes one kind of model from another: its config, its encoder, and how files name its tensors.
+
+    Class attributes:
+        model_type: the name in config.json and in a recipe's `model`.
+        title: what messages and model cards call it.
+        config: the class of its config, `BertConfig` or one that extends it.
+        class_prefix: what the names of its classes in transformers begin with, where BERT's begin with "Bert".
+        stored_prefix: what the names of the encoder's tensors begin with in Hugging Face's files.
+        google_files: the names of the files in Google's folders; None if there are no such folders.
+        pretraining_heads: the heads beside the masked LM that a model for pretraining has in any case: `nsp`, `sop`.
+        in_transformers: whether transformers has such models.
+        attends: whether the encoder is made of attention blocks, of which serving computes only the real tokens.
+        values_here: fields of config.json that change the computation, with the values that are supported.
+    """
+
+    model_type: ClassVar[str]
+    title: ClassVar[str]
+    config: ClassVar[type[Any]]
+    class_prefix: ClassVar[str]
+    stored_prefix: ClassVar[str]
+    google_files: ClassVar[GoogleFiles | None] = None
+    pretraining_heads: ClassVar[tuple[str, ...]] = ()
+    in_transformers: ClassVar[bool] = True
+    attends: ClassVar[bool] = True
+    values_here: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+
+    def is_of(self, fields: Mapping[str, Any]) -> bool:
+        """Whether the fields of a model config or a config.json are of this kind."""
+        return fields.get("model_type") == self.model_type
+
+    @abc.abstractmethod
+    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> Any:
+        """A new encoder: a `BertEncoder` or what has the same inputs, outputs and attributes."""
+
+    @abc.abstractmethod
+    def parts(self, config: Any) -> dict[str, list[Any]]:
+        """The `TensorName`s, by part, of the encoder, the pooler and the pretraining heads of a model.
+
+        Other heads have the same names in every kind; see `checkpoints.names.parts`.
+        """
+
+    @abc.abstractmethod
+    def encoder_table(self, config: Any) -> list[Any]:
+        """The `models.parameters.Part`s of the encoder, pooler included."""
+
+    @abc.abstractmethod
+    def heads_table(self, config: Any) -> list[Any]:
+        """The `models.parameters.Part`s of the pretraining heads."""
+
+    def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
+        """Formulas that people quote for the encoder's size: `[(formula, its result, how it differs)]`."""
+        return []
+
+    @abc.abstractmethod
+    def training_flops(
+        self, config: Any, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
+    ) -> int:
+        """The FLOPs of an example in pretraining; see `models.flops.training_flops`."""
+
+    @abc.abstractmethod
+    def class_in_transformers(self, parts: Collection[str], config: Any) -> str:
+        """The class of transformers, under BERT's name for it, that takes these parts if none is a task's head."""
+
+    def to_google_fields(self, config: Any) -> dict[str, Any]:
+        """The architecture as fields of Google's config."""
+        return config.to_fields()
+
+    def from_fields(self, fields: Mapping[str, Any], path: str) -> Any:
+        """The config that a config.json or Google's config describes; other fields are ignored.
+
+        Args:
+            fields: the content of the file.
+            path: the file, for messages and to tell Google's by its name.
+
+        Raises:
+            UserError: a field has a value that is not supported.
+        """
+        for architecture in fields.get("architectures") or []:
+            if not str(architecture).startswith(self.class_prefix):
+                raise UserError(
+                    f"{path}: the architecture {architecture!r} is not supported; {with_article(self.title)} is needed."
+                )
+        for key, values in self.values_here.items():
+            if fields.get(key) is not None and fields[key] not in values:
+                own = values[0] if values else "none"
+                raise UserError(f"{path}: {key} {fields[key]!r} is not supported; {self.title} has {own}.")
+        return self.config.from_fields(fields, path)
+
+    def other_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a config.json that do not belong to the architecture."""
+        return {key: value for key, value in fields.items() if key not in self.config.json_fields()}
+
+    def class_name(self, berts: str) -> str:
+        """The name in transformers of this kind's class that corresponds to a class of BERT's."""
+        return self.class_prefix + berts.removeprefix("Bert")
+
+
+@functools.cache
+def _by_type() -> dict[str, ModelKind]:
+    """Every kind by its `model_type`; starts with the package's own."""
+    own: list[ModelKind] = [importlib.import_module(f"keras_bert.models.{name}.kind").KIND for name in _OWN]
+    return {kind.model_type: kind for kind in own}
+
+
+def register_model_kind(kind: ModelKind) -> ModelKind:
+    """Registers a kind. Raises `ValueError` if its `model_type` or the class of its config is taken."""
+    for other in model_kinds():
+        if kind.model_type == other.model_type or kind.config is other.config:
+            raise ValueError(f"{kind.model_type}: is registered already.")
+    _by_type()[kind.model_type] = kind
+    return kind
+
+
+def unregister_model_kind(kind: ModelKind) -> None:
+    """Removes a kind from the registry."""
+    del _by_type()[kind.model_type]
+
+
+def model_kinds() -> list[ModelKind]:
+    """Every kind, in the order of registration."""
+    return list(_by_type().values())
+
+
+def kind_of_config(config: Any) -> ModelKind:
+    """The kind of a model's config."""
+    return next(kind for kind in model_kinds() if kind.config is type(config))
+
+
+def kind_of_model_fields(fields: Mapping[str, Any], where: str) -> ModelKind:
+    """The kind that the fields of a model config or a config.json are of.
+
+    `where` names their file or section in messages. Raises `UserError` for an unknown `model_type`.
+    """
+    named = fields.get("model_type")
+    found = next((kind for kind in model_kinds() if kind.is_of(fields)), None)
+    if found is None and named is not None:
+        known = " or ".join(with_article(kind.title) for kind in model_kinds())
+        raise UserError(f"{where}: model_type {named!r} is not supported; {known} is needed.")
+    return found or _by_type()[_DEFAULT]
+
+
+def config_from_mapping(values: Mapping[str, Any]) -> Any:
+    """The config of which `dataclasses.asdict` made `values`."""
+    kind = kind_of_model_fields(values, "config")
+    return kind.config(**values)
+
+
+def berts_name(architecture: str) -> str:
+    """The name of the class of BERT's that corresponds to a class of transformers, such as `AlbertModel`."""
+    kinds = (kind for kind in model_kinds() if architecture.startswith(kind.class_prefix))
+    kind = next(kinds, None)
+    return "Bert" + architecture.removeprefix(kind.class_prefix) if kind else architecture
+
+
+def google_configs() -> list[str]:
+    """The names that the config of a Google folder may have."""
+    return [kind.google_files.config for kind in model_kinds() if kind.google_files]
+
+
+def with_article(title: str) -> str:
+    """A kind's title as sentences use it: "a BERT", "an ALBERT"."""
+    return f"{'an' if title[0] in 'AEIOU' else 'a'} {title}"

@@ -1,0 +1,1 @@
+"""BERT with GRUs or LSTMs in place of self-attention."""

@@ -1,0 +1,252 @@
+"""The table of names: where each tensor of a model is in Keras, in Hugging Face's files and in Google's.
+
+A dense kernel is [in, out] in Keras and in Google's files, [out, in] in Hugging Face's.
+
+Every kind of model names its encoder, its pooler and its pretraining heads (`ModelKind.parts`); here are the other
+heads, which have the same names in every kind. A new kind of task brings the parts that are nowhere
+(`TaskKind.tensors`): the attribute of the models that have the part, and the three names of each tensor.
+"""
+
+import dataclasses
+import types
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import kind_of_config
+from keras_bert.tasks.kind import task_kinds
+
+if TYPE_CHECKING:
+    import keras
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredName:
+    """A tensor in a file.
+
+    Attributes:
+        name: its name in the file.
+        transposed: whether the file stores the transpose of ours.
+        also: other names under which a file may store the same tensor again.
+        copies: other names under which the file stores the same tensor in any case, because the classes that open it
+            have a tensor of their own for each.
+        may_differ: whether the file's tensors under the other names may have other values, which do not count.
+    """
+
+    name: str
+    transposed: bool = False
+    also: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    may_differ: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorName:
+    """One tensor. In a table, `{i}` in a name stands for the index of the layer.
+
+    Attributes:
+        attribute: the attribute path from a model such as `BertForPreTraining` to the Keras variable.
+        huggingface: its name in model.safetensors.
+        google: its name in bert_model.ckpt.
+    """
+
+    attribute: str
+    huggingface: StoredName
+    google: StoredName
+
+    def of_layer(self, index: int) -> "TensorName":
+        """The name with `{i}` replaced by `index`."""
+
+        def filled_in(stored: StoredName) -> StoredName:
+            return dataclasses.replace(stored, name=stored.name.format(i=index))
+
+        return TensorName(self.attribute.format(i=index), filled_in(self.huggingface), filled_in(self.google))
+
+    def with_copies(self, others: Iterable["TensorName"]) -> "TensorName":
+        """This name, with those of `others` for its copies in both formats."""
+        others = list(others)
+        huggingface = dataclasses.replace(self.huggingface, copies=tuple(name.huggingface.name for name in others))
+        google = dataclasses.replace(self.google, copies=tuple(name.google.name for name in others))
+        return TensorName(self.attribute, huggingface, google)
+
+
+def for_layers(rows: Iterable[TensorName], layers: int) -> list[TensorName]:
+    """All rows: first those without `{i}`, then the others for each layer."""
+    rows = tuple(rows)
+    shared = [row for row in rows if "{i}" not in row.attribute]
+    per_layer = [row for row in rows if "{i}" in row.attribute]
+    return [*shared, *(row.of_layer(index) for index in range(layers) for row in per_layer)]
+
+
+def embeddings(kind: str, config: BertConfig, head: str) -> tuple[TensorName, ...]:
+    """The embeddings in the files of a kind of model such as "bert"; see `decoder` for `head`."""
+    decoder_too = (f"{head}.decoder.weight",) if config.tie_word_embeddings else ()
+    return (
+        _table(kind, "word_embeddings", decoder_too),
+        _table(kind, "position_embeddings"),
+        _table(kind, "token_type_embeddings"),
+        *layer_norm("encoder.embeddings.layer_norm", f"{kind}.embeddings.LayerNorm", "bert/embeddings/LayerNorm"),
+    )
+
+
+def _table(kind: str, name: str, also: tuple[str, ...] = ()) -> TensorName:
+    """A table of the embeddings; `also` are its other names."""
+    return TensorName(
+        f"encoder.embeddings.{name}",
+        StoredName(f"{kind}.embeddings.{name}.weight", also=also),
+        StoredName(f"bert/embeddings/{name}"),  # Of ALBERT too.
+    )
+
+
+def decoder(config: BertConfig, head: str) -> tuple[TensorName, ...]:
+    """The output layer of a masked LM; `head` is what the names of the masked LM begin with in Hugging Face's files.
+
+    Its kernel is the word embeddings', unless config.json unties them. transformers then has a second bias without use.
+    """
+    weight, bias, of_decoder = f"{head}.decoder.weight", f"{head}.bias", f"{head}.decoder.bias"
+    google_bias = StoredName("cls/predictions/output_bias")
+    if config.tie_word_embeddings:
+        return (TensorName("mlm_head.bias", StoredName(bias, also=(of_decoder,)), google_bias),)
+    return (
+        TensorName("mlm_head.decoder", StoredName(weight), StoredName("keras_bert/masked_lm/decoder")),
+        TensorName("mlm_head.bias", StoredName(of_decoder, copies=(bias,), may_differ=True), google_bias),
+    )
+
+
+def dense(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
+    return (
+        TensorName(
+            f"{attribute}.kernel", StoredName(f"{huggingface}.weight", transposed=True), StoredName(f"{google}/kernel")
+        ),
+        TensorName(f"{attribute}.bias", StoredName(f"{huggingface}.bias"), StoredName(f"{google}/bias")),
+    )
+
+
+def output_layer(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
+    """An output layer. Google's code makes these without `tf.layers.dense`, with weights [out, in]."""
+    return (
+        TensorName(
+            f"{attribute}.kernel",
+            StoredName(f"{huggingface}.weight", transposed=True),
+            StoredName(f"{google}output_weights", transposed=True),
+        ),
+        TensorName(f"{attribute}.bias", StoredName(f"{huggingface}.bias"), StoredName(f"{google}output_bias")),
+    )
+
+
+def layer_norm(attribute: str, huggingface: str, google: str) -> tuple[TensorName, ...]:
+    return (
+        TensorName(f"{attribute}.gamma", StoredName(f"{huggingface}.weight"), StoredName(f"{google}/gamma")),
+        TensorName(f"{attribute}.beta", StoredName(f"{huggingface}.bias"), StoredName(f"{google}/beta")),
+    )
+
+
+_SPAN_BOUNDARY_HEAD = (
+    *(
+        name
+        for number in (0, 1)
+        for tensors, layer, stored in (
+            (dense, f"denses.{number}", f"dense_{number}"),
+            (layer_norm, f"layer_norms.{number}", f"LayerNorm_{number}"),
+        )
+        for name in tensors(
+            f"sbo_head.{layer}", f"keras_bert.span_boundary.{stored}", f"keras_bert/span_boundary/{stored}"
+        )
+    ),
+    *(
+        TensorName(
+            f"sbo_head.{name}",
+            StoredName(f"keras_bert.span_boundary.{name}"),
+            StoredName(f"keras_bert/span_boundary/{name}"),
+        )
+        for name in ("position_embeddings", "bias")
+    ),
+)
+
+
+def _own(attribute: str, name: str) -> TensorName:
+    """A tensor that neither Hugging Face's nor Google's models have, stored in Keras' orientation."""
+    return TensorName(attribute, StoredName(f"keras_bert.{name}"), StoredName(f"keras_bert/{name.replace('.', '/')}"))
+
+
+def bidirectional(attribute: str, name: str) -> tuple[TensorName, ...]:
+    """The tensors of `layers.bilstm.bidirectional`. The gates are in Keras' order; an LSTM's: input, forget, cell,
+    output.
+    """
+    return tuple(
+        _own(f"{attribute}.{direction}_layer.cell.{weight}", f"{name}.{direction}.{weight}")
+        for direction in ("forward", "backward")
+        for weight in ("kernel", "recurrent_kernel", "bias")
+    )
+
+
+def _lstms(attribute: str, name: str) -> tuple[TensorName, ...]:
+    """The tensors of `layers.bilstm.make_lstms`."""
+    return tuple(row for index in (0, 1) for row in bidirectional(f"{attribute}.{index}", f"{name}.{index}"))
+
+
+_FEATURE_TAGGER = (
+    *_lstms("tagger.lstms", "tagger.lstm"),
+    *dense("tagger.classifier.dense", "keras_bert.tagger.classifier", "keras_bert/tagger/classifier"),
+)
+
+_CRF = (
+    *(_own(f"crf.{name}", f"crf.{name}") for name in ("transitions", "starts", "ends")),
+    *dense("crf.classifier.dense", "keras_bert.crf.classifier", "keras_bert/crf/classifier"),
+)
+
+ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
+SENTENCE_ORDER_HEAD, SPAN_BOUNDARY_HEAD = "sop_head", "sbo_head"
+CLASSIFIER, SPAN_HEAD = "classifier", "qa_outputs"
+FEATURE_TAGGER, SCALAR_MIX, BILSTM, CRF_TAGGER = "tagger", "tagger.mix", "bilstm", "crf"
+
+# By the attribute of the models that have the part. A file has all tensors of a part or none.
+HEADS: dict[str, tuple[TensorName, ...]] = {
+    SPAN_BOUNDARY_HEAD: _SPAN_BOUNDARY_HEAD,
+    # For sequences, tokens or choices, as the config's `architectures` says; Google's own is for sequences.
+    CLASSIFIER: output_layer("classifier.dense", "classifier", ""),
+    SPAN_HEAD: output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/"),
+    # A BiLSTM over frozen features, and its scalar mix of layers if it learns one.
+    FEATURE_TAGGER: _FEATURE_TAGGER,
+    SCALAR_MIX: tuple(_own(f"tagger.mix.{name}", f"tagger.mix.{name}") for name in ("layer_weights", "gamma")),
+    # A BiLSTM between an encoder that is trained and any task's head.
+    BILSTM: _lstms("bilstm.lstms", "bilstm"),
+    CRF_TAGGER: _CRF,
+}
+
+
+def parts(config: BertConfig) -> dict[str, list[TensorName]]:
+    """The names of all tensors that a model of this architecture can have, by part: those of its kind, `HEADS`, and
+    what the registered kinds of tasks add.
+    """
+    layers = config.num_hidden_layers
+    of_tasks = {part: rows for kind in task_kinds() for part, rows in kind.tensors.items()}
+    others = {part: for_layers(rows, layers) for part, rows in {**HEADS, **of_tasks}.items()}
+    return {**kind_of_config(config).parts(config), **others}
+
+
+def heads(config: BertConfig) -> tuple[str, ...]:
+    """The parts outside the paper's figure 1, each trained for one objective or task."""
+    return tuple(part for part in parts(config) if part not in (ENCODER, POOLER))
+
+
+def model_parts(model: "keras.Model") -> "dict[str, list[tuple[TensorName, keras.Variable]]]":
+    """The variables of a model with an `encoder`, or of an encoder itself, by part of `parts()`."""
+    root = model if hasattr(model, "encoder") else types.SimpleNamespace(encoder=model)
+    return {
+        part: [(name, _follow(root, name.attribute)) for name in names]
+        for part, names in parts(model.config).items()
+        if _follow(root, part) is not None
+    }
+
+
+def model_variables(model: "keras.Model") -> "list[tuple[TensorName, keras.Variable]]":
+    """All variables of a model that are in the table."""
+    return [pair for pairs in model_parts(model).values() for pair in pairs]
+
+
+def _follow(target: Any, attribute: str) -> Any:
+    """The object at an attribute path, in which a number is an index of a list; None if there is none."""
+    for step in attribute.split("."):
+        target = target[int(step)] if step.isdigit() else getattr(target, step, None)
+    return target

@@ -1,0 +1,193 @@
+"""Reads texts to answer, and writes the answers: a benchmark's submission, or one JSON object per text."""
+
+import contextlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import join, make_folder
+from keras_bert.data.tables.tables import read_texts
+from keras_bert.tasks import superglue
+from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
+from keras_bert.tasks.classification.data import ExampleRow, ExampleRows
+from keras_bert.tasks.classification.scores import predictions
+from keras_bert.tasks.labels import BadCell, check_text
+from keras_bert.tasks.sources import Source
+from keras_bert.tasks.task import INPUT, Task
+from keras_bert.tasks.windows import windows
+
+
+def submission_path(folder: str, task: Task, split: str) -> str:
+    """The path of `task.splits[split].submission` in a folder, which is created."""
+    name = task.splits[split].submission
+    if name is None or task.kind not in (SINGLE_LABEL, REGRESSION):
+        raise ValueError(f"split: needs one with a submission file. Received: {split!r} of {task.name}.")
+    make_folder(folder)
+    return join(folder, name)
+
+
+@contextlib.contextmanager
+def writing_submission(task: Task, split: str, folder: str) -> Iterator[Callable[[Iterable[int], ArrayLike], None]]:
+    """Function (indices, predictions) that writes the lines of a split's submission into a folder, some at a time.
+
+    A file of JSON lines is SuperGLUE's; any other is GLUE's table.
+    """
+    path = submission_path(folder, task, split)
+    is_json = path.endswith(".jsonl")
+    with text_output(path) as write:
+        write([] if is_json else ["index\tprediction\n"])
+        yield lambda indices, predictions: write(submission_lines(task, indices, predictions, is_json))
+
+
+def submission_lines(
+    task: Task, indices: Iterable[int], predictions: ArrayLike, is_json: bool = False
+) -> Iterator[str]:
+    """The lines, with labels as the benchmark spells them.
+
+    Args:
+        task: the task.
+        indices: `[n]`, the examples' numbers.
+        predictions: `[n]`, label ids, or scores, which are clipped to `task.score_range`.
+        is_json: whether a line is SuperGLUE's JSON object, and not `index` and `prediction` separated by a tab.
+    """
+    predictions = np.asarray(predictions)
+    words: Iterable[str]
+    if task.kind == REGRESSION:
+        if not np.isfinite(predictions).all():
+            raise ValueError("predictions: needs finite scores. Received: one that is not finite.")
+        scores = np.clip(predictions, *task.score_range) if task.score_range else predictions
+        words = (f"{score:.3f}" for score in scores)
+    else:
+        written = task.written or task.labels or ()
+        words = (written[label] for label in predictions)
+    if is_json:
+        return superglue.answer_lines(indices, words)
+    return (f"{index}\t{word}\n" for index, word in zip(indices, words, strict=True))
+
+
+_CHARACTERS_AT_ONCE = 1 << 20
+Served = Sequence[Mapping[str, np.ndarray]]  # The outputs of a `ServingFunction`, by name, for each text.
+
+
+@dataclass(frozen=True)
+class TextWindow:
+    """Some of a split's examples.
+
+    Attributes:
+        texts: one or two lists of n texts.
+        indices: n numbers, which identify the examples in a submission.
+    """
+
+    texts: list[list[str]]
+    indices: list[int]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def text_windows(task: Task, split: str, source: Source, notes: list[str]) -> Iterator[TextWindow]:
+    """Yields the examples of a split, without labels.
+
+    Args:
+        task: a task whose labels are known.
+        split: one of its splits; `INPUT` may be plain text too, see `read_texts`.
+        source: see `load_examples`.
+        notes: collects what the user should know, one line each.
+
+    Raises:
+        UserError: the examples cannot be read to their end, or there are none.
+    """
+    rows: Iterable[ExampleRow]
+    if split == INPUT:
+        rows = _input_rows(task)
+    else:
+        rows = ExampleRows(task, split, source, labels=False)
+    for window in windows(rows, _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row.texts))):
+        columns = [list(column) for column in zip(*(row.texts for row in window))]
+        yield TextWindow(columns, [row.number for row in window])
+    if isinstance(rows, ExampleRows):
+        notes += rows.warnings()
+
+
+def _input_rows(task: Task) -> Iterator[ExampleRow]:
+    """The texts of a file to answer, without labels. Raises `UserError`, naming the line, or if it is empty."""
+    split = task.splits[INPUT]
+    [source] = split.files
+    index = -1
+    rows = read_texts(source, task.texts, task.format, header=split.columns, options=task.options)
+    for index, row in enumerate(rows):
+        try:
+            yield ExampleRow([check_text(cell) for cell in row.cells], None, index)
+        except BadCell as problem:
+            raise UserError(f"{row.place}: {problem}.") from None
+    if index < 0:
+        raise UserError(f"{'stdin' if source == STANDARD_STREAM else source}: needs at least one text. Received: none.")
+
+
+def plain_answers(head: ClassificationConfig, task: Task, served: Served) -> Iterator[dict[str, Any]]:
+    """Yields the model's answer to each text, ready for JSON.
+
+    `label` with its `probability` and the `probabilities` of all labels; multi-label: `labels` and `probabilities`;
+    regression: `score`.
+
+    Args:
+        head: the head's config.
+        task: the task, which knows the range of scores.
+        served: the exported model's outputs.
+    """
+    lowest, highest = task.score_range or (-math.inf, math.inf)
+    for row in served:
+        if head.problem_type == REGRESSION:
+            yield {"score": min(max(float(row["score"]), lowest), highest)}
+            continue
+        probabilities = dict(zip(head.labels, row["probabilities"].tolist()))
+        if head.problem_type == MULTI_LABEL:
+            labels = [label for label, probability in probabilities.items() if probability > 0.5]
+            yield {"labels": labels, "probabilities": probabilities}
+        else:
+            label = row["label"].decode("utf-8")  # type: ignore[attr-defined]  # A scalar of bytes.
+            yield {"label": label, "probability": probabilities[label], "probabilities": probabilities}
+
+
+def served_logits(head: ClassificationConfig, served: Served) -> np.ndarray:
+    """float64 [examples, labels], from the exported model's outputs."""
+    output = "score" if head.problem_type == REGRESSION else "logits"
+    return np.asarray([row[output] for row in served], "float64").reshape(len(served), head.num_labels)
+
+
+@contextlib.contextmanager
+def writing_answers(
+    head: ClassificationConfig, task: Task, split: str, output: str
+) -> Iterator[Callable[[TextWindow, Served], None]]:
+    """Function (window, the exported model's outputs) that writes the answers to a split, window by window.
+
+    If the benchmark accepts a submission for the split, that is written, into the folder `output`. Otherwise `output`
+    is a file, or "-" for stdout, with one JSON object per text: the texts by column, and `plain_answers`, in which a
+    field that is named as one of the columns is called `answer_` and its name.
+    """
+    if task.splits[split].submission:
+        with writing_submission(task, split, output) as submit:
+            yield lambda window, served: submit(window.indices, predictions(head, served_logits(head, served)))
+        return
+    with text_output(output) as write:
+        yield lambda window, served: write(
+            json.dumps(_with_texts(dict(zip(task.texts, texts)), answer), ensure_ascii=False) + "\n"
+            for texts, answer in zip(zip(*window.texts), plain_answers(head, task, served), strict=True)
+        )
+
+
+def _with_texts(texts: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The texts by column and the answer's fields, under names that are no column's."""
+    row: dict[str, Any] = dict(texts)
+    for name, value in answer.items():
+        while name in texts:
+            name = f"answer_{name}"
+        row[name] = value
+    return row

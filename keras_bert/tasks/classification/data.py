@@ -1,0 +1,297 @@
+"""The examples of a task, from its benchmark's folder, the user's own files or TensorFlow Datasets."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_bert.config.finetuning import TaskDataConfig
+from keras_bert.config.heads import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.core.errors import UserError
+from keras_bert.data.corpus.held_out import is_validation
+from keras_bert.tasks.labels import BadCell, LabelReader, check_text, label_words, sorted_labels
+from keras_bert.tasks.sources import Source, open_split
+from keras_bert.tasks.task import Split, Task
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """The n examples of one split, in their file's order.
+
+    Attributes:
+        texts: one or two lists of n texts.
+        labels: int32 `[n]` (ids), float32 `[n]` (regression), float32 `[n, labels]` of 0 and 1 (multi-label), or None
+            if they are hidden.
+        indices: int64 `[n]`, the numbers of the examples in a submission.
+        label_names: the name of each id; None for a regression.
+        origin: the file or data set, for messages.
+        warnings: what was skipped or looks odd, one line each.
+    """
+
+    texts: list[list[str]]
+    labels: np.ndarray | None
+    indices: np.ndarray
+    label_names: tuple[str, ...] | None
+    origin: str
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.texts[0])
+
+
+class ExampleRow(NamedTuple):
+    """One example: its texts; its label as from `LabelReader.read`, None if hidden; its number in a submission."""
+
+    texts: list[str]
+    label: int | float | list[int] | None
+    number: int
+
+
+class ExampleRows:
+    """Iterates over the examples of one split, in their file's order.
+
+    Args:
+        task: a task whose labels are known (`with_labels`).
+        split: a name in `task.splits`.
+        source: where the examples are.
+        labels: whether to read labels.
+
+    Attributes:
+        origin: the file or data set, for messages.
+        reader: reads the labels.
+
+    Raises:
+        UserError: see `load_examples`; also while iterating.
+    """
+
+    origin: str
+    reader: LabelReader
+
+    def __init__(self, task: Task, split: str, source: Source = "", labels: bool = True):
+        if task.labels is None and task.kind != REGRESSION:
+            raise ValueError(f"{task.name}: needs its labels. Received: None. Call with_labels first.")
+        if not labels and split in task.splits:
+            task = replace(task, splits={split: replace(task.splits[split], labelled=False)})
+        self._task, self._split = task, split
+        self._table = open_split(task, split, source)
+        self.origin, self.reader = self._table.origin, LabelReader(task, self._table.label_words)
+        self._empty, self._first_empty = 0, ""
+
+    def __iter__(self) -> Iterator[ExampleRow]:
+        task, table, split = self._task, self._table, self._task.splits[self._split]
+        count, labelled, unlabelled = 0, 0, None
+        for position, row in enumerate(table.rows):
+            try:
+                texts = [check_text(cell) for cell in row.cells[: len(task.texts)]]
+                if split.side and is_validation("\t".join(texts), task.dev_share) != (split.side == "dev"):
+                    continue
+                if not all(text.strip() for text in texts):
+                    self._empty += 1
+                    self._first_empty = self._first_empty or row.place
+                label = row.cells[-1] if table.has_labels else None
+                if label is not None or table.has_labels and split.labelled is not None:
+                    label = self.reader.read(label)
+                    labelled += 1
+                elif table.has_labels:
+                    unlabelled = unlabelled or row.place
+                index = table.index(position, row)
+            except BadCell as problem:
+                raise UserError(f"{row.place}: {problem}.") from None
+            if unlabelled is not None and labelled:
+                raise UserError(f"{unlabelled}: needs a label, as other rows have. Received: none.")
+            count += 1
+            yield ExampleRow(texts, label, index)
+        if not count:
+            raise UserError(_no_examples(table.origin, task, split.side))
+
+    def warnings(self) -> Iterator[str]:
+        """What has been skipped or looks odd so far, one line each."""
+        table, ragged = self._table, self._table.ragged
+        for count, first, what in (
+            (len(ragged), ragged[0] if ragged else "", "skipped rows with too few or too many cells"),
+            (self._empty, self._first_empty, "empty texts"),
+        ):
+            if count:
+                yield f"{table.origin}: {what}: {count:,} (the first: {first})"
+
+
+def load_examples(task: Task, split: str, source: Source = "", needs_labels: bool = False) -> Examples:
+    """Reads the examples of one split.
+
+    Args:
+        task: a task whose labels are known (`with_labels`).
+        split: a name in `task.splits`.
+        source: where the examples are.
+        needs_labels: whether hidden labels are an error, as for evaluation.
+
+    Raises:
+        UserError: with file and line number: no such split or file, a missing or wrong column, a malformed row, an
+            unknown label, a label that is not a number, no examples, hidden labels that are needed.
+    """
+    rows = ExampleRows(task, split, source)
+    texts, labels, indices = zip(*rows)
+    hidden = labels[0] is None
+    if needs_labels and hidden:
+        others = f" Evaluate on {', '.join(task.dev_splits)}, or write predictions." if task.dev_splits else ""
+        raise UserError(f"{rows.origin}: needs labels to evaluate on. Received: the split {split!r}, without.{others}")
+    return Examples(
+        texts=[list(column) for column in zip(*texts)],
+        labels=None if hidden else rows.reader.array(labels),
+        indices=np.asarray(indices, np.int64),
+        label_names=task.labels,
+        origin=rows.origin,
+        warnings=tuple(rows.warnings()),
+    )
+
+
+def with_labels(task: Task, source: Source = "") -> Task:
+    """The task with its labels; if it names none, they are the `sorted_labels` found in the training data.
+
+    Raises `UserError` as `load_examples` does, and if the training file has too few labels to choose from.
+    """
+    if task.labels is not None or task.kind == REGRESSION:
+        return task
+    table = open_split(task, "train", source)
+    words = set(table.label_words or ())
+    for row in table.rows if not words else ():
+        try:
+            words.update(label_words(task, row.cells[-1]))
+        except BadCell as problem:
+            raise UserError(f"{row.place}: {problem}.") from None
+    needed, labels = 2 if task.kind == SINGLE_LABEL else 1, sorted_labels(words)
+    if len(labels) < needed:
+        found = ", ".join(map(repr, labels)) or "none"
+        raise UserError(
+            f"{table.origin}: needs {needed} labels or more in its column {task.label!r}. Received: {found}. "
+            "Give training data with every label."
+        )
+    return replace(task, labels=labels)
+
+
+def _no_examples(origin: str, task: Task, side: str | None) -> str:
+    if side:
+        return (
+            f"{origin}: needs enough rows to hold out a share of {task.dev_share} for evaluation. Received: none for "
+            f"the {side} part. Give a file with dev examples, or more rows."
+        )
+    return f"{origin}: needs one example or more. Received: no row."
+
+
+_METRICS = {
+    SINGLE_LABEL: ("accuracy", "macro_f1"),
+    MULTI_LABEL: ("micro_f1", "macro_f1"),
+    REGRESSION: ("pearson", "spearman"),
+}
+
+
+def text_task(
+    texts: Sequence[str],
+    label: str | None = None,
+    *,
+    train: str | None = None,
+    dev: str | None = None,
+    test: str | None = None,
+    kind: str = SINGLE_LABEL,
+    labels: Sequence[str] | None = None,
+    separator: str = ",",
+    format: str | None = None,
+    columns: Sequence[str] | None = None,
+    dev_share: float = 0.1,
+) -> Task:
+    """The task of a user's files, to be read with `load_examples(task, split)`.
+
+    Without `dev`, a share of the training file is held out by the hash of each row's texts: the same rows in any order
+    of the file, and equal texts on the same side. A test file needs no labels.
+
+    Args:
+        texts: the names of one or two columns.
+        label: the name of the label's column; None if there are no labels to read.
+        train, dev, test: tables, as for `read_table`; None if there is none.
+        kind: one of `config.heads.PROBLEM_TYPES`.
+        labels: the labels in order, as in a trained model; by default those found in the training file, sorted.
+        separator: separates the labels in a cell, for multi-label tasks.
+        format: of `config.corpus.TABLE_FORMATS`; None goes by each file's name and content.
+        columns: the names of the columns, for files without a header.
+        dev_share: the share held out.
+
+    Raises:
+        UserError: an argument or the training file is invalid; see `with_labels`.
+    """
+    _check(texts, label, train, dev, kind, labels, separator, dev_share)
+    header = tuple(columns) if columns else None
+    splits = {}
+    if train:
+        splits["train"] = Split((train,), header, side=None if dev else "train")
+    if validation := dev or train:
+        splits["dev"] = Split((validation,), header, side=None if dev else "dev")
+    if test:
+        splits["test"] = Split((test,), header, labelled=None if label else False)
+    task = Task(
+        name="text",
+        kind=kind,
+        texts=tuple(texts),
+        label=label,
+        splits=splits,
+        metrics=_METRICS[kind],
+        labels=tuple(labels) if labels else None,
+        format=format,
+        options="--text and --label",
+        separator=separator,
+        dev_share=dev_share,
+    )
+    return with_labels(task)
+
+
+def _check(
+    texts: Sequence[str],
+    label: str | None,
+    train: str | None,
+    dev: str | None,
+    kind: str,
+    labels: Sequence[str] | None,
+    separator: str,
+    dev_share: float,
+) -> None:
+    if kind not in PROBLEM_TYPES:
+        raise UserError(f"data.kind: needs one of {', '.join(PROBLEM_TYPES)}. Received: {kind!r}.")
+    if len(texts) not in (1, 2) or len(set(texts)) != len(texts):
+        raise UserError(
+            f"data.texts (--text): needs the names of one or two columns. Received: {', '.join(texts) or 'none'}."
+        )
+    if label in texts:
+        raise UserError(f"data.label (--label): needs another column than the text. Received: {label!r} for both.")
+    if (train or dev) and not label:
+        raise UserError(
+            "data.label: needs the name of the column with the labels. Received: none. Give --label COLUMN."
+        )
+    if not (train or labels or kind == REGRESSION):
+        raise UserError(
+            "data.train: needs a training file, in which the labels are found. Received: none. Give --train."
+        )
+    if kind == MULTI_LABEL and not separator:
+        raise UserError("data.separator: needs at least one character. Received: none.")
+    if not 0.0 < dev_share < 1.0:
+        raise UserError(f"data.dev_share: needs a share between 0 and 1. Received: {dev_share!r}.")
+
+
+def own_table(data: TaskDataConfig, head: ClassificationConfig | None) -> Task:
+    """The `text_task` of a recipe's data, with the labels of a trained model's head, if there is one.
+
+    Files may call labels without names, LABEL_0 and so on, by their numbers.
+    """
+    task = text_task(
+        data.texts,
+        data.label or "label",
+        train=data.train,
+        dev=data.dev,
+        test=data.test,
+        kind=head.problem_type if head else data.kind,
+        labels=head.labels if head and head.problem_type != REGRESSION else None,
+        separator=data.separator,
+        format=data.format,
+        columns=data.columns or None,
+        dev_share=data.dev_share,
+    )
+    unnamed = {str(index): label for index, label in enumerate(task.labels or ())}
+    return replace(task, also_written=unnamed) if head and head.is_unnamed else task

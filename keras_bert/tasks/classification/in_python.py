@@ -1,0 +1,59 @@
+"""What a fine-tuned classifier answers to texts or pairs of texts, in Python."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
+
+
+@dataclasses.dataclass
+class Classification:
+    """The class of one text.
+
+    Attributes:
+        label: the name of the most probable label.
+        probability: its probability.
+        probabilities: `{label: probability}` of all labels, in the order of the logits.
+    """
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+
+
+Answer: TypeAlias = Classification | dict[str, float] | float
+
+
+def text_columns(texts: Sequence[str | tuple[str, str]], pair: bool | None = None) -> list[list[str]]:
+    """The texts or, for pairs, the first and the second texts.
+
+    Args:
+        texts: n texts, or n pairs of texts, as from `text_list`.
+        pair: whether the model takes pairs; None if that is not known.
+
+    Raises:
+        ValueError: other texts than the model takes, or single texts and pairs together.
+    """
+    pair = any(isinstance(text, tuple) for text in texts) if pair is None else pair
+    wrong = next((text for text in texts if isinstance(text, tuple) != pair), None)
+    if wrong is not None:
+        needed, remedy = ("pairs of texts", "(text, text)") if pair else ("single texts", "a string")
+        raise ValueError(f"texts: needs only {needed}. Received: {wrong!r}. Give {remedy} for each.")
+    return [list(column) for column in zip(*texts, strict=True)] if pair else [list(texts)]  # type: ignore[arg-type]
+
+
+def class_answers(classification: ClassificationConfig, served: Iterable[Mapping[str, Any]]) -> list[Answer]:
+    """The exported model's outputs for each text as a `Classification`; in a multi-label task as `{label: its own
+    probability}`; for a regression as a number."""
+    return [_answer(classification, row) for row in served]
+
+
+def _answer(classification: ClassificationConfig, row: Mapping[str, Any]) -> Answer:
+    if classification.problem_type == REGRESSION:
+        return float(row["score"])
+    named = dict(zip(classification.labels, row["probabilities"].tolist(), strict=True))
+    if classification.problem_type == MULTI_LABEL:
+        return named
+    label = row["label"].decode("utf-8")
+    return Classification(label, named[label], named)

@@ -1,0 +1,127 @@
+"""Classification and regression of texts or pairs of texts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.config.heads import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
+from keras_bert.layers.pretraining_heads import NextSentenceHead
+from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.cross_entropy import cross_entropy
+from keras_bert.models.encoder_with_heads import EncoderWithHeads
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertForSequenceClassification(EncoderWithHeads):
+    """Dropout and a dense layer on the pooled [CLS] (paper, section 4.1).
+
+    Args:
+        config: the architecture of the encoder.
+        num_labels: the number of logits; 1 for regression.
+
+    Call arguments:
+        inputs: the encoder's inputs.
+
+    Returns a dict: `logits` [batch, labels] float32.
+    """
+
+    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.num_labels = num_labels
+        self.classifier = self.make_classifier(num_labels)
+        self.build()
+
+    def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
+        pooled = self.encoded(inputs, training=training)["pooled_output"]
+        return {"logits": self.classifier(pooled, training=training)}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_labels": self.num_labels}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertForNextSentencePrediction(EncoderWithHeads):
+    """Whether the second text of a pair follows the first, by the head of pretraining (paper, section 3.1, task 2).
+
+    Args:
+        config: the architecture of the encoder.
+
+    Call arguments:
+        inputs: the encoder's inputs.
+
+    Returns a dict: `logits` [batch, 2] float32, for "it follows" and "it does not".
+    """
+
+    num_labels = 2
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        deviation = config.initializer_range
+        self.nsp_head = NextSentenceHead(config.hidden_size, deviation, dtype=self.dtype_policy, name="nsp_head")
+        self.build()
+
+    def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
+        return {"logits": self.nsp_head(self.encoded(inputs, training=training)["pooled_output"])}
+
+
+class ClassificationObjective:
+    """Sums over a batch, and the counts to divide them by; see `PretrainingObjective`.
+
+    The losses are those of PyTorch and transformers: cross-entropy for a single label; binary cross-entropy averaged
+    over the labels for several; squared error for regression. A batch has `example_weights` [batch] float32 (0 for
+    padding examples) and `labels`: [batch] int32 for a single label, [batch, labels] float32 of 0 and 1 for several,
+    [batch] float32 for regression. Padding examples need a valid label too.
+
+    Args:
+        problem_type: one of `config.heads.PROBLEM_TYPES`.
+        class_weights: [labels], for a single label: the weight of each class in the loss, which is then the weighted
+            mean, as in `torch.nn.CrossEntropyLoss(weight)`. The accuracy is not weighted.
+
+    Attributes:
+        terms: the names of the loss terms.
+
+    Raises:
+        ValueError: an unknown `problem_type`, or `class_weights` for another than a single label.
+    """
+
+    terms: tuple[str, ...] = ("loss",)
+
+    def __init__(self, problem_type: str, class_weights: Sequence[float] | np.ndarray | None = None) -> None:
+        if problem_type not in PROBLEM_TYPES:
+            raise ValueError(f"problem_type: needs one of {', '.join(PROBLEM_TYPES)}. Received: {problem_type!r}.")
+        if class_weights is not None and problem_type != SINGLE_LABEL:
+            raise ValueError(f"class_weights: needs {SINGLE_LABEL}. Received: {problem_type}.")
+        self.problem_type = problem_type
+        self.class_weights = None if class_weights is None else np.asarray(class_weights, "float32")
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """Float32 scalars: the total weight for the loss and, for a single label, the examples for the accuracy."""
+        counts = {"loss": ops.sum(self._loss_weights(batch))}
+        if self.problem_type == SINGLE_LABEL:
+            counts["accuracy"] = ops.sum(batch["example_weights"])
+        return counts
+
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """`{"loss": {"loss": scalar}}` and, for a single label, `{"accuracy": {"accuracy": scalar}}`."""
+        metrics = self._metrics(outputs["logits"], batch["labels"])
+        sums = {"loss": {"loss": ops.sum(metrics["loss"] * self._loss_weights(batch))}}
+        if self.problem_type == SINGLE_LABEL:
+            sums["accuracy"] = {"accuracy": ops.sum(metrics["accuracy"] * batch["example_weights"])}
+        return sums
+
+    def _metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """`{name: [batch]}`."""
+        if self.problem_type == REGRESSION:
+            return {"loss": ops.square(logits[:, 0] - labels)}
+        if self.problem_type == MULTI_LABEL:
+            return {"loss": ops.mean(ops.binary_crossentropy(labels, logits, from_logits=True), axis=-1)}
+        return cross_entropy(logits, labels)
+
+    def _loss_weights(self, batch: Batch) -> Tensor:
+        if self.class_weights is None:
+            return batch["example_weights"]
+        return batch["example_weights"] * ops.take(self.class_weights, batch["labels"], axis=0)

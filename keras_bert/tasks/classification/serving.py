@@ -1,0 +1,60 @@
+"""Signatures of a model for single-label or multi-label classification, or regression, of texts or pairs of texts."""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.export.network import Network
+from keras_bert.export.signature import Signature, TextInputs, token_signature
+
+
+def classification_signatures(
+    classification: ClassificationConfig,
+    text_inputs: TextInputs,
+    network: Network,
+    logits_of: Callable[[dict[str, tf.Tensor]], tf.Tensor] | None = None,
+) -> dict[str, Signature]:
+    """`serving_default` on strings, `tokens` on the encoder's inputs.
+
+    Outputs for each row: `score` [batch] float32 for a regression; otherwise `labels` [batch, labels] string, in the
+    order of `probabilities` and `logits` [batch, labels] float32, and for a single-label task `label` [batch] string,
+    the most probable one.
+
+    Args:
+        classification: the labels and the kind of the task.
+        text_inputs: makes the model's inputs.
+        network: the network of a `BertForSequenceClassification`, or of another model with `logits_of`.
+        logits_of: computes the logits [batch, labels] from the encoder's inputs.
+    """
+    logits_of = logits_of or (lambda inputs: _logits(network, inputs))
+
+    def answer(inputs: dict[str, tf.Tensor], texts: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
+        logits = logits_of(inputs)
+        if texts is not None:
+            logits = tf.math.segment_mean(logits, texts)
+        return class_outputs(classification, logits)
+
+    names = ("text_a", "text_b") if text_inputs.reading.pair else ("text",)
+    texts = tuple(tf.TensorSpec([None], tf.string, name=name) for name in names)
+    return {
+        "serving_default": Signature(lambda *texts: answer(*text_inputs.from_columns(*texts)), texts),
+        "tokens": token_signature(text_inputs, answer),
+    }
+
+
+def class_outputs(classification: ClassificationConfig, logits: tf.Tensor) -> dict[str, tf.Tensor]:
+    """The outputs of `classification_signatures` for logits [batch, labels]."""
+    if classification.problem_type == REGRESSION:
+        return {"score": logits[:, 0]}
+    labels = tf.constant([list(classification.labels)])
+    outputs = {"labels": tf.tile(labels, [tf.shape(logits)[0], 1]), "logits": logits}
+    if classification.problem_type == MULTI_LABEL:
+        return {**outputs, "probabilities": tf.sigmoid(logits)}
+    best = tf.gather(labels[0], tf.argmax(logits, axis=-1))
+    return {**outputs, "probabilities": tf.nn.softmax(logits), "label": best}
+
+
+def _logits(network: Network, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+    pooled = network.encoded(inputs)["pooled_output"]
+    return network.run(lambda model: model.classifier(pooled))

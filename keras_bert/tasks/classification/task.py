@@ -1,0 +1,150 @@
+"""Classification, with one label or several, and regression."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import MULTI_LABEL, ClassificationConfig, NextSentenceConfig
+from keras_bert.config.reading import FIELD
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.tensor_names import CLASSIFIER, NEXT_SENTENCE_HEAD
+from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
+from keras_bert.tasks.classification.questions import QUESTION_TASKS, QuestionTask
+from keras_bert.tasks.kind import TaskKind, transformers_pipeline
+
+TEXT = "text"  # The user's own table.
+XNLI = "xnli"
+_EXAMPLES = '"A warm and funny film."', '"A comedy."'
+_BENCHMARKS = {**GLUE, **SUPERGLUE, **QUESTION_TASKS}
+
+
+class Classification(TaskKind):
+    """A label, several labels or a number for a text or a pair of texts."""
+
+    head: ClassVar[type[Any]] = ClassificationConfig
+    part: ClassVar[str] = CLASSIFIER
+    tasks: ClassVar[tuple[str, ...]] = (*_BENCHMARKS, XNLI, TEXT)
+    own_task: ClassVar[str | None] = TEXT
+    pools = in_google = weighs_classes = True
+    pipeline = "text-classification"
+
+    def make_model(self, config: BertConfig, head: ClassificationConfig, **keras_options: Any) -> Any:
+        from keras_bert.tasks.classification.network import BertForSequenceClassification
+
+        return BertForSequenceClassification(config, head.num_labels, bilstm_size=head.bilstm_size, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.tasks.classification.serving import classification_signatures
+
+        return classification_signatures(bert.head, text_inputs, network)
+
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: ClassificationConfig | None,
+        described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
+        from keras_bert.tasks.classification.benchmarks import xnli_task
+        from keras_bert.tasks.classification.data import own_table
+        from keras_bert.tasks.classification.problem import SequenceProblem
+        from keras_bert.tasks.classification.question_problem import QuestionProblem
+        from keras_bert.tasks.sources import Source, data_source
+        from keras_bert.tasks.task import INPUT, with_own_files
+
+        source: Source = ""
+        if config.task == TEXT:
+            task = own_table(config.data, head)
+            if INPUT in own:
+                task = with_own_files(task, own, tuple(config.data.columns) or None)
+        else:
+            task = xnli_task(config.data.language) if config.task == XNLI else _BENCHMARKS[config.task]
+            if own:
+                task = dataclasses.replace(with_own_files(task, own), format=None)
+            else:
+                source = data_source(task.tfds.name if task.tfds else None, config.data.folder, task.splits.values())
+        options = {"source": source, "tokenizer": tokenizer, "config": config, "head": head, "described": described}
+        if isinstance(task, QuestionTask):
+            return QuestionProblem(task=task, **options)
+        return SequenceProblem(task=task, **options)
+
+    def data_fields(self, task: str) -> Collection[str]:
+        of_tables = ("texts", "label", "kind", "separator", "format", "columns", "dev_share")
+        return {TEXT: of_tables, XNLI: ("language",)}.get(task, ())
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return f"print(bert.predict([{'(' + ', '.join(_EXAMPLES) + ')' if _is_of_pairs(fields) else _EXAMPLES[0]}]))"
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        first, second = _EXAMPLES
+        example = f'{{"text": {first}, "text_pair": {second}}}' if _is_of_pairs(fields) else first
+        every = ", top_k=None" if fields.get("problem_type") == MULTI_LABEL else ""
+        return transformers_pipeline(str(self.pipeline), example, every)
+
+    def answer_texts(self, bert: Any, texts: list) -> list | None:
+        from keras_bert.export.serving_function import serving_function
+        from keras_bert.tasks.classification.in_python import class_answers, text_columns
+
+        fields = bert.folder.other_fields
+        own = fields.get(FIELD) or {}
+        columns = text_columns(texts, own.get("pair"))
+        if not texts:
+            return []
+
+        def function() -> Any:
+            # Folders of others do not say whether they take pairs.
+            said = {**fields, FIELD: {"pair": len(columns) == 2, **own}}
+            folder = dataclasses.replace(bert.folder, other_fields=said)
+            return serving_function(dataclasses.replace(bert, folder=folder))
+
+        answering = bert.once(f"answers to {len(columns)} columns", function)
+        return class_answers(bert.head, answering.answers_by_length(*columns))
+
+
+class NextSentence(Classification):
+    """Whether a text follows another. No task trains it alone: it is a head of pretraining."""
+
+    head: ClassVar[type[Any]] = NextSentenceConfig
+    part, tasks, own_task = NEXT_SENTENCE_HEAD, (), None
+    in_google = weighs_classes = False
+
+    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
+        from keras_bert.tasks.classification.network import BertForNextSentencePrediction
+
+        return BertForNextSentencePrediction(config, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.tasks.classification.serving import classification_signatures
+
+        def logits_of(inputs: dict[str, Any]) -> Any:
+            pooled = network.encoded(inputs)["pooled_output"]
+            return network.run(lambda model: model.nsp_head(pooled))
+
+        text_inputs.reading = dataclasses.replace(text_inputs.reading, pair=True)
+        return classification_signatures(bert.head, text_inputs, network, logits_of)
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return f"print(bert.predict([({', '.join(_EXAMPLES)})]))"
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        return (
+            "from transformers import AutoModelForNextSentencePrediction, AutoTokenizer\n\n"
+            'model = AutoModelForNextSentencePrediction.from_pretrained(".")\n'
+            f"inputs = AutoTokenizer.from_pretrained('.')({', '.join(_EXAMPLES)}, return_tensors='pt')\n"
+            "print(model(**inputs).logits.softmax(-1))"
+        )
+
+    def answer_texts(self, bert: Any, texts: list) -> list | None:
+        from keras_bert.tasks.classification.in_python import text_columns
+
+        text_columns(texts, pair=True)  # Raises for single texts.
+        return super().answer_texts(bert, texts)
+
+
+def _is_of_pairs(fields: Mapping[str, Any]) -> bool:
+    return bool((fields.get(FIELD) or {}).get("pair"))
+
+
+KINDS = (Classification(), NextSentence())

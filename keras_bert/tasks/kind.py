@@ -1,0 +1,188 @@
+"""The kinds of tasks, one record each, and the registry through which every room finds them.
+
+The package's own kinds are in their rooms (`KINDS` in `tasks/KIND/task.py`); `register` adds one from anywhere. The
+registry is below all rooms that use it, so a record imports what it needs from them only when it is used, and their
+classes are named in the docstrings; the annotations say `Any`.
+"""
+
+import abc
+import functools
+import importlib
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.reading import FIELD
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import berts_name
+
+# The order matters: if a file does not name its head, the first of the kinds that it could be is chosen.
+_ROOMS = (
+    "classification",
+    "tagging",
+    "question_answering",
+    "multiple_choice",
+    "segmentation",
+    "sentence_vectors",
+    "span_pairs",
+)
+
+
+class TaskKind(abc.ABC):
+    """What distinguishes one kind of task from another: its head, model, signatures and problem.
+
+    Class attributes:
+        head: the class of the head's config, a dataclass with `architecture` (the name of the model's class),
+            `to_fields()` (what config.json stores) and `from_fields(fields, num_outputs, path)`.
+        part: the part of the model that holds the head's tensors, a key of `checkpoints.names.parts(config)`.
+        tensors: the `TensorName`s, by part, of parts that are not in `checkpoints.names.HEADS`. The last of `part` is
+            the bias of the output layer, whose length is the number of outputs.
+        titles: what `inspect` calls those parts.
+        tasks: the names that `--task` takes.
+        own_task: that of the user's own files, which a model is taken for that names no task; None for none.
+        in_transformers: whether transformers has a class of the head's name; those of other kinds of models have
+            another name in place of "Bert" (`AlbertFor…`). If not, config.json calls the model a BertModel and names
+            the head in the field `keras_bert`.
+        pools: whether the head reads the pooled vector. That of a causal model trained here is not transformers' own,
+            so config.json then calls the model a BertModel too.
+        in_google: whether Google's files, which name no class, are searched for such a head.
+        pipeline: the hub's pipeline tag.
+        answers_in_folder: whether `predict` always writes several files.
+        weighs_classes: whether its loss takes `training.class_weights` and `training.balance_classes`.
+        noun: what the task's examples are called.
+        example_files: names for a file to answer and for the answers, in the command that a model card shows.
+    """
+
+    head: ClassVar[type[Any]]
+    part: ClassVar[str]
+    tensors: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    titles: ClassVar[Mapping[str, str]] = {}
+    tasks: ClassVar[tuple[str, ...]] = ()
+    own_task: ClassVar[str | None] = None
+    in_transformers: ClassVar[bool] = True
+    pools: ClassVar[bool] = False
+    in_google: ClassVar[bool] = False
+    pipeline: ClassVar[str | None] = None
+    answers_in_folder: ClassVar[bool] = False
+    weighs_classes: ClassVar[bool] = False
+    noun: ClassVar[str] = "examples"
+    example_files: ClassVar[tuple[str, str]] = ("texts.txt", "answers.jsonl")
+
+    def is_of(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a config.json names a model of this kind."""
+        if own := own_architecture(fields):
+            return own == self.head.architecture
+        return self.in_transformers and self.head.architecture in map(berts_name, fields.get("architectures") or ())
+
+    @abc.abstractmethod
+    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
+        """A new `keras.Model`.
+
+        Args:
+            config: the architecture of the encoder.
+            head: the head's config.
+            keras_options: `dtype` and `name`.
+        """
+
+    @abc.abstractmethod
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        """The `Signature`s of the exported model, by name.
+
+        Args:
+            bert: the `LoadedModel`, with its head's config and its folder.
+            text_inputs: a `TextInputs`, which turns strings into the network's inputs.
+            network: the model's `Network`.
+            n_best: how many answers to return if there are several.
+        """
+
+    @abc.abstractmethod
+    def open_problem(
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, described: Mapping[str, Any], own: Mapping[str, str]
+    ) -> Any:
+        """The `Problem` of one of `tasks`.
+
+        Args:
+            config: the recipe; `config.task` is the task's name.
+            tokenizer: the model's `Tokenizer`.
+            head: the head's config of a trained model, whose labels the task then has; None for a new head.
+            described: what that model's folder says about its task; see `Problem.described`.
+            own: `{split: path}` of the files that the user named; if there are any, they are the only splits.
+
+        Raises:
+            UserError: the task's data cannot be used.
+        """
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        """The lines of Python in a model card that answer with `bert`, a `LoadedModel`; `fields` are config.json's."""
+        return "answer = keras_bert.serving_function(bert)  # Takes a list for each of answer.columns."
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        """The same with transformers, from the import on; for a kind with `in_transformers`."""
+        return transformers_pipeline(str(self.pipeline), '"A text."')
+
+    def data_fields(self, task: str) -> Collection[str] | None:
+        """What one of `tasks` reads of `TaskDataConfig` besides the folder and the files; None for all of it."""
+        return None
+
+    def answer_texts(self, bert: Any, texts: list) -> list | None:
+        """A `LoadedModel`'s answers to whole texts, for its `predict`; None if this kind does not answer these."""
+        return None
+
+
+def transformers_pipeline(pipeline: str, example: str, options: str = "") -> str:
+    """Lines of Python that answer an example, an expression, with a pipeline of transformers."""
+    return f'from transformers import pipeline\n\nprint(pipeline("{pipeline}", model="."{options})({example}))'
+
+
+def own_architecture(fields: Mapping[str, Any]) -> str | None:
+    """The class that the field `keras_bert` of a config.json names, where transformers has none; or None."""
+    return (fields.get(FIELD) or {}).get("architecture")
+
+
+@functools.cache
+def _by_architecture() -> dict[str, TaskKind]:
+    """Every kind by the name of its head; starts with the package's own."""
+    own = [kind for room in _ROOMS for kind in importlib.import_module(f"keras_bert.tasks.{room}.task").KINDS]
+    return {kind.head.architecture: kind for kind in own}
+
+
+def register(kind: TaskKind) -> TaskKind:
+    """Registers a kind. Raises `ValueError` if the name of its head or of one of its tasks is taken."""
+    taken = {*_by_architecture(), *task_names()}
+    for name in (kind.head.architecture, *kind.tasks):
+        if name in taken:
+            raise ValueError(f"{name}: is registered already.")
+    _by_architecture()[kind.head.architecture] = kind
+    return kind
+
+
+def unregister(kind: TaskKind) -> None:
+    """Removes a kind from the registry."""
+    del _by_architecture()[kind.head.architecture]
+
+
+def task_kinds() -> list[TaskKind]:
+    """Every kind, in the order of registration."""
+    return list(_by_architecture().values())
+
+
+def kind_of_head(head: Any) -> TaskKind:
+    """The kind of a head's config."""
+    return _by_architecture()[head.architecture]
+
+
+def kind_of_task(task: str) -> TaskKind | None:
+    """The kind of the task with this name, as in `--task`; None if there is none."""
+    return next((kind for kind in task_kinds() if task in kind.tasks), None)
+
+
+def kind_of_fields(fields: Mapping[str, Any]) -> TaskKind | None:
+    """The kind of model that a config.json names; None if it names none."""
+    # Kinds that transformers does not have come first: their files name a BertModel too, and the kind in another field.
+    ordered = sorted(task_kinds(), key=lambda kind: kind.in_transformers)
+    return next((kind for kind in ordered if kind.is_of(fields)), None)
+
+
+def task_names() -> tuple[str, ...]:
+    """Every name that `--task` takes."""
+    return tuple(name for kind in task_kinds() for name in kind.tasks)

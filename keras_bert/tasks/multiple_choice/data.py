@@ -1,0 +1,210 @@
+"""Questions with several choices: SWAG's CSV, COPA's JSON lines or TensorFlow Datasets' COPA, and the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from keras_bert.core.errors import UserError
+from keras_bert.data.corpus.text_lines import plain_ending
+from keras_bert.data.tables.rows import Row
+from keras_bert.data.tables.tables import read_table
+from keras_bert.tasks import superglue
+from keras_bert.tasks.answer_files import STANDARD_STREAM
+from keras_bert.tasks.labels import BadCell, check_text, is_whole
+from keras_bert.tasks.sources import TfdsSource
+
+_SWAG_ENDINGS = tuple(f"ending{number}" for number in range(4))
+_SWAG_TEXTS = ("sent1", "sent2", *_SWAG_ENDINGS)
+_COPA_CHOICES = ("choice1", "choice2")
+_COPA_COLUMNS = ("premise", "question", *_COPA_CHOICES)
+# What a choice is the answer to.
+_COPA_QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
+
+
+@dataclass(frozen=True)
+class ChoiceExamples:
+    """The n examples of one split, in their file's order.
+
+    Attributes:
+        origin: the file or data set, for messages.
+        contexts: n texts, which precede all choices.
+        beginnings: n texts, with which every choice of an example begins; "" for none.
+        choices: n lists of two or more texts.
+        labels: n numbers from 0, the correct choices; None if they are hidden.
+        ids: the `id` of each example, None if it has none.
+    """
+
+    origin: str
+    contexts: list[str]
+    beginnings: list[str]
+    choices: list[list[str]]
+    labels: list[int] | None
+    ids: list[object]
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+
+class ChoiceRow(NamedTuple):
+    """One example, not yet checked; see `ChoiceExamples`."""
+
+    line: int
+    id: object
+    context: Any
+    beginning: Any
+    choices: Any
+    label: object
+
+
+def swag_rows(path: str) -> Iterator[ChoiceRow]:
+    """Iterates over the rows of one of SWAG's files (Zellers et al. 2018), CSV with a header.
+
+    The context is `sent1`; each choice is `sent2` followed by one of `ending0` to `ending3`, as in the BERT paper,
+    section 4.4. In a file without a column `label`, the labels are hidden. "-" is stdin.
+
+    Raises:
+        UserError: the file cannot be read, or a column is missing.
+    """
+    return map(_swag, read_table(path, _SWAG_TEXTS, ["label"], format="csv"))
+
+
+def own_rows(path: str) -> Iterator[ChoiceRow]:
+    """Iterates over the rows of a table with lists: JSON, Parquet, Arrow or a data set.
+
+    Each row has `choices`, a list of any number of texts; `context` or `question`, or both, in which case the choices
+    follow the question; `label`, the number of the correct choice from 0; and optionally `id`. In a file without
+    `label`, the labels are hidden. "-" is stdin.
+
+    Raises:
+        UserError: as `swag_rows`.
+    """
+    return map(_own, read_table(path, ["choices"], ["context", "question", "label", "id"]))
+
+
+def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) -> Iterator[ChoiceRow]:
+    """Iterates over the rows of a file: SWAG's if its name ends in .csv (.csv.gz, …), otherwise the user's own.
+
+    Args:
+        of_stdin: reads "-".
+        path: the file.
+
+    Raises:
+        UserError: as `swag_rows`.
+    """
+    if path == STANDARD_STREAM:
+        return of_stdin(path)
+    return swag_rows(path) if plain_ending(path) == ".csv" else own_rows(path)
+
+
+def copa_rows(path: str) -> Iterator[ChoiceRow]:
+    """Iterates over the rows of one of COPA's files in SuperGLUE, JSON lines.
+
+    Each line has `premise`, the context; `question`, cause or effect, with which both choices begin in words; `choice1`
+    and `choice2`; `label`, 0 or 1; and `idx`. "-" is stdin.
+
+    Raises:
+        UserError: as `swag_rows`, or a question is another.
+    """
+    return _copa(f"{path} line", read_table(path, _COPA_COLUMNS, ["label", "idx"], format="jsonl"))
+
+
+def copa_tfds_rows(split: str, source: TfdsSource) -> tuple[str, Iterator[ChoiceRow]]:
+    """(the origin, the rows) of COPA as prepared by TensorFlow Datasets; `split` is TFDS's name of the split."""
+    table = source.table(superglue.tfds_name("copa"))
+    origin = f"{table.name} {split}"
+    return origin, _copa(f"{origin} example", table.examples(split, [*_COPA_COLUMNS, "label", "idx"], "idx"))
+
+
+def _swag(row: Row) -> ChoiceRow:
+    context, beginning, *choices, label = row.cells
+    return ChoiceRow(row.line, None, context, beginning, choices, label)
+
+
+def _copa(place: str, rows: Iterable[Row]) -> Iterator[ChoiceRow]:
+    for row in rows:
+        premise, question, *choices, label, idx = row.cells
+        if not isinstance(question, str) or question not in _COPA_QUESTIONS:
+            raise UserError(f"{place} {row.line}: needs the question cause or effect. Received: {question!r}.")
+        if label in _COPA_CHOICES:  # TFDS's names.
+            label = _COPA_CHOICES.index(label)
+        yield ChoiceRow(row.line, idx, premise, _COPA_QUESTIONS[question], choices, label)
+
+
+def _own(row: Row) -> ChoiceRow:
+    choices, context, question, label, id = row.cells
+    if context is not None and question is not None:
+        return ChoiceRow(row.line, id, context, question, choices, label)
+    return ChoiceRow(row.line, id, question if context is None else context, "", choices, label)
+
+
+def choice_examples(
+    origin: str, rows: Iterable[ChoiceRow], unit: str = "line", labelled: bool = True
+) -> ChoiceExamples:
+    """Checks rows and collects them.
+
+    Args:
+        origin: the file or data set, for messages.
+        rows: the rows.
+        unit: what a row's number counts, for messages.
+        labelled: whether to read labels.
+
+    Raises:
+        UserError: rows are malformed, giving their number and the first; or there are none, or only some have labels.
+    """
+    kept, names, problems = [], [], []
+    labels: list[int | None] = []
+    for row in rows:
+        name = f"{unit} {row.line}" if row.id is None else f"{unit} {row.line} (id {row.id!r})"
+        try:
+            _check_texts(row.context, row.beginning, row.choices)
+            labels.append(_label(row.label, len(row.choices)) if labelled else None)
+        except BadCell as problem:
+            problems.append(f"{origin} {name}: {problem}")
+            continue
+        kept.append(row)
+        names.append(name)
+    hidden = [name for name, label in zip(names, labels) if label is None]
+    if problems:
+        several = len(problems) > 1
+        remedy = f"{len(problems):,} examples are malformed; fix" if several else "Fix the example"
+        raise UserError(f"{problems[0]}. {remedy} or remove {'them' if several else 'it'}.")
+    if not names:
+        raise UserError(f"{origin}: needs one example or more. Received: none.")
+    if hidden and len(hidden) < len(names):
+        raise UserError(
+            f"{origin} {hidden[0]}: needs a label, as other examples have. Received: none; {len(hidden):,} examples "
+            "have none."
+        )
+    return ChoiceExamples(
+        origin,
+        [row.context for row in kept],
+        [row.beginning for row in kept],
+        [row.choices for row in kept],
+        None if hidden else [label for label in labels if label is not None],
+        [row.id for row in kept],
+    )
+
+
+def _check_texts(context: object, beginning: object, choices: object) -> None:
+    for text in (context, beginning):
+        check_text(text, "a text before the choices")
+    if not isinstance(choices, list) or len(choices) < 2:
+        raise BadCell(f"needs a list of two choices or more. Received: {choices!r}")
+    for number, choice in enumerate(choices):
+        check_text(choice, f"a text for its choice {number}")
+        if not choice.strip():
+            raise BadCell(f"needs a text for its choice {number}. Received: {choice!r}")
+
+
+def _label(value: object, choices: int) -> int | None:
+    """A label's number, None for a hidden one."""
+    if value is None or value == "" or value == -1:
+        return None
+    number = None
+    if is_whole(value) or isinstance(value, str) and value.strip().isdecimal():
+        number = int(value)
+    if number is None or not 0 <= number < choices:
+        raise BadCell(f"needs a label from 0 to {choices - 1}. Received: {value!r}")
+    return number

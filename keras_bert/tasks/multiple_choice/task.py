@@ -1,0 +1,156 @@
+"""Choosing one of several continuations or answers."""
+
+import functools
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import MultipleChoiceConfig
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.tensor_names import CLASSIFIER
+from keras_bert.tasks import superglue
+from keras_bert.tasks.kind import TaskKind
+from keras_bert.tasks.multiple_choice.data import (
+    ChoiceRow,
+    copa_rows,
+    copa_tfds_rows,
+    own_rows,
+    swag_or_own_rows,
+    swag_rows,
+)
+from keras_bert.tasks.sources import TfdsSource
+from keras_bert.tasks.task import PublishedScore
+
+
+@dataclass(frozen=True)
+class ChoiceTask:
+    """A multiple-choice task, as data.
+
+    Attributes:
+        name: as in `--task NAME`.
+        rows: reads a file, or "-", stdin.
+        patterns: the names that the file of each split may have in a folder; see `split_files.FilePatterns`.
+        tfds: TFDS's name of each split; None if TFDS does not have the task.
+        data_set: TFDS's name of the data set.
+        tfds_rows: (one of those names, the source) -> (the origin for messages, the rows).
+        folders: names of the task's folder inside its benchmark's.
+        submission: the name of the file with the answers to the test split that the benchmark expects.
+        published: published scores.
+    """
+
+    name: str
+    rows: Callable[[str], Iterator[ChoiceRow]]
+    patterns: Mapping[str, tuple[str, ...]]
+    tfds: Mapping[str, str] | None = None
+    data_set: str | None = None
+    tfds_rows: Callable[[str, TfdsSource], tuple[str, Iterator[ChoiceRow]]] | None = None
+    folders: tuple[str, ...] = ()
+    submission: str | None = None
+    published: tuple[PublishedScore, ...] = ()
+
+
+SWAG = ChoiceTask(
+    "swag",
+    functools.partial(swag_or_own_rows, swag_rows),
+    {"train": ("train.csv",), "dev": ("val.csv", "dev.csv"), "test": ("test.csv",)},
+    # The paper's table 4; humans from Zellers et al. 2018, an expert on 100 examples and the majority of five others.
+    published=tuple(
+        PublishedScore(system, "accuracy", value, split)
+        for system, split, value in (
+            ("BERT base", "dev", 81.6),
+            ("BERT large", "dev", 86.6),
+            ("BERT large", "test", 86.3),
+            ("human expert", "test", 85.0),
+            ("human, five", "test", 88.0),
+        )
+    ),
+)
+COPA = ChoiceTask(
+    "copa",
+    copa_rows,
+    {"train": ("train.jsonl",), "dev": ("val.jsonl",), "test": ("test.jsonl",)},
+    {"train": "train", "dev": "validation", "test": "test"},
+    superglue.tfds_name("copa"),
+    copa_tfds_rows,
+    (superglue.COPA,),
+    f"{superglue.COPA}.jsonl",
+    superglue.published(superglue.COPA),
+)
+CHOICE = ChoiceTask(
+    "choice",
+    functools.partial(swag_or_own_rows, own_rows),
+    {"train": ("train.jsonl", "*train*.jsonl"), "dev": ("dev.jsonl", "*dev*.jsonl"), "test": ("test.jsonl",)},
+)
+MULTIPLE_CHOICE = {task.name: task for task in (SWAG, COPA, CHOICE)}
+
+
+_EXAMPLE = 'context, choices = "She opened her umbrella.", ["It had begun to rain.", "The soup was cold."]'
+_IN_TRANSFORMERS = f"""\
+import torch
+from transformers import AutoModelForMultipleChoice, AutoTokenizer
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModelForMultipleChoice.from_pretrained(".")
+{_EXAMPLE}
+inputs = tokenizer([context] * len(choices), choices, padding=True, return_tensors="pt")
+with torch.no_grad():
+    logits = model(**{{name: rows[None] for name, rows in inputs.items()}}).logits
+print(choices[int(logits.argmax())])"""
+
+
+class MultipleChoice(TaskKind):
+    """One score for each choice (paper, section 4.4)."""
+
+    head, part, tasks = MultipleChoiceConfig, CLASSIFIER, tuple(MULTIPLE_CHOICE)
+    own_task = "choice"
+    pools = True
+    pipeline = "multiple-choice"
+    example_files = ("choices.csv", "answers.jsonl")
+
+    def make_model(self, config: BertConfig, head: MultipleChoiceConfig, **keras_options: Any) -> Any:
+        from keras_bert.tasks.multiple_choice.network import BertForMultipleChoice
+
+        return BertForMultipleChoice(config, bilstm_size=head.bilstm_size, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.tasks.multiple_choice.serving import multiple_choice_signatures
+
+        return multiple_choice_signatures(text_inputs, network)
+
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: MultipleChoiceConfig | None,
+        described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
+        from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
+        from keras_bert.tasks.sources import TfdsSource, data_source, find_split_files, task_folder
+        from keras_bert.tasks.task import Split
+
+        task, folder = MULTIPLE_CHOICE[config.task], config.data.folder
+        source: Mapping[str, str] | TfdsSource
+        if own:
+            source = own
+        elif not task.tfds or isinstance(
+            place := data_source(task.data_set, folder, map(Split, task.patterns.values())), str
+        ):
+            source = find_split_files(task, task_folder(folder, task.folders) if folder else None)
+        else:
+            source = place
+        return MultipleChoiceProblem(
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+        )
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return f'{_EXAMPLE}\nprint(choices[keras_bert.serving_function(bert)([context], [""], [choices])["choice"][0]])'
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        return _IN_TRANSFORMERS
+
+    def data_fields(self, task: str) -> Collection[str]:
+        return ()
+
+
+KINDS = (MultipleChoice(),)

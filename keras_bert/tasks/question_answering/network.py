@@ -1,0 +1,69 @@
+"""Extractive question answering: at each token, a logit for the start and one for the end of the answer."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.cross_entropy import cross_entropy
+from keras_bert.models.encoder_with_heads import EncoderWithHeads
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertForQuestionAnswering(EncoderWithHeads):
+    """A dense layer with two outputs on each token's last hidden state (paper, section 4.2; run_squad.py).
+
+    Args:
+        config: the architecture of the encoder.
+
+    Call arguments:
+        inputs: the encoder's inputs.
+
+    Returns a dict: `start_logits` and `end_logits`, each [batch, seq] float32, for padding too.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(config, with_pooler=False, **kwargs)
+        # The original has no dropout here (run_squad.py, `create_model`).
+        self.qa_outputs = self.make_classifier(2, "qa_outputs", dropout_prob=0.0)
+        self.build()
+
+    def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
+        states = self.encoded(inputs, training=training)["sequence_output"]
+        logits = self.qa_outputs(states, training=training)
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+
+
+class SpanObjective:
+    """Sums over a batch, and the counts to divide them by; see `PretrainingObjective`.
+
+    The loss is the mean of two cross-entropies, for the first and the last piece of the answer, each over the whole
+    sequence, padding included (run_squad.py, `compute_loss`). A batch has `example_weights` [batch] float32 (0 for
+    padding rows), and `start_positions` and `end_positions` [batch] int32, both 0, the position of [CLS], if there is
+    no answer.
+
+    Attributes:
+        terms: the names of the loss terms.
+    """
+
+    terms: tuple[str, ...] = ("loss",)
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """Float32 scalars: the total weight, for the loss and for the accuracies."""
+        count = ops.sum(batch["example_weights"])
+        return {"loss": count, "accuracy": count}
+
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """`{"loss": {"loss": scalar}, "accuracy": {"start": scalar, "end": scalar}}` of the model's outputs."""
+        start = cross_entropy(outputs["start_logits"], batch["start_positions"])
+        end = cross_entropy(outputs["end_logits"], batch["end_positions"])
+        weights = batch["example_weights"]
+        return {
+            "loss": {"loss": 0.5 * ops.sum((start["loss"] + end["loss"]) * weights)},
+            "accuracy": {
+                "start": ops.sum(start["accuracy"] * weights),
+                "end": ops.sum(end["accuracy"] * weights),
+            },
+        }

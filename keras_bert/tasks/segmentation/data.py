@@ -1,0 +1,131 @@
+"""Texts with the words in them: plain text, CoNLL-U, and a column of a table. Their characters, labelled by word."""
+
+import abc
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from keras_bert.core.errors import UserError
+from keras_bert.data.corpus.text_lines import plain_ending, read_whole_lines
+from keras_bert.data.tables.tables import is_table, read_table
+from keras_bert.tasks.labels import BadCell, check_text
+from keras_bert.tasks.tagging.tagged_words import RowsReader, TaggedWords, numbered
+
+BEGIN, INSIDE, END, SINGLE = LABELS = ("B", "I", "E", "S")
+_RANGE = re.compile(r"(\d+)-(\d+)")
+
+
+def segmented_reader(
+    path: str, text: str = "text", format: str | None = None, labels_needed: bool = True
+) -> "SegmentedReader":
+    """The reader of a file: CoNLL-U (.conllu), a table (`is_table`), or else plain text, a text on each line.
+
+    Args:
+        path: the file, compressed or not; "-" for stdin.
+        text, format: the column of a table that holds the texts, and its format; see `Reading`.
+        labels_needed: ignored; every text shows its words.
+    """
+    if plain_ending(path) == ".conllu":
+        return _TreebankReader(path)
+    return _TableReader(path, text, format) if is_table(path, format) else _PlainReader(path)
+
+
+def word_labels(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(character, label) of all characters of words."""
+    for word in words:
+        labels = SINGLE if len(word) == 1 else BEGIN + INSIDE * (len(word) - 2) + END
+        yield from zip(word, labels)
+
+
+def words_of(characters: Sequence[str], begins: np.ndarray) -> list[str]:
+    """The words that begin at some of the characters, bool [characters]; the first always does."""
+    words: list[list[str]] = []
+    for character, is_first in zip(characters, begins.tolist()):
+        if is_first or not words:
+            words.append([])
+        words[-1].append(character)
+    return ["".join(word) for word in words]
+
+
+def begins(labels: Iterable[str | None] | None) -> np.ndarray:
+    """bool [characters]: whether a word begins at each."""
+    return np.array([label in (BEGIN, SINGLE) for label in labels or ()], bool)
+
+
+class SegmentedReader(RowsReader):
+    """Reads texts as sentences of characters without blanks, each with its place in its word.
+
+    Blanks separate words. In CoNLL-U, words are those that stand in the text: a multiword token (`1-2`) and not what it
+    stands for.
+
+    Raises:
+        UserError: from `whole` and `windows`: the file cannot be read, is malformed, or has no text.
+    """
+
+    @abc.abstractmethod
+    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+        """(line, words) of each text; an empty one has no words."""
+
+    def _rows(self) -> Iterator[tuple[int, Sequence[str], Sequence[str | None], str]]:
+        for line, words in self._texts():
+            labelled = list(word_labels(words))
+            characters, labels = zip(*labelled) if labelled else ((), ())
+            yield line, characters, labels, " ".join(words)
+
+    def _check(self, words: int) -> None:
+        if not words:
+            raise UserError(f"{self.path}: needs texts. Received: none.")
+
+    def labelled(self, tagged: TaggedWords, labels: list[str]) -> Iterator[str]:
+        """A line for each text, also an empty one, with a blank between the words; blanks that the text had stay."""
+        starts = begins(labels) | begins(tagged.labels)
+        sentences = zip(tagged.starts.tolist(), tagged.starts[1:].tolist())
+        for text in tagged.source or ():
+            first, end = next(sentences) if text else (0, 0)
+            yield " ".join(words_of(tagged.words[first:end], starts[first:end])) + "\n"
+
+
+class _PlainReader(SegmentedReader):
+    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+        for number, line in numbered(read_whole_lines(self.path)):
+            yield number, line.split()
+
+
+class _TreebankReader(SegmentedReader):
+    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+        words: list[str] = []
+        first = inside = 0  # The line where the sentence starts, and the last word of the newest multiword token.
+        for number, line in numbered(read_whole_lines(self.path)):
+            cells = line.rstrip("\r\n").split("\t")
+            if not line.strip():
+                if words:
+                    yield first, words
+                words, inside = [], 0
+            elif not line.startswith("#"):
+                if len(cells) != 10:
+                    raise UserError(
+                        f"{self.path} line {number}: needs 10 cells separated by tabs, as in CoNLL-U. "
+                        f"Received: {len(cells)} in {line[:80].rstrip()!r}."
+                    )
+                together = _RANGE.fullmatch(cells[0])
+                if together:
+                    inside = int(together[2])
+                if together or cells[0].isdecimal() and int(cells[0]) > inside:
+                    first = first if words else number
+                    words += cells[1].split()
+        if words:
+            yield first, words
+
+
+class _TableReader(SegmentedReader):
+    def __init__(self, path: str, text: str, format: str | None):
+        super().__init__(path)
+        self._text, self._format = text, format
+
+    def _texts(self) -> Iterator[tuple[int, list[str]]]:
+        for row in read_table(self.path, [self._text], format=self._format, options="--text COLUMN"):
+            try:
+                yield row.line, check_text(row.cells[0]).split()
+            except BadCell as problem:
+                raise UserError(f"{row.place}: {problem}.") from None

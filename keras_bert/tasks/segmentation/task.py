@@ -1,0 +1,63 @@
+"""Words in texts that are written without blanks, or have lost them."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import SegmentationConfig
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.tasks.segmentation.data import segmented_reader
+from keras_bert.tasks.tagging.task import CrfTagging, TaggingTask
+
+
+class Segmentation(CrfTagging):
+    """A conditional random field over the characters of a text."""
+
+    head: ClassVar[type[Any]] = SegmentationConfig
+    tasks: ClassVar[tuple[str, ...]] = ("segment",)
+    own_task = "segment"
+    noun, example_files = "characters", ("texts.txt", "segmented.txt")
+
+    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
+        from keras_bert.tasks.tagging.label_schemes import forbidden_transitions
+        from keras_bert.tasks.tagging.network import BertSegmenter
+
+        forbidden = forbidden_transitions(head.labels, head.learned_scheme)
+        return BertSegmenter(config, head.num_labels, forbidden, bilstm_size=head.bilstm_size, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.tasks.segmentation.serving import segmentation_signatures
+
+        return segmentation_signatures(bert.head, text_inputs, network)
+
+    def open_problem(
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, described: Mapping[str, Any], own: Mapping[str, str]
+    ) -> Any:
+        from keras_bert.tasks.segmentation.problem import SegmentationProblem
+        from keras_bert.tasks.sources import find_split_files
+
+        source = own or find_split_files(SEGMENT, config.data.folder)
+        return SegmentationProblem(
+            task=SEGMENT, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+        )
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return 'print(keras_bert.serving_function(bert)(["thecatsat"])["words"])'
+
+    def data_fields(self, task: str) -> Collection[str]:
+        return ("texts", "format")
+
+
+KINDS = (Segmentation(),)
+
+
+SEGMENT = TaggingTask(
+    "segment",
+    segmented_reader,
+    in_columns=False,
+    marks_entities=False,
+    patterns={
+        split: (f"*-ud-{split}.conllu", f"{split}.conllu", f"*{split}.conllu", f"{split}.*")
+        for split in ("train", "dev", "test")
+    },
+)

@@ -1,0 +1,124 @@
+"""The model whose vectors of texts are compared by their cosine."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.cross_entropy import cross_entropy
+from keras_bert.models.encoder_with_heads import EncoderWithHeads
+
+INITIAL_SCALE, LARGEST_SCALE = 20.0, 100.0  # Reimers and Gurevych's library; Radford et al. 2021, section 2.5.
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class PairSimilarity(keras.layers.Layer):
+    """The scale of cosines, the inverse temperature of their softmax; it is learned as a logarithm (CLIP).
+
+    Call argument: `vectors`, of any shape. Returns: the vectors times the scale, float32.
+    """
+
+    def build(self, *input_shapes: tuple[int | None, ...]) -> None:
+        initial = keras.initializers.Constant(float(np.log(INITIAL_SCALE)))
+        self.log_scale = self.add_weight(name="log_scale", shape=(1,), initializer=initial, autocast=False)
+
+    def call(self, vectors: Tensor) -> Tensor:
+        scale = ops.exp(ops.minimum(ops.convert_to_tensor(self.log_scale), float(np.log(LARGEST_SCALE))))
+        return ops.cast(vectors, "float32") * scale
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config()
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertForSentenceVectors(EncoderWithHeads):
+    """Two texts through one encoder, each to the mean of its last states (Reimers and Gurevych 2019, section 3).
+
+    Args:
+        config: the architecture of the encoder.
+
+    Call arguments:
+        inputs: the encoder's inputs, each [batch, 2, seq] int32: the two texts of each pair.
+
+    Returns a dict, all float32: `logits` [batch, 1], the cosine; `anchors` [batch, hidden], the first texts' vectors of
+    length 1, times the learned scale; `positives` [batch, hidden], the second ones' of length 1.
+    """
+
+    def __init__(self, config: BertConfig, **kwargs: Any) -> None:
+        super().__init__(config, with_pooler=False, **kwargs)
+        self.num_labels = 1  # The cosine.
+        self.similarity = PairSimilarity(dtype=self.dtype_policy, name="similarity")
+        self.build()
+
+    def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
+        batch, pair, seq = ops.shape(inputs["input_word_ids"])
+        flat = {name: ops.reshape(value, (-1, seq)) for name, value in inputs.items() if name.startswith("input_")}
+        states = self.encoder(flat, training=training)["sequence_output"]
+        vectors = ops.reshape(mean_vectors(states, flat["input_mask"]), (-1, pair, self.config.hidden_size))
+        first, second = vectors[:, 0], vectors[:, 1]
+        return {
+            "logits": ops.sum(first * second, axis=-1, keepdims=True),
+            "anchors": self.similarity(first),
+            "positives": second,
+        }
+
+
+def mean_vectors(states: Tensor, input_mask: Tensor) -> Tensor:
+    """The mean [batch, hidden] of states [batch, seq, hidden] over the tokens of each row, at length 1, in float32."""
+    mask = ops.cast(input_mask, "float32")[..., None]
+    mean = ops.sum(ops.cast(states, "float32") * mask, axis=1) / ops.maximum(ops.sum(mask, axis=1), 1.0)
+    return mean / ops.maximum(ops.sqrt(ops.sum(ops.square(mean), axis=-1, keepdims=True)), 1e-9)
+
+
+_NEVER = -1e9
+
+
+class ContrastiveObjective:
+    """Cross-entropy of each text's partner among all of the batch, in both directions (in-batch negatives; Henderson
+    et al. 2017, section 4.4; Radford et al. 2021, figure 3); see `PretrainingObjective`.
+
+    The negatives are those of the same replica and slice of the batch. A text that equals the partner, token for token,
+    is no negative: nothing could tell them apart. A batch has `example_weights` [batch] float32, 0 for pairs that are
+    not positive or fill the batch; their texts are negatives all the same.
+
+    Attributes:
+        terms: the names of the loss terms.
+    """
+
+    terms: tuple[str, ...] = ("loss",)
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """`{term: float32 scalar}`: the weight of the pairs."""
+        weights = ops.sum(batch["example_weights"])
+        return {"loss": weights, "accuracy": weights}
+
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}`."""
+        similarities = ops.matmul(outputs["anchors"], ops.transpose(outputs["positives"]))
+        ids = batch["input_word_ids"]
+        weights, labels = batch["example_weights"], ops.arange(ops.shape(ids)[0], dtype="int32")
+        toward_second = cross_entropy(_without_equal(similarities, ids[:, 1]), labels)
+        toward_first = cross_entropy(_without_equal(ops.transpose(similarities), ids[:, 0]), labels)
+        loss, accuracy = (
+            0.5 * ops.sum((toward_second[name] + toward_first[name]) * weights) for name in ("loss", "accuracy")
+        )
+        return {"loss": {"loss": loss}, "accuracy": {"accuracy": accuracy}}
+
+
+def _without_equal(similarities: Tensor, ids: Tensor) -> Tensor:
+    """Similarities [batch, batch] of texts to candidates, without candidates that equal a text's own partner.
+
+    Args:
+        similarities: the partners are on the diagonal.
+        ids: [batch, seq], the candidates' tokens.
+    """
+    count = ops.shape(ids)[0]
+    is_equal = ops.all(ops.equal(ids[:, None], ids[None]), axis=-1)
+    is_partner = ops.equal(ops.arange(count)[:, None], ops.arange(count)[None])
+    return ops.where(ops.logical_and(is_equal, ops.logical_not(is_partner)), _NEVER, similarities)

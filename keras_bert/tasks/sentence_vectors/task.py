@@ -1,0 +1,121 @@
+"""Vectors of texts, compared by their cosine."""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
+from keras_bert.config.heads import REGRESSION, SentenceVectorsConfig
+from keras_bert.core.errors import UserError
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.tensor_names import StoredName, TensorName
+from keras_bert.tasks.classification.benchmarks import STSB
+from keras_bert.tasks.kind import TaskKind
+from keras_bert.tasks.sources import Source, data_source
+from keras_bert.tasks.task import INPUT, Split, Task, with_own_files
+
+NAME = "pairs-contrastive"
+_STSB = dataclasses.replace(STSB, name=NAME, score_range=None)  # Its answers are cosines.
+
+
+def training_table(data: TaskDataConfig) -> tuple[Task, Source]:
+    """The pairs to train on: the user's `train`, with scores in the column `label` if that is named; else STS-B's.
+
+    Raises:
+        UserError: the user's file needs the names of two columns.
+    """
+    if data.train:
+        return _own(data, "train", data.train, labelled=None if data.label else False), ""
+    return _stsb(data, ("train",))
+
+
+def judging_table(data: TaskDataConfig, own: Mapping[str, str]) -> tuple[Task, Source]:
+    """The pairs with scores to judge by: a file to answer that `own` names, the user's `dev`, or STS-B's dev set."""
+    if INPUT in own:
+        task = _own(data, "dev", "", labelled=None) if len(data.texts) == 2 else _STSB
+        return with_own_files(dataclasses.replace(task, format=data.format), own, tuple(data.columns) or None), ""
+    if data.dev:
+        return _own(data, "dev", data.dev, labelled=True), ""
+    return _stsb(data, ("dev",))  # The scores of its test set are hidden.
+
+
+def _own(data: TaskDataConfig, split: str, path: str, labelled: bool | None) -> Task:
+    if len(data.texts) != 2:
+        raise UserError(f"text: needs the names of two columns, one for each text. Received: {', '.join(data.texts)}.")
+    return Task(
+        name=NAME,
+        kind=REGRESSION,
+        texts=tuple(data.texts),
+        label=data.label or "score",
+        splits={split: Split((path,), tuple(data.columns) or None, labelled=labelled)},
+        metrics=STSB.metrics,
+        format=data.format,
+        options="--text and --label",
+    )
+
+
+def _stsb(data: TaskDataConfig, splits: tuple[str, ...]) -> tuple[Task, Source]:
+    source = data_source(STSB.tfds.name if STSB.tfds else None, data.folder, STSB.splits.values())
+    return dataclasses.replace(_STSB, splits={name: STSB.splits[name] for name in splits}), source
+
+
+PART = "similarity"
+
+
+class SentenceVectors(TaskKind):
+    """Pairs of texts that mean the same, brought together among the others of a batch.
+
+    The encoder is what is trained; the only tensor of the head is the scale of the cosines.
+    """
+
+    head, part, tasks = SentenceVectorsConfig, PART, (NAME,)
+    tensors = {
+        PART: (
+            TensorName(
+                "similarity.log_scale",
+                StoredName("keras_bert.similarity.log_scale"),
+                StoredName("keras_bert/similarity/log_scale"),
+            ),
+        )
+    }
+    titles = {PART: "scale of the cosines"}
+    in_transformers = False
+    pipeline = "sentence-similarity"
+
+    def make_model(self, config: BertConfig, head: SentenceVectorsConfig, **keras_options: Any) -> Any:
+        from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors
+
+        return BertForSentenceVectors(config, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.tasks.sentence_vectors.serving import sentence_vector_signatures
+
+        return sentence_vector_signatures(text_inputs, network)
+
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: SentenceVectorsConfig | None,
+        described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
+        from keras_bert.tasks.sentence_vectors.problem import ContrastiveProblem
+
+        judge, source = judging_table(config.data, own)
+        problem = ContrastiveProblem(judge, source, tokenizer, config, head, described)
+        if INPUT not in own:
+            problem.train_on(*training_table(config.data))
+        return problem
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return (
+            'vectors = keras_bert.serving_function(bert)(["A cat sleeps.", "The cat is asleep."])["vectors"]\n'
+            "print(vectors @ vectors.T)  # The cosines of all pairs."
+        )
+
+    def data_fields(self, task: str) -> Collection[str]:
+        return ("texts", "label", "format", "columns", "positive")
+
+
+KINDS = (SentenceVectors(),)

@@ -1,0 +1,66 @@
+"""From texts, or pairs of texts, to rows of tokens of a bounded length."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.config.finetuning import InputConfig
+from keras_bert.data.batches.token_rows import GrowingArray, TokenRows
+from keras_bert.inputs.rows import PieceSpans, flat_rows
+from keras_bert.inputs.windows import fit_rows
+from keras_bert.text.tokenizers import Tokenizer
+
+_TEXTS_AT_ONCE = 4096
+
+
+class SequenceRows:
+    """Rows of [CLS] text [SEP], or of [CLS] first [SEP] second [SEP], that grow by some examples at a time.
+
+    Only the tokens are kept, two bytes each where the vocabulary has at most 65,536.
+
+    Args:
+        tokenizer: splits the texts into pieces.
+        input_config: the maximum length of a row, and how longer texts are handled.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, input_config: InputConfig) -> None:
+        self._tokenizer, self._input_config = tokenizer, input_config
+        self._ids = GrowingArray(np.uint16 if len(tokenizer.vocabulary) <= 1 << 16 else np.int32)
+        self._lengths, self._second_starts = GrowingArray(np.int32), GrowingArray(np.int32)
+        self._examples, self._count = GrowingArray(np.int32), 0
+
+    def add(self, texts: Sequence[Sequence[str]]) -> None:
+        """Adds the rows of several thousand examples: one or two lists of texts, of equal length."""
+        input_config = self._input_config
+        with tf.device("CPU"):
+            columns = [PieceSpans.of(self._tokenizer(column)) for column in texts]
+            segments, examples = fit_rows(columns, input_config.max_length, input_config.long, input_config.stride)
+            rows = flat_rows(segments, self._tokenizer.vocabulary)
+        count = len(texts[0])
+        self._ids.extend(rows.ids.numpy())
+        self._lengths.extend(rows.lengths.numpy())
+        self._second_starts.extend(rows.second_starts.numpy())
+        self._examples.extend(self._count + (np.arange(count) if examples is None else examples.numpy()))
+        self._count += count
+
+    def rows(self) -> TokenRows:
+        """The rows of all examples, without `extra`."""
+        lengths = self._lengths.array()
+        starts = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        return TokenRows(self._ids.array(), starts, self._second_starts.array(), {})
+
+    def examples(self) -> np.ndarray:
+        """int32 [rows]: the example of each row: 0, 1, …, n - 1, repeated where a long one has several rows."""
+        return self._examples.array()
+
+
+def sequence_rows(
+    texts: Sequence[Sequence[str]], tokenizer: Tokenizer, input_config: InputConfig
+) -> tuple[TokenRows, np.ndarray]:
+    """`(rows, examples)` of one or two lists of texts; see `SequenceRows`."""
+    found = SequenceRows(tokenizer, input_config)
+    for begin in range(0, len(texts[0]), _TEXTS_AT_ONCE):
+        found.add([column[begin : begin + _TEXTS_AT_ONCE] for column in texts])
+    return found.rows(), found.examples()

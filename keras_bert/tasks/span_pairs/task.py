@@ -1,0 +1,124 @@
+"""Two spans of a text or of a pair of texts: words that may mean the same, a pronoun and what it may stand for."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import SINGLE_LABEL, SpanPairConfig
+from keras_bert.config.reading import FIELD
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.tensor_names import StoredName, TensorName, dense
+from keras_bert.tasks import superglue
+from keras_bert.tasks.kind import TaskKind
+from keras_bert.tasks.task import Task, TfdsFields
+
+
+@dataclass(frozen=True)
+class SpanPairTask(Task):
+    """A classification of two spans: of one text, or one of each text of a pair.
+
+    Attributes:
+        reads_cls: whether the head sees the pooled [CLS] besides the spans.
+    """
+
+    reads_cls: bool = True
+
+
+# Both as the paper's section 4.1 has them: WiC's classifier sees [CLS] and the marked word, WSC's only the spans.
+WIC = SpanPairTask(
+    name="wic",
+    kind=SINGLE_LABEL,
+    texts=("sentence1", "sentence2"),
+    label="label",
+    splits=superglue.splits(superglue.WIC),
+    metrics=("accuracy",),
+    labels=("False", "True"),
+    written=("false", "true"),
+    also_written={"False": "false", "True": "true"},  # As TFDS spells them.
+    folders=(superglue.WIC,),
+    tfds=TfdsFields(superglue.tfds_name("wic")),
+    published=superglue.published(superglue.WIC),
+)
+WSC = SpanPairTask(
+    name="wsc",
+    kind=SINGLE_LABEL,
+    texts=("text",),
+    label="label",
+    splits=superglue.splits(superglue.WSC),
+    metrics=("accuracy",),
+    labels=("False", "True"),  # The server wants capitals; in the file, a label is true or false.
+    also_written={"false": "False", "true": "True"},
+    folders=(superglue.WSC,),
+    tfds=TfdsFields(superglue.tfds_name("wsc")),
+    published=superglue.published(superglue.WSC),
+    reads_cls=False,
+)
+SPAN_PAIRS = {task.name: task for task in (WIC, WSC)}
+
+
+PART = "span_classifier"
+
+
+class SpanPairs(TaskKind):
+    """A label for two spans (Wang et al. 2019, section 4.1)."""
+
+    head, part, tasks = SpanPairConfig, PART, tuple(SPAN_PAIRS)
+    tensors = {
+        PART: (
+            TensorName(
+                f"{PART}.attention.kernel",
+                StoredName(f"keras_bert.{PART}.attention"),
+                StoredName(f"keras_bert/{PART}/attention"),
+            ),
+            *dense(f"{PART}.classifier.dense", f"keras_bert.{PART}.classifier", f"keras_bert/{PART}/classifier"),
+        )
+    }
+    titles = {PART: "classifier of two spans"}
+    in_transformers = False
+    pipeline = "text-classification"
+    example_files = ("spans.jsonl", "answers.jsonl")
+
+    def make_model(self, config: BertConfig, head: SpanPairConfig, **keras_options: Any) -> Any:
+        from keras_bert.tasks.span_pairs.network import BertForSpanPairs
+
+        return BertForSpanPairs(config, head.num_labels, head.reads_cls, bilstm_size=head.bilstm_size, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.tasks.span_pairs.serving import span_pair_signatures
+
+        return span_pair_signatures(bert.head, text_inputs, network)
+
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: SpanPairConfig | None,
+        described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
+        from keras_bert.tasks.sources import data_source
+        from keras_bert.tasks.span_pairs.problem import SpanPairProblem
+        from keras_bert.tasks.task import with_own_files
+
+        task = SPAN_PAIRS[config.task]
+        source = (
+            "" if own else data_source(task.tfds.name if task.tfds else None, config.data.folder, task.splits.values())
+        )
+        task = with_own_files(task, own) if own else task
+        return SpanPairProblem(
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+        )
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        if (fields.get(FIELD) or {}).get("pair"):
+            texts, starts, ends = '["By the bank."], ["In the bank."]', [7, 7], [11, 11]
+        else:
+            texts, starts, ends = '["Mary sang, and she smiled."]', [0, 15], [4, 18]
+        return f'print(keras_bert.serving_function(bert)({texts}, [{starts}], [{ends}])["label"])'
+
+    def data_fields(self, task: str) -> Collection[str]:
+        return ()
+
+
+KINDS = (SpanPairs(),)

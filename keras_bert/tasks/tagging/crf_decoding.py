@@ -1,0 +1,95 @@
+"""The most probable labels of whole sentences, from the emissions of a CRF at their words."""
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from keras_bert.layers.crf import Chain, best_paths, marginals
+from keras_bert.layers.tensors import Tensor
+
+_WORDS_AT_ONCE = 1 << 16  # Padding included.
+
+Scores = tuple[Tensor, Tensor, Tensor]  # Starts [labels], transitions [labels, labels], ends [labels].
+
+
+def decode(emissions: tf.Tensor, mask: tf.Tensor, scores: Scores) -> tuple[tf.Tensor, tf.Tensor]:
+    """(int32 [batch, seq], the labels of each row's best path; float32 [batch, seq, labels], marginal probabilities).
+
+    Args:
+        emissions: float32 [batch, seq, labels].
+        mask: bool [batch, seq], the positions of words; the results elsewhere mean nothing.
+        scores: as from `CrfTaggingHead.scores`.
+    """
+    starts, transitions, ends = scores
+    seq = tf.shape(mask)[1]
+    # One more position, outside of the mask, so that there is one even if there are no words.
+    emissions, mask = tf.pad(emissions, [[0, 0], [0, 1], [0, 0]]), tf.pad(mask, [[0, 0], [0, 1]])
+    rows = ops.zeros_like(emissions[:, 0])
+    chain = Chain(emissions, mask, rows + starts, transitions, rows + ends)
+    best = best_paths(chain)
+    return best[:, :seq], marginals(chain)[:, :seq]
+
+
+def decode_ragged(emissions: tf.RaggedTensor, scores: Scores) -> tuple[tf.Tensor, tf.Tensor]:
+    """As `decode`, [words] and [words, labels], from emissions [sentences, (words), labels]."""
+    padded = emissions.to_tensor()
+    mask = tf.sequence_mask(emissions.row_lengths(), tf.shape(padded)[1])
+    best, probabilities = decode(padded, mask, scores)
+    return tf.boolean_mask(best, mask), tf.boolean_mask(probabilities, mask)
+
+
+def best_labels(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> np.ndarray:
+    """int32 [words]: the labels of the best path of each sentence.
+
+    Args:
+        emissions: [words, labels], of all sentences.
+        starts: int [sentences + 1], where each sentence starts.
+        scores: as from `CrfTaggingHead.scores`.
+    """
+    return _decoded(emissions, starts, scores)[0]
+
+
+def word_marginals(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> np.ndarray:
+    """float32 [words, labels]: the marginal probabilities; the arguments are those of `best_labels`."""
+    return _decoded(emissions, starts, scores)[1]
+
+
+def _decoded(emissions: np.ndarray, starts: np.ndarray, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
+    labels, probabilities = np.zeros(len(emissions), np.int32), np.zeros(emissions.shape, np.float32)
+    decoder = _decoder(emissions.shape[1])
+    values = tuple(tf.cast(value, tf.float32) for value in scores)
+    for sentences in _blocks(np.diff(starts)):
+        words = np.concatenate([np.arange(starts[number], starts[number + 1]) for number in sentences])
+        lengths = (starts[sentences + 1] - starts[sentences]).astype(np.int64)
+        found = decoder(tf.constant(emissions[words], tf.float32), tf.constant(lengths), values)
+        labels[words], probabilities[words] = (part.numpy() for part in found)
+    return labels, probabilities
+
+
+@functools.cache
+def _decoder(labels: int) -> Callable[[tf.Tensor, tf.Tensor, Scores], tuple[tf.Tensor, tf.Tensor]]:
+    """`decode_ragged` of emissions [words, labels] and the lengths of sentences, traced once."""
+    scores = tuple(tf.TensorSpec(shape, tf.float32) for shape in ([labels], [labels, labels], [labels]))
+    specs = (tf.TensorSpec([None, labels], tf.float32), tf.TensorSpec([None], tf.int64), scores)
+    return tf.function(
+        lambda emissions, lengths, scores: decode_ragged(
+            tf.RaggedTensor.from_row_lengths(emissions, lengths, validate=False), scores
+        ),
+        input_signature=specs,
+        autograph=False,
+    )
+
+
+def _blocks(lengths: np.ndarray) -> Sequence[np.ndarray]:
+    """Groups of sentences of similar length, each of few enough words to be padded to the longest."""
+    order, blocks, first = np.argsort(lengths, kind="stable"), list[np.ndarray](), 0
+    while first < len(order):
+        end = first + 1
+        while end < len(order) and (end + 1 - first) * lengths[order[end]] <= _WORDS_AT_ONCE:
+            end += 1
+        blocks.append(order[first:end])
+        first = end
+    return blocks

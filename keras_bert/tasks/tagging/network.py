@@ -1,0 +1,138 @@
+"""Token classification."""
+
+from typing import Any
+
+import keras
+from keras import ops
+from numpy.typing import ArrayLike
+
+from keras_bert.layers.crf import CrfTaggingHead, log_likelihood
+from keras_bert.layers.tensors import Batch, Sums, Tensor
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.cross_entropy import cross_entropy
+from keras_bert.models.encoder_with_heads import EncoderWithHeads
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertForTokenClassification(EncoderWithHeads):
+    """Dropout and a dense layer on each token's last hidden state (paper, section 5.3).
+
+    Args:
+        config: the architecture of the encoder.
+        num_labels: the number of logits per token.
+
+    Call arguments:
+        inputs: the encoder's inputs.
+
+    Returns a dict: `logits` [batch, seq, labels] float32, for padding too.
+    """
+
+    def __init__(self, config: BertConfig, num_labels: int, **kwargs: Any) -> None:
+        super().__init__(config, with_pooler=False, **kwargs)
+        self.num_labels = num_labels
+        self.classifier = self.make_classifier(num_labels)
+        self.build()
+
+    def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
+        states = self.encoded(inputs, training=training)["sequence_output"]
+        return {"logits": self.classifier(states, training=training)}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_labels": self.num_labels}
+
+
+class TaggingObjective:
+    """Sums over a batch, and the counts to divide them by; see `PretrainingObjective`.
+
+    The loss is the cross-entropy at the first piece of each word (paper, section 5.3), averaged over words, not over
+    sentences. A batch has `labels` [batch, seq] int32, -1 at tokens without a label, and `example_weights` [batch]
+    float32.
+
+    Attributes:
+        terms: the names of the loss terms.
+    """
+
+    terms: tuple[str, ...] = ("loss",)
+
+    def counts(self, batch: Batch) -> dict[str, Tensor]:
+        """Float32 scalars: the labelled words in the batch, for the loss and for the accuracy."""
+        words = ops.sum(_weights(batch))
+        return {"loss": words, "accuracy": words}
+
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}` of the model's outputs."""
+        metrics = cross_entropy(outputs["logits"], ops.maximum(batch["labels"], 0))
+        weights = _weights(batch)
+        return {name: {name: ops.sum(metrics[name] * weights)} for name in ("loss", "accuracy")}
+
+
+def _weights(batch: Batch) -> Tensor:
+    """[batch, seq] float32: the weight of each labelled token, 0 at the others."""
+    return ops.cast(batch["labels"] >= 0, "float32") * batch["example_weights"][:, None]
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertCrfTagger(EncoderWithHeads):
+    """A linear-chain CRF over the words of a sentence, whose emissions are a dense layer on their first pieces.
+
+    Args:
+        config: the architecture of the encoder.
+        num_labels: the number of labels.
+        forbidden: see `CrfTaggingHead`.
+
+    Call arguments:
+        inputs: the encoder's inputs. If they include `labels` [batch, seq], -1 at tokens without one, the labelled
+            tokens are the chain; `sentence_starts` and `sentence_ends` [batch] then say whether it begins and ends
+            where its sentence does.
+
+    Returns a dict: `logits` [batch, seq, labels] float32, the emissions, for padding too; with labels also
+    `log_likelihood` [batch], that of the labels, and `correct` [batch], how many of them are the most probable ones by
+    their marginal probabilities.
+    """
+
+    def __init__(self, config: BertConfig, num_labels: int, forbidden: ArrayLike | None = None, **kwargs: Any) -> None:
+        super().__init__(config, with_pooler=False, **kwargs)
+        self.num_labels = num_labels
+        self.crf = CrfTaggingHead(
+            num_labels,
+            config.hidden_size if self.bilstm is None else 2 * self.bilstm.lstm_size,
+            forbidden,
+            config.head_dropout_prob,
+            config.initializer_range,
+            dtype=self.dtype_policy,
+            name="crf",
+        )
+        self.build()
+
+    def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
+        states = self.encoded(inputs, training=training)["sequence_output"]
+        logits = self.crf(states, training=training)
+        if "labels" not in inputs:
+            return {"logits": logits}
+        labels = inputs["labels"]
+        mask = labels >= 0
+        chain = self.crf.chain(logits, mask, inputs["sentence_starts"], inputs["sentence_ends"])
+        likelihood, marginals = log_likelihood(chain, labels)
+        best = ops.cast(ops.argmax(marginals, axis=-1), "int32")
+        correct = ops.sum(ops.cast(ops.logical_and(mask, best == labels), "float32"), axis=1)
+        return {"logits": logits, "log_likelihood": likelihood, "correct": correct}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_labels": self.num_labels, "forbidden": self.crf.forbidden.tolist()}
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class BertSegmenter(BertCrfTagger):
+    """A `BertCrfTagger` whose words are the characters of a text, and whose labels say where words begin and end."""
+
+
+class CrfObjective(TaggingObjective):
+    """As `TaggingObjective`; the loss is the negative log-likelihood of the labels of each row, per word."""
+
+    def sums(self, outputs: Batch, batch: Batch) -> Sums:
+        """`{"loss": {"loss": scalar}, "accuracy": {"accuracy": scalar}}` of the model's outputs."""
+        weights = batch["example_weights"]
+        return {
+            "loss": {"loss": -ops.sum(outputs["log_likelihood"] * weights)},
+            "accuracy": {"accuracy": ops.sum(outputs["correct"] * weights)},
+        }

@@ -1,0 +1,147 @@
+"""A label for every word, from a fine-tuned BERT or from a BiLSTM over the features of a frozen one."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from keras_bert.config.features import TAGGING_TASKS
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.heads import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
+from keras_bert.config.reading import FIELD
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.tensor_names import CLASSIFIER, CRF_TAGGER, FEATURE_TAGGER
+from keras_bert.tasks.kind import TaskKind, transformers_pipeline
+from keras_bert.tasks.tagging.tagged_words import TaggedReader
+from keras_bert.tasks.tagging.word_files import ConlluReader, words_reader
+from keras_bert.tasks.task import PublishedScore
+
+_EXAMPLE = '"Mary Shelley wrote Frankenstein in Geneva."'
+
+
+class Tagging(TaskKind):
+    """A dense layer over the last states (paper, section 5.3)."""
+
+    head: ClassVar[type[Any]] = TokenClassificationConfig
+    part = CLASSIFIER
+    tasks: ClassVar[tuple[str, ...]] = TAGGING_TASKS
+    own_task: ClassVar[str | None] = "tokens"
+    pipeline = "token-classification"
+    noun, example_files = "words", ("words.txt", "tagged.txt")
+
+    def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
+        from keras_bert.tasks.tagging.network import BertForTokenClassification
+
+        return BertForTokenClassification(config, head.num_labels, bilstm_size=head.bilstm_size, **keras_options)
+
+    def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
+        from keras_bert.tasks.tagging.serving import tagging_signatures
+
+        return tagging_signatures(bert.head, text_inputs, network)
+
+    def open_problem(
+        self,
+        config: FinetuneConfig,
+        tokenizer: Any,
+        head: Any,
+        described: Mapping[str, Any],
+        own: Mapping[str, str],
+    ) -> Any:
+        from keras_bert.tasks.sources import find_split_files
+        from keras_bert.tasks.tagging.problem import TaggingProblem
+
+        task = TAGGING[config.task]
+        source = own or find_split_files(task, config.data.folder)
+        return TaggingProblem(
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+        )
+
+    def card_example(self, fields: Mapping[str, Any]) -> str:
+        return f'print(keras_bert.serving_function(bert)([{_EXAMPLE}])["labels"])'
+
+    def transformers_example(self, fields: Mapping[str, Any]) -> str:
+        # transformers joins the pieces of words, and words to entities, of labels in BIO alone.
+        is_bio = all(label[:2] in ("O", "B-", "I-") for label in map(str, (fields.get("id2label") or {}).values()))
+        joined = ', aggregation_strategy="first"' if is_bio else ""
+        return transformers_pipeline(str(self.pipeline), _EXAMPLE, joined)
+
+    def data_fields(self, task: str) -> Collection[str]:
+
+        return ("scheme", "learned_scheme", *(("texts", "word", "label") if TAGGING[task].in_columns else ()))
+
+
+class FeatureTagging(Tagging):
+    """Two BiLSTM layers over the states of a frozen encoder (paper, table 7); transformers has no class for it."""
+
+    head, part, tasks = FeatureTaggingConfig, FEATURE_TAGGER, ()
+    in_transformers = False
+
+    def is_of(self, fields: Mapping[str, Any]) -> bool:
+        # The first versions did not write `architecture`.
+        return super().is_of(fields) or "features" in (fields.get(FIELD) or {})
+
+    def make_model(self, config: BertConfig, head: FeatureTaggingConfig, **keras_options: Any) -> Any:
+        from keras_bert.tasks.tagging.feature_network import BertFeatureTagger
+
+        return BertFeatureTagger(config, head.num_labels, head.features, head.lstm_size, **keras_options)
+
+
+class CrfTagging(Tagging):
+    """A conditional random field over the words; transformers has no class for it."""
+
+    head: ClassVar[type[Any]] = CrfTaggingConfig
+    part = CRF_TAGGER
+    tasks: ClassVar[tuple[str, ...]] = ()
+    in_transformers = False
+
+    def make_model(self, config: BertConfig, head: CrfTaggingConfig, **keras_options: Any) -> Any:
+        from keras_bert.tasks.tagging.label_schemes import forbidden_transitions
+        from keras_bert.tasks.tagging.network import BertCrfTagger
+
+        forbidden = forbidden_transitions(head.labels, head.learned_scheme)
+        return BertCrfTagger(config, head.num_labels, forbidden, bilstm_size=head.bilstm_size, **keras_options)
+
+
+KINDS = (Tagging(), FeatureTagging(), CrfTagging())
+
+
+@dataclass(frozen=True)
+class TaggingTask:
+    """A tagging task, as data.
+
+    Attributes:
+        name: as in `--task NAME`.
+        reader: function (path, options) -> the reader of a file; the options say where its labels are.
+        in_columns: whether columns may be chosen.
+        marks_entities: whether the labels mark entities; None if the labels themselves show it.
+        patterns: the names that the file of each split may have in a folder; see `split_files.FilePatterns`.
+        published: published scores.
+    """
+
+    name: str
+    reader: Callable[..., TaggedReader]
+    in_columns: bool
+    marks_entities: bool | None
+    patterns: Mapping[str, tuple[str, ...]]
+    published: tuple[PublishedScore, ...] = ()
+
+
+_COLUMN_FILES = {
+    "train": ("eng.train", "train.*", "*.train", "*-train.*"),
+    "dev": ("eng.testa", "dev.*", "valid.*", "*.dev", "*.testa", "*-dev.*"),
+    "test": ("eng.testb", "test.*", "*.test", "*.testb", "*-test.*"),
+}
+_TREEBANK_FILES = {
+    split: (f"*-ud-{split}.conllu", f"{split}.conllu", f"*{split}.conllu") for split in ("train", "dev", "test")
+}
+
+# CoNLL-2003 by fine-tuning, from the paper's table 7.
+_CONLL = tuple(
+    PublishedScore(system, "f1", value, split)
+    for split, base, large in (("dev", 96.4, 96.6), ("test", 92.4, 92.8))
+    for system, value in (("BERT base", base), ("BERT large", large))
+)
+
+NER = TaggingTask("ner", words_reader, True, True, _COLUMN_FILES, _CONLL)
+POS = TaggingTask("pos", ConlluReader, False, False, _TREEBANK_FILES)
+TOKENS = TaggingTask("tokens", words_reader, True, None, _COLUMN_FILES)
+TAGGING = {task.name: task for task in (NER, POS, TOKENS)}

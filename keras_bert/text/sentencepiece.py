@@ -1,0 +1,267 @@
+"""SentencePiece in the TensorFlow graph: exactly the ids of ALBERT's tokenization, with offsets.
+
+Source: tokenization.py of google-research/albert (`preprocess_text` and `encode_pieces`).
+
+ALBERT's normalization in the graph: one space between words, NFKD, no accents, lower case.
+
+Source: `preprocess_text` in tokenization.py of google-research/albert. It handles each character on its own, except for
+white space and the final sigma, so that a table look-up does the rest (see `character_table.py`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as text
+
+from keras_bert.core.files import StrPath
+from keras_bert.text import standalone_tokenizer as table
+from keras_bert.text.character_table import load_albert_table
+from keras_bert.text.characters import (
+    CharacterLookUp,
+    Characters,
+    character,
+    drop,
+    kept,
+    kind,
+    lower_sigma,
+    row_ids,
+    row_offsets,
+)
+from keras_bert.text.sentencepiece_vocabulary import WORD_START, SentencePieceVocabulary
+from keras_bert.text.tokenizers import Texts, Tokenizer, string_batch
+
+_QUOTES = tuple(map(ord, "`'"))
+
+
+class NormalizedTexts(NamedTuple):
+    """Normalized texts, and where their characters come from.
+
+    Attributes:
+        texts: string `[batch]`.
+        characters: int32 `[characters]`, the code points of all normalized texts.
+        splits: int64 `[batch + 1]`: the characters of text `i` are `splits[i]` to `splits[i + 1]`.
+        starts, ends: int32 `[characters]`, the offsets of each in its original text, in code points.
+    """
+
+    texts: tf.Tensor
+    characters: tf.Tensor
+    splits: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+
+
+class AlbertNormalizer(tf.Module):
+    """Equal to `preprocess_text` on any bytes; bytes that are not UTF-8 are skipped.
+
+    Args:
+        lower_case: whether texts are lower-cased.
+        quotes: whether `` and '' become ", as in transformers' tokenizer; Google's does not do it.
+    """
+
+    def __init__(self, lower_case: bool = True, quotes: bool = True) -> None:
+        super().__init__()
+        self._lower_case, self._quotes = lower_case, quotes
+        self._look_up = CharacterLookUp(load_albert_table(lower_case))
+
+    def __call__(self, texts: tf.Tensor) -> NormalizedTexts:
+        """Normalizes texts, string `[batch]`."""
+        decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+        code_points, splits = decoded.values, decoded.row_splits
+        size = tf.size(code_points)
+        rows = row_ids(splits, size)
+        source_ends = tf.range(1, size + 1)
+        is_kept = self._single_spaces(code_points, rows)
+        if self._quotes:
+            code_points, is_second = _double_quotes(code_points, rows)
+            is_kept &= ~is_second
+            source_ends += tf.concat([tf.cast(is_second[1:], tf.int32), tf.zeros([tf.minimum(size, 1)], tf.int32)], 0)
+        characters = kept(Characters(self._look_up(code_points), tf.range(size), splits), is_kept)
+        expands = tf.reduce_any(kind(characters.entries) == table.EXPANDS)
+        characters = tf.cond(expands, lambda: self._look_up.expand(characters), lambda: characters)
+        characters = drop(characters, table.DELETED)
+        if self._lower_case:
+            is_sigma = kind(characters.entries) == table.SIGMA
+            entries = tf.cond(
+                tf.reduce_any(is_sigma), lambda: lower_sigma(characters, is_sigma), lambda: characters.entries
+            )
+            characters = characters._replace(entries=entries)
+        letters = character(characters.entries)
+        by_text = tf.RaggedTensor.from_row_splits(letters, characters.splits, validate=False)
+        normalized = tf.ensure_shape(tf.strings.unicode_encode(by_text, "UTF-8"), [None])
+        row_starts = tf.gather(tf.cast(splits, tf.int32), tf.gather(rows, characters.sources))
+        starts, ends = characters.sources, tf.gather(source_ends, characters.sources)
+        return NormalizedTexts(normalized, letters, characters.splits, starts - row_starts, ends - row_starts)
+
+    def _single_spaces(self, code_points: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+        """True for all but white space before the first word, after the last one, or before other white space."""
+        is_space = kind(self._look_up(code_points)) == table.SPACE
+        words = tf.cast(tf.where(~is_space)[:, 0], tf.int32)
+        word_rows = tf.concat([[-1], tf.gather(rows, words), [-1]], axis=0)
+        # Of the characters that are not space: how many come before each character.
+        before = tf.cumsum(tf.cast(~is_space, tf.int32), exclusive=True)
+        after_word = tf.equal(tf.gather(word_rows, before), rows)
+        follows = ~is_space[1:] & tf.equal(rows[1:], rows[:-1])
+        next_is_word = tf.concat([follows, tf.zeros([tf.minimum(tf.size(rows), 1)], tf.bool)], axis=0)
+        return ~is_space | (after_word & next_is_word)
+
+
+def _double_quotes(code_points: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """`(code points with " at the first of each `` and '', which are the second of a pair)`."""
+    nothing = tf.zeros_like(code_points, tf.bool)
+    # The character before and after each, as far as it is of the same text.
+    same_row = tf.equal(rows[1:], rows[:-1])
+    repeats = same_row & tf.equal(code_points[1:], code_points[:-1])
+    is_quote = tf.reduce_any([tf.equal(code_points, quote) for quote in _QUOTES], axis=0)
+
+    def pairs() -> tuple[tf.Tensor, tf.Tensor]:
+        edge = nothing[:1]
+        continues = tf.concat([edge, repeats], axis=0) & is_quote
+        # Within a run of equal quotes, the second, fourth and so on end a pair.
+        first = tf.cast(tf.where(~continues)[:, 0], tf.int32)
+        run = tf.cumsum(tf.cast(~continues, tf.int32)) - 1
+        place = tf.range(tf.size(code_points)) - tf.gather(first, run)
+        is_second = continues & tf.equal(place % 2, 1)
+        is_first = tf.concat([is_second[1:], edge], axis=0)
+        return tf.where(is_first, ord('"'), code_points), is_second
+
+    return tf.cond(tf.reduce_any(repeats & is_quote[1:]), pairs, lambda: (code_points, nothing))
+
+
+def character_bytes(characters: tf.Tensor) -> tf.Tensor:
+    """How many bytes of UTF-8 each code point takes: int32."""
+    return 1 + tf.add_n([tf.cast(characters > most, tf.int32) for most in (0x7F, 0x7FF, 0xFFFF)])
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """Splits texts into the pieces of a SentencePiece model, as ALBERT does.
+
+    A piece that ends in a digit and a comma is split again without the comma, so that no piece joins a number and a
+    comma. The one difference from Google's code: there, text such as "[CLS]" is the special token if none of its
+    characters is known; here, text never is.
+
+    Attributes:
+        vocabulary: the vocabulary.
+        lower_case: whether texts are lower-cased; must match the vocabulary.
+        quotes: whether `` and '' become "; see `AlbertNormalizer`.
+    """
+
+    vocabulary: SentencePieceVocabulary
+
+    def __init__(
+        self, vocab_file: StrPath | SentencePieceVocabulary, lower_case: bool = True, quotes: bool = True
+    ) -> None:
+        """`vocab_file`: the path of a SentencePiece model, or a vocabulary."""
+        super().__init__()
+        is_open = isinstance(vocab_file, SentencePieceVocabulary)
+        self.vocabulary = vocab_file if is_open else SentencePieceVocabulary.from_file(vocab_file)  # type: ignore
+        self.lower_case, self.quotes = lower_case, quotes
+        self._normalizer = AlbertNormalizer(lower_case, quotes)
+        with tf.init_scope():
+            self._model = text.SentencepieceTokenizer(self.vocabulary.model, out_type=tf.int32)
+            splits = self._number_splits()
+        # By id: what a piece is replaced by, itself for most, and how many characters each of these has.
+        rows = [splits.get(index, [index]) for index in range(len(self.vocabulary))]
+        self._replaces = bool(splits)
+        self._row_starts = tf.constant(np.cumsum([0, *map(len, rows)]), tf.int32)
+        self._replacements = tf.constant([index for row in rows for index in row], tf.int32)
+        lengths = [len(token.removeprefix(WORD_START)) for token in self.vocabulary.tokens]
+        self._lengths = tf.constant(lengths, tf.int32)
+
+    @property
+    def resources(self) -> list:  # type: ignore[override]
+        """The loaded model, which a SavedModel has to hold."""
+        return [self._model]
+
+    def tokenize(self, texts: Texts) -> tf.RaggedTensor:
+        """Ids `[batch, (pieces)]` int32 of texts `[batch]`."""
+        ids = self._model.tokenize(self._normalizer(string_batch(texts)).texts)
+        return self._replaced(ids)[0] if self._replaces else ids
+
+    def tokenize_with_offsets(self, texts: Texts) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+        """`(ids, starts, ends)`, each `[batch, (pieces)]` int32, of texts `[batch]`; see `Tokenizer`.
+
+        Offsets leave out the space that a piece starts with.
+        """
+        normalized = self._normalizer(string_batch(texts))
+        ids, starts, ends = self._model.tokenize_with_offsets(normalized.texts)
+        first, last = self._in_characters(normalized, ids, starts.values, ends.values)
+        if self._replaces:
+            ids, first, last = self._replaced_with_offsets(ids, first, last)
+        rows = row_ids(ids.row_splits, tf.size(first))
+        splits = tf.cast(normalized.splits, tf.int32)
+        row_first, row_last = tf.gather(splits[:-1], rows), tf.gather(splits[1:], rows) - 1
+        # One more than there are, for texts without characters.
+        starts = tf.concat([normalized.starts, [0]], axis=0)
+        ends = tf.concat([normalized.ends, [0]], axis=0)
+        begin = tf.gather(starts, tf.maximum(tf.minimum(first, row_last), row_first))
+        end = tf.gather(ends, tf.maximum(tf.minimum(last - 1, row_last), row_first))
+        # A piece of nothing but a space is between two characters.
+        return ids, ids.with_values(begin), ids.with_values(tf.where(first < last, end, begin))
+
+    def normalize(self, texts: Texts) -> tf.Tensor:
+        """Texts `[batch]` as they are given to the model, the input for learning one."""
+        return self._normalizer(string_batch(texts)).texts
+
+    def _in_characters(
+        self, normalized: NormalizedTexts, ids: tf.RaggedTensor, starts: tf.Tensor, ends: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Offsets in the bytes of each normalized text as indices of all characters, without leading spaces."""
+        widths = character_bytes(normalized.characters)
+        begins = tf.concat([[0], tf.cumsum(widths)], axis=0)
+        text_bytes = row_offsets(tf.strings.length(normalized.texts), ids.row_splits, tf.size(starts))
+        first = tf.searchsorted(begins, tf.cast(starts, tf.int32) + text_bytes)
+        last = tf.searchsorted(begins, tf.cast(ends, tf.int32) + text_bytes)
+        is_space = tf.equal(normalized.characters, ord(" "))
+        others = tf.concat([tf.cast(tf.where(~is_space)[:, 0], tf.int32), tf.size(is_space)[tf.newaxis]], axis=0)
+        return tf.minimum(tf.gather(others, tf.searchsorted(others, first)), last), last
+
+    def _number_splits(self) -> dict[int, list[int]]:
+        """What to put in place of the pieces that end in a digit and a comma: `{id: ids}`."""
+        vocabulary = self.vocabulary
+        found = [
+            index
+            for index, token in enumerate(vocabulary.tokens)
+            if vocabulary.is_piece[index] and len(token) > 1 and token[-1] == "," and token[-2].isdigit()
+        ]
+        splits: dict[int, list[int]] = {}
+        if not found:
+            return splits
+        rest = [vocabulary.tokens[index][:-1].replace(WORD_START, "") for index in found]
+        for index, pieces in zip(found, self._model.tokenize(rest).to_list()):
+            if not vocabulary.tokens[index].startswith(WORD_START):
+                first = vocabulary.tokens[pieces[0]]
+                if first == WORD_START:
+                    pieces = pieces[1:]
+                elif first.startswith(WORD_START):
+                    pieces = [vocabulary.ids.get(first[1:], vocabulary.unk_id), *pieces[1:]]
+            splits[index] = [*pieces, vocabulary.ids.get(",", vocabulary.unk_id)]
+        return splits
+
+    def _replaced(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
+        """`(ids with numbers split, the index among the old ids that each comes from, its place in the row)`."""
+        starts = tf.gather(self._row_starts, ids.values)
+        counts = tf.gather(self._row_starts, ids.values + 1) - starts
+        ends = tf.concat([[0], tf.cumsum(counts)], axis=0)
+        origin = row_ids(tf.cast(ends, tf.int64), ends[-1])
+        place = tf.range(ends[-1]) - tf.gather(ends, origin)
+        values = tf.gather(self._replacements, tf.gather(starts, origin) + place)
+        splits = tf.cast(tf.gather(ends, ids.row_splits), tf.int64)
+        return tf.RaggedTensor.from_row_splits(values, splits, validate=False), origin, place
+
+    def _replaced_with_offsets(
+        self, ids: tf.RaggedTensor, first: tf.Tensor, last: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
+        """As `_replaced`, with the characters of each new piece: a number's in order, then the comma."""
+        found, origin, place = self._replaced(ids)
+        starts = tf.gather(self._row_starts, ids.values)
+        counts = tf.gather(self._row_starts, ids.values + 1) - starts
+        lengths = tf.gather(self._lengths, found.values)
+        before = tf.cumsum(lengths, exclusive=True)
+        row_first = tf.gather(before, tf.range(tf.size(origin)) - place)
+        old_first, old_last = tf.gather(first, origin), tf.gather(last, origin)
+        is_split, is_comma = tf.gather(counts, origin) > 1, tf.equal(place, tf.gather(counts, origin) - 1)
+        new_first = tf.minimum(old_first + before - row_first, old_last - 1)
+        new_last = tf.where(is_comma, old_last, tf.minimum(new_first + lengths, old_last - 1))
+        new_first = tf.where(is_comma, old_last - 1, new_first)
+        return found, tf.where(is_split, new_first, old_first), tf.where(is_split, new_last, old_last)

@@ -1,0 +1,93 @@
+"""A profiler's trace of a few steps, for TensorBoard's profile page."""
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Generator, Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert.core.stores import as_os_errors
+from keras_bert.training.step import Batch
+from keras_bert.training.step_loop import LoopBatches, steps_of
+
+PROFILED_STEPS = 5
+
+
+def profiled(
+    batches: Generator[Batch | LoopBatches, None, None], first_step: int, profile_at: int, folder: str
+) -> Generator[Batch | LoopBatches, None, None]:
+    """Yields the batches unchanged, and traces `PROFILED_STEPS` of the steps that consume them.
+
+    Args:
+        batches: batches, or `LoopBatches`, which are traced whole until there are that many steps; closed at the end.
+        first_step: the number of the first step, from 0.
+        profile_at: steps done before the trace starts. A process compiles in its first steps; 50 is late enough.
+        folder: a folder of TensorBoard events.
+    """
+    with contextlib.closing(batches):
+        yield from _profiled(_Counted(batches, first_step), first_step, profile_at, folder)
+
+
+def _profiled(
+    counted: "_Counted", first_step: int, profile_at: int, folder: str
+) -> Generator[Batch | LoopBatches, None, None]:
+    if first_step <= profile_at:
+        yield from counted.until(profile_at)
+        with as_os_errors(folder):
+            tf.profiler.experimental.start(folder)
+        try:
+            while counted.step < profile_at + PROFILED_STEPS and not counted.is_over:
+                # TensorBoard's overview page finds the steps by these marks; waiting for a batch is part of its step.
+                with tf.profiler.experimental.Trace("train", step_num=counted.step, _r=1):
+                    yield from counted.until(counted.step + 1)
+        finally:
+            with as_os_errors(folder):
+                tf.profiler.experimental.stop()
+    yield from counted.until(math.inf)
+
+
+class _Counted:
+    """Batches, and the number of the next step."""
+
+    def __init__(self, batches: Iterator[Batch | LoopBatches], first_step: int):
+        self._batches = batches
+        self.step = first_step
+        self.is_over = False
+
+    def until(self, end: float) -> Iterator[Batch | LoopBatches]:
+        """Yields the batches before step `end`; a loop of steps that contains it is yielded whole."""
+        while self.step < end:
+            batch = next(self._batches, None)
+            if batch is None:
+                self.is_over = True
+                return
+            self.step += steps_of(batch)
+            yield batch
+            del batch  # `PhasedBatches` must hold the last reference, to drop finished iterators in another thread.
+
+
+_SIZES = {"CPU": 2048, "GPU": 8192, "TPU": 8192}
+
+
+def matmul_peak(strategy: tf.distribute.Strategy, dtype: str = "float32") -> float:
+    """FLOP/s of a large square matrix multiplication on all devices of this process together, the best of a few tries.
+
+    Logical CPU devices share the same cores and count once.
+    """
+    devices = strategy.extended.worker_devices
+    kind = tf.DeviceSpec.from_string(devices[0]).device_type
+    size = _SIZES[kind]
+    with tf.device(devices[0]):
+        square = tf.cast(tf.random.stateless_uniform([size, size], [0, 0]), dtype)
+        product = tf.function(lambda: tf.reduce_sum(tf.matmul(square, square)), autograph=False)
+        product().numpy()  # Traces, and makes the first call's allocations.
+        seconds = np.min([_seconds(product) for _ in range(4)])
+    return 2.0 * size**3 / seconds * (1 if kind == "CPU" else len(devices))
+
+
+def _seconds(product: Callable[[], tf.Tensor]) -> float:
+    began = time.perf_counter()
+    product().numpy()
+    return time.perf_counter() - began
