@@ -3,19 +3,24 @@
 import contextlib
 import dataclasses
 import glob
+import importlib
 import itertools
 import os
+import pkgutil
 import re
 
 import pytest
 import yaml
 from pages import ROOT
 
+from keras_bert import config
 from keras_bert.cli.pretrain import _default_recipe
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.initialization import NAMED
+from keras_bert.config.objectives import PhaseConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import configs_folder, find_config
+from keras_bert.config.training import OptimizerConfig, TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
@@ -302,3 +307,37 @@ def test_going_on_has_a_warm_up_in_any_number_of_steps():
         config = PretrainConfig.from_file(find_config("pretrain", _default_recipe((), "MODEL", None)), changes)
         config.require_warmup()
         assert config.name == "continue" and config.training.steps == steps
+
+
+def settings_classes():
+    """Every dataclass of `config/` that a user's file or command line fills in."""
+    names = (module.name for module in pkgutil.iter_modules(config.__path__, "keras_bert.config."))
+    modules = map(importlib.import_module, names)
+    found = {value for module in modules for value in vars(module).values() if dataclasses.is_dataclass(value)}
+    return sorted(found, key=lambda cls: cls.__name__)
+
+
+@pytest.mark.parametrize("cls", settings_classes(), ids=lambda cls: cls.__name__)
+def test_every_setting_has_a_meaning(cls):
+    """`run.py settings` and the help of options would be silent about it."""
+    known = settings.meanings(cls)
+    assert [field.name for field in dataclasses.fields(cls) if not known.get(field.name, "").endswith(".")] == []
+    assert set(known) <= {field.name for field in dataclasses.fields(cls)}
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "takes"),
+    [
+        (OptimizerConfig, "schedule", "one of linear, cosine, polynomial, constant"),
+        (OptimizerConfig, "learning_rate", "a number above 0"),
+        (OptimizerConfig, "rates", "a mapping, each a number, 0 or more"),
+        (PhaseConfig, "sequence_length", "a whole number, at least 8"),
+        (PhaseConfig, "masking_share", "a share from 0 to 1, or null"),
+        (TrainingConfig, "jit_compile", "true, false or auto"),
+        (TrainingConfig, "devices", "a list of text"),
+        (FinetuneConfig, "task", "text"),
+    ],
+)
+def test_what_a_setting_takes_is_what_its_refusals_say(cls, name, takes):
+    [setting] = [setting for setting in settings.every_setting(cls) if setting.key == name]
+    assert setting.takes == takes

@@ -24,6 +24,7 @@ from keras_bert.cli.launch import launch
 from keras_bert.cli.predict import predict
 from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
+from keras_bert.cli.settings import settings
 from keras_bert.cli.study import study
 from keras_bert.cli.vocab import vocab
 from keras_bert.core import files
@@ -132,6 +133,7 @@ _COMMANDS = {  # What the list of commands says of each; click would cut off its
     generate: "Continue texts with a left-to-right model.",
     embed: "Write the vectors of texts.",
     inspect: "Print a model's parameter counts.",
+    settings: "List the settings of recipes.",
     convert: "Convert a model to another format.",
     launch: "Start several workers on this machine.",
     study: "Compare many runs on a page with pictures.",

@@ -15,16 +15,19 @@ REFUSE, SKIP = BROKEN_LINES = ("refuse", "skip")
 class FilterConfig:
     """Filters for web text, as used for C4 (Raffel et al. 2020, section 2.2). All are off by default.
 
-    These drop lines: `terminal_punctuation` those that do not end in a period, question mark, exclamation mark or
-    closing quotation mark; `min_words` those with fewer words, and `max_word_length` those with a longer word (0: off);
-    `javascript` those that mention JavaScript; `policy_notices` those about cookies, privacy or terms of use.
-    `citation_markers` removes Wikipedia's [1], [edit] and [citation needed].
-
-    These drop documents: `lorem_ipsum` and `curly_braces` those with either in a line that was not dropped;
-    `bad_words`, a file with a word or phrase on each line, those with one of them; `min_sentences` those with fewer
-    sentences left.
-
-    `repeated_spans: n` removes each span of n sentences that occurred earlier in the corpus (C4: 3; 0: off).
+    Attributes:
+        terminal_punctuation: drop lines that do not end in a period, question mark, exclamation mark or closing
+            quotation mark.
+        min_words: drop lines with fewer words; 0 for none.
+        max_word_length: drop lines with a longer word; 0 for none.
+        citation_markers: remove Wikipedia's [1], [edit] and [citation needed].
+        javascript: drop lines that mention JavaScript.
+        policy_notices: drop lines about cookies, privacy or terms of use.
+        lorem_ipsum: drop documents with "lorem ipsum" in a line that was not dropped.
+        curly_braces: drop documents with a curly brace in a line that was not dropped.
+        bad_words: drop documents with a word or phrase from this file, one per line.
+        min_sentences: drop documents with fewer sentences left; 0 for none.
+        repeated_spans: remove each span of this many sentences that occurred earlier in the corpus (C4: 3); 0 for none.
     """
 
     terminal_punctuation: bool = False
@@ -46,11 +49,16 @@ class FilterConfig:
 
 @dataclass
 class CorpusConfig:
-    """`text` is the column of a table, or the field of a data set, that holds the text.
+    """How text is read.
 
-    `format` is that of the files, of `TABLE_FORMATS`, if their names and contents do not tell that they are tables, or
-    tell it wrongly. `broken_lines` says what to do with a line that is not JSON, not UTF-8, or has no such field, and
-    with a row of too few or too many cells: `refuse` stops and names the line, `skip` counts it.
+    Attributes:
+        text: column of a table, or field of a data set, that holds the text, by name, or by number from 0 if a CSV or
+            TSV has no header.
+        format: how tables are written, if their names and contents do not tell. ssv: semicolons; tsv: tabs, quoted
+            cells; raw_tsv: tabs, no quotes.
+        broken_lines: whether to stop at a line or row that is broken or has no text (`refuse`), or to count and skip
+            it.
+        filters: filters for web text: the name of a file in configs/filters, such as c4, or settings of their own.
     """
 
     text: str = "text"

@@ -16,9 +16,12 @@ TAGGING_TASKS = ("ner", "pos", "tokens")
 class FeaturesConfig:
     """A tagger over a frozen BERT, instead of fine-tuning.
 
-    `kind` is one of `FEATURES`; None fine-tunes. `lstm_size` is the number of units per direction of each of the two
-    LSTM layers. The features are kept in `folder`, by default `features` beside the run's folder, where runs that need
-    the same features share them. The folder may be deleted when no run needs it any longer.
+    Attributes:
+        kind: the hidden states of the frozen encoder on which a two-layer BiLSTM is trained (paper, section 5.3); null
+            fine-tunes.
+        lstm_size: units in each direction of each LSTM layer.
+        folder: where the features are kept, to be shared by runs that need the same ones; by default `features` beside
+            the run's folder. It may be deleted when no run needs it any longer.
     """
 
     kind: str | None = None

@@ -53,9 +53,11 @@ def noise_setting(text: str) -> NoiseSetting:
 
 @dataclass
 class NoiseConfig:
-    """Training also on noisy copies of the examples: `copies` for each of `kinds`, such as `typo=0.3`.
+    """Training also on noisy copies of the examples; an epoch has 1 + kinds x copies times as many.
 
-    An epoch then has 1 + kinds x copies times as many examples.
+    Attributes:
+        kinds: kinds of noise, such as typo=0.3.
+        copies: copies of each kind.
     """
 
     kinds: list[str] = field(default_factory=list)
@@ -71,19 +73,28 @@ class NoiseConfig:
 class TaskDataConfig:
     """Where a task's examples are.
 
-    `folder` holds the task's own files (GLUE's TSV folders) or data sets prepared by TFDS; without it, TFDS's default
-    folder is used and a missing data set is downloaded. The other settings are for your own files: `train`, `dev` and
-    `test`; without `dev`, a `dev_share` of `train` is held out.
-
-    `language` is the one to train XNLI in.
-
-    For `text`, these are tables (docs/input.md): `texts` and `label` name their columns, `format` says how they are
-    written, if that is not to be found out, and `columns` names those of a table without a header. For tagging, they
-    have one word per line, with `word` and `label` giving the columns by number or name, and `scheme` how entities are
-    marked (iob1, bio or bioes; by default inferred from the labels); `learned_scheme` is how the head marks them (bio
-    or bioes). For `qa`, they are in SQuAD's format, scored by `words` or `characters`. For
-    `pairs-contrastive`, pairs with a score of at least `positive` mean the same; those of `train` need no score, and
-    then all do.
+    Attributes:
+        folder: folder with the task's own files, such as GLUE's, or with data sets prepared by TFDS; by default TFDS's
+            own folder, into which a missing data set is downloaded.
+        train: examples to train on: a file or, for `text`, a table (CSV, JSON, Parquet, …), tfds:NAME or
+            hf:datasets/ORG/NAME.
+        dev: examples to validate on; by default, for `text` and `qa`, a share of `train`.
+        test: examples to predict once the model is trained.
+        texts: column that holds the text, by name, or by number from 0 if a CSV or TSV has no header; two for pairs of
+            texts.
+        label: column that holds the label, likewise.
+        word: column that holds the word in files of tagged words, likewise.
+        scheme: how entities are marked in the files: iob1, bio or bioes; by default inferred from the labels.
+        language: language to train XNLI in.
+        learned_scheme: how a tagger's head marks entities.
+        scoring: whether answers of `qa` are scored by `words` or `characters`.
+        kind: what a label is: one class, several classes, or a number.
+        separator: what separates several classes in one cell.
+        format: how tables are written, if their names and contents do not tell. ssv: semicolons; tsv: tabs, quoted
+            cells; raw_tsv: tabs, no quotes.
+        columns: names for the columns of a table without a header.
+        dev_share: share of `train` to validate on if there is no `dev`.
+        positive: score from which a pair of `pairs-contrastive` means the same; if `train` has no scores, all do.
     """
 
     folder: str | None = None
@@ -113,13 +124,15 @@ class TaskDataConfig:
 
 @dataclass
 class InputConfig:
-    """From texts to rows of at most `max_length` tokens, special tokens included.
+    """From texts to rows.
 
-    `long` says how to handle longer texts: `truncate` keeps the beginning; `head_tail` keeps a quarter from the
-    beginning and the rest from the end (Sun et al. 2019, section 5.3.1); `windows` makes several rows, `stride` tokens
-    apart (0: half a window), and averages their outputs. Passages in question answering and sentences in tagging are
-    always split into windows, 128 tokens apart for passages if `stride` is 0; a question is truncated to
-    `max_question_length` pieces.
+    Attributes:
+        max_length: the most tokens in a row, special tokens included.
+        long: what becomes of longer texts: `truncate` keeps the beginning; `head_tail` keeps a quarter from the
+            beginning and the rest from the end (Sun et al. 2019, section 5.3.1); `windows` makes several rows and
+            averages their outputs. Passages of questions and sentences to tag are always read in windows.
+        stride: tokens from one window to the next; 0 for half a window or, in passages, 128 tokens.
+        max_question_length: pieces to which a question is truncated.
     """
 
     max_length: int = 128
@@ -144,13 +157,20 @@ class FinetuneOptimizerConfig(OptimizerConfig):
 
 @dataclass
 class FinetuneTrainingConfig(RunConfig):
-    """The length of a run is `epochs`, or `steps` or `minutes` if larger than 0. It validates after every epoch.
+    """The length of a fine-tuning run, what it trains, and how often it validates; see `RunConfig` for the rest.
 
-    With `evaluate_every` larger than 0 it validates every `evaluate_every` steps instead. The run keeps the checkpoint
-    with the best main metric; it ends early after `patience` validations in a row without a better one (0: never).
-    `freeze` trains the head alone, and a pooler that was never trained. `dropout` replaces the encoder's own rates, for
-    models pretrained without dropout. `class_weights` weight the labels in the loss (1 for a label that is not named);
-    `balance_classes` weights them by their rarity instead: n / (labels x its count).
+    The run keeps the checkpoint with the best main metric.
+
+    Attributes:
+        epochs: passes over the training examples.
+        steps: training steps in all, in place of `epochs`; 0 for epochs. A resumed run may have more.
+        batch_size: examples in a step.
+        evaluate_every: steps between validations; 0 validates after every epoch.
+        patience: validations in a row without a better score after which the run ends early; 0 for never.
+        freeze: train only the head, and the pooler if it is untrained.
+        dropout: replaces the encoder's own rates, for models pretrained without dropout.
+        class_weights: `{label: weight}` in the loss; 1 for a label that is not named.
+        balance_classes: weight labels by their rarity: n / (labels x its count).
     """
 
     epochs: float = 3.0
@@ -182,10 +202,13 @@ class FinetuneTrainingConfig(RunConfig):
 
 @dataclass
 class HeadConfig:
-    """`bilstm_size` puts a two-layer BiLSTM with that many units in each direction between the encoder and the head.
+    """What is between the encoder and the answers.
 
-    The paper's section 5.1 does so with its left-to-right model. Classifiers then read what each direction has after
-    its last token, not the pooler's output. `crf` puts a conditional random field on top, for tagging.
+    Attributes:
+        bilstm_size: units in each direction of a two-layer BiLSTM between encoder and head, as with the left-to-right
+            model of the paper's section 5.1; null for none. Classifiers then read the last state of each direction, not
+            the pooler's output.
+        crf: put a conditional random field on top, for tagging.
     """
 
     bilstm_size: int | None = None
@@ -200,8 +223,20 @@ class HeadConfig:
 class FinetuneConfig:
     """All settings of a fine-tuning experiment.
 
-    `init` is the model to start from; with `from_scratch` only its architecture and vocabulary are used, and the
-    weights are random. `initialization` replaces some of its weights.
+    Attributes:
+        task: a name that `finetune --task` takes.
+        name: the run's name and, in runs/, its folder.
+        init: model to start from: a folder or hf:NAME.
+        lower_case: whether texts are lower-cased; by default as the model says.
+        from_scratch: use the architecture and vocabulary of the model to start from, but random weights.
+        initialization: weights to replace in that model.
+        data: where the examples are.
+        input: from texts to rows.
+        noise: noisy copies to train on.
+        features: a tagger over a frozen BERT.
+        head: what is between the encoder and the answers.
+        optimizer: the learning rate and its schedule.
+        training: the length of the run, its devices, and what it logs and keeps.
     """
 
     task: str

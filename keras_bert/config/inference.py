@@ -10,11 +10,16 @@ from keras_bert.models.bert.config import MASKED, BertConfig
 
 @dataclass(frozen=True)
 class SamplingConfig:
-    """At `temperature` 0 the most probable token is taken (greedy); otherwise one is drawn.
+    """How tokens are drawn. What is drawn is a function of `seed` and the text.
 
-    The logits are divided by `temperature`. `top_k` leaves that many of the most probable tokens (Fan et al. 2018),
-    `top_p` the fewest that have that share of the probability together (Holtzman et al. 2020); with both, `top_k` comes
-    first. `max_tokens` is the most tokens to add. What is drawn is a function of `seed` and the text.
+    Attributes:
+        max_tokens: the most pieces to add.
+        temperature: 0 adds the most probable piece (greedy). Else pieces are drawn: below 1 favours probable ones,
+            above 1 rare ones.
+        top_k: draw from this many of the most probable pieces (Fan et al. 2018); needs a temperature.
+        top_p: draw from the fewest pieces with this share of the probability (Holtzman et al. 2020), after `top_k`;
+            needs a temperature.
+        seed: seed for the draws.
     """
 
     max_tokens: int = 50

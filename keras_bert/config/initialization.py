@@ -13,9 +13,13 @@ ZERO, UNIGRAM = "zero", "unigram"
 
 @dataclass
 class ReplacedWeightsConfig:
-    """Weights that fine-tuning replaces in the model it starts from, by those of a new model; None keeps them.
+    """Weights that fine-tuning replaces in the model it starts from, by those of a new model; null keeps them.
 
     A small model of your own may have lost what comparing two texts needs: that equal words attend to each other.
+
+    Attributes:
+        position_embeddings: `sinusoidal` puts sines and cosines in their place (Vaswani et al. 2017, section 3.5).
+        attention: `mimetic` makes equal vectors attend to each other (Trockman and Kolter 2023).
     """
 
     position_embeddings: str | None = None
@@ -36,12 +40,15 @@ class ReplacedWeightsConfig:
 class InitializationConfig:
     """The initial weights. By default they are the paper's, normal with `model.initializer_range`.
 
-    `word_embeddings: corpus` uses vectors computed from co-occurrence counts in the training text, so that
-    interchangeable pieces start out similar. `position_embeddings: sinusoidal` is as in Vaswani et al. 2017, section
-    3.5. `attention: mimetic` sets queries and keys so that equal vectors attend to each other (Trockman and Kolter
-    2023). `decoder_bias: unigram` sets the masked LM's output bias to the log frequency of each piece.
-
-    The counts are taken over `sample_tokens` of the text, with neighbours up to `window` pieces away.
+    Attributes:
+        word_embeddings: `corpus` computes them from co-occurrence counts in the training text, so that interchangeable
+            pieces start out similar.
+        position_embeddings: `sinusoidal` starts with sines and cosines (Vaswani et al. 2017, section 3.5).
+        attention: `mimetic` sets queries and keys so that equal vectors attend to each other (Trockman and Kolter
+            2023).
+        decoder_bias: `unigram` sets the masked LM's output bias to the log frequency of each piece.
+        sample_tokens: tokens of the text over which the counts are taken.
+        window: how many pieces away a neighbour may be to count.
     """
 
     word_embeddings: str = RANDOM

@@ -14,20 +14,21 @@ UNITS = ("token", "word", "ngram", "span", "phrase")
 class ObjectiveConfig:
     """What a row contains, and what is predicted of it.
 
-    `tokens: masked` predicts masked tokens from both sides (masked LM). `tokens: next` predicts every token from those
-    before it, for a model with `attention: causal` (the left-to-right model of the paper's section 5.1). `tokens: both`
-    predicts every token from those before it and, apart from that, from those after it, for an ELMo.
-
-    `pair: nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2); the two
-    shares apply to these. `pair: sop` makes pairs of consecutive segments, half of them swapped, for sentence order
-    prediction (ALBERT, Lan et al. 2020, section 3.1); `short_sequence_share` applies. `pair: none` packs whole
-    sentences up to the sequence length. Rows then end with their document (`packing: document`) or continue into the
-    next (`full`); these are RoBERTa's DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2). With `filled`
-    they may also end within a sentence, which leaves hardly any padding; validation rows are then those of `full`, so
-    that runs with either are measured on the same predictions.
-
-    `span_boundary` adds SpanBERT's boundary objective (Joshi et al. 2020, section 3.2): each token of a span is also
-    predicted from the two tokens next to the span.
+    Attributes:
+        tokens: `masked` predicts masked tokens from both sides (masked LM); `next` every token from those before it,
+            for a causal model (the left-to-right model of the paper's section 5.1); `both` every token from those
+            before it and, apart from that, from those after it, for an ELMo.
+        pair: `nsp` makes segment pairs for next sentence prediction (paper, section 3.1, task 2, and appendix A.2);
+            `sop` pairs of consecutive segments, half of them swapped, for sentence order prediction (ALBERT, Lan et al.
+            2020, section 3.1); `none` packs whole sentences up to the sequence length.
+        packing: whether packed rows end with their `document` or continue into the next (`full`): RoBERTa's
+            DOC-SENTENCES and FULL-SENTENCES (Liu et al. 2019, section 4.2). `filled` rows may also end within a
+            sentence, which leaves hardly any padding; validation rows are then those of `full`, so that runs with
+            either are measured on the same predictions.
+        random_next_share: share of `nsp` pairs whose second segment is from another document.
+        short_sequence_share: share of `nsp` and `sop` rows with a random length instead of the sequence length.
+        span_boundary: predict each token of a span also from the two tokens next to the span (SpanBERT, Joshi et al.
+            2020, section 3.2).
     """
 
     tokens: str = MASKED
@@ -64,12 +65,20 @@ class ObjectiveConfig:
 class MaskingConfig:
     """Which positions the masked LM predicts, and what replaces their tokens (paper, section 3.1, task 1).
 
-    `unit` is what is chosen at random until `share` of the tokens are: a token, a whole word, an n-gram of words, a
-    span of words or a labelled phrase; see `data.batches.mask_units`. `random_from` is what random tokens are drawn
-    from: the whole vocabulary, each piece alike, or the `unigram` of the training text.
+    Validation masks are the same whatever `share` and `unit`, and random tokens there are from the vocabulary, so that
+    runs are measured on the same predictions.
 
-    Validation masks `validation_share` in units of `validation_unit`, with random tokens from the vocabulary, so that
-    runs with a different `share` or `unit` are measured on the same predictions.
+    Attributes:
+        share: share of the tokens that are predicted.
+        validation_share: the same in validation.
+        mask_token_share: share of these that become [MASK].
+        random_token_share: share of these that become a random token; the rest stay as they are.
+        unit: what is chosen at random until `share` is reached: a token, a whole word, an n-gram of words, a span of
+            words or a labelled phrase.
+        validation_unit: the same in validation.
+        random_from: whether random tokens are any piece of the `vocabulary`, each alike, or drawn from the `unigram` of
+            the training text.
+        refresh: whether masks are drawn anew in each epoch.
     """
 
     share: float = 0.15
@@ -103,10 +112,16 @@ class MaskingConfig:
 
 @dataclass
 class PhaseConfig:
-    """A phase of a run: `share` of all steps, trained at `sequence_length` tokens.
+    """A phase of a run.
 
-    `masking_share` overrides `masking.share` in this phase. `tokens: next` overrides `objective.tokens`: the phase
-    predicts next tokens, under causal attention. Validation keeps to `objective.tokens`.
+    Attributes:
+        share: share of all steps, or of the run's time, that the phase takes.
+        sequence_length: the most tokens in a row, special tokens included.
+        batch_size: rows in a step.
+        max_predictions_per_seq: the most tokens predicted in a row.
+        masking_share: replaces `masking.share` in this phase.
+        tokens: `next` replaces `objective.tokens` in this phase: it predicts next tokens, under causal attention.
+            Validation keeps to `objective.tokens`.
     """
 
     share: float = 1.0

@@ -36,8 +36,12 @@ _OLD_WHOLE_WORD = (
 
 @dataclass
 class VocabularyConfig:
-    """`file` is a vocab.txt or a spiece.model; without it, `model.vocab_size` pieces of a `kind` are learned from the
-    training text.
+    """The vocabulary, given or learned from the training text.
+
+    Attributes:
+        file: a vocab.txt or a spiece.model; by default `model.vocab_size` pieces are learned.
+        lower_case: whether texts are lower-cased and lose their accents.
+        kind: what is learned: BERT's WordPiece vocabulary, or a SentencePiece unigram model like ALBERT's.
     """
 
     file: str | None = None
@@ -50,15 +54,19 @@ class VocabularyConfig:
 
 @dataclass
 class DataConfig(CorpusConfig):
-    """Where the text comes from: `files`, or `python_documentation`, which comes with every Python installation.
+    """Where the text comes from. Settings that a source does not use keep their defaults.
 
-    Both are prepared, that is, tokenized once into shards. `text` is for text that cannot be prepared: plain lines of
-    `files` (or the corpus `tfds:NAME`) are tokenized during the run; see `data.batches.text_batches`.
-    How files are read and filtered is as for `prepare`; see `CorpusConfig`. Settings that a source does not use keep
-    their defaults.
-
-    `phrases` is a file of phrases, one per line, and `phrase_tags` are parts of speech (UPOS) in CoNLL-U files; both
-    are marked when the text is prepared, for `masking.unit: phrase`.
+    Attributes:
+        source: `files`, or `python_documentation`, which comes with every Python installation; both are prepared, that
+            is, tokenized once into shards. `text` is for text that cannot be prepared: plain lines of `files`, or a
+            corpus tfds:NAME, are tokenized during the run.
+        files: text to train on: files, folders, globs, tfds:NAME[/CONFIG][:SPLIT], hf:datasets/ORG/NAME[:SPLIT], or a
+            folder that `prepare` wrote.
+        phrases: mark the phrases in this file, one per line, for `masking.unit: phrase`.
+        phrase_tags: in CoNLL-U files, mark words with these parts of speech (UPOS) as phrases.
+        validation_share: share of the documents held out for validation, from which no vocabulary is learned.
+        shard_megabytes: size of a shard in megabytes.
+        shards_per_group: shards that are shuffled together, in memory.
     """
 
     source: str = "files"
@@ -96,9 +104,22 @@ class DataConfig(CorpusConfig):
 class PretrainConfig:
     """All settings of a pretraining experiment.
 
-    `init` is a model whose weights training starts from (`model` is then its architecture, and its vocabulary is the
-    default); without it `initialization` sets the initial weights. `examples` are sentences with [MASK] for the trained
-    model to fill in; a left-to-right model continues what is before the first [MASK].
+    Attributes:
+        name: the run's name and, in runs/, its folder.
+        init: model to start from: a folder or hf:NAME. `model` is then its architecture, and its vocabulary the
+            default.
+        model: the architecture: the name of a file in configs/models, or settings of its own; `extends` may name such a
+            file.
+        initialization: the initial weights without `init`: `paper`, `corpus`, or settings of its own.
+        vocabulary: the vocabulary.
+        data: the text.
+        objective: what a row contains, and what is predicted of it.
+        masking: which positions the masked LM predicts.
+        phases: parts of the run with lengths and batch sizes of their own, numbered from 0.
+        optimizer: the learning rate and its schedule.
+        training: the length of the run, its devices, and what it logs and keeps.
+        examples: sentences with [MASK] for the trained model to fill in; a left-to-right model continues what is before
+            the first [MASK].
     """
 
     name: str = "pretrain"

@@ -148,7 +148,12 @@ class AblationPlan:
 
 @dataclasses.dataclass
 class TaggedText:
-    """The files of a tagging task: `task` is `pos` (CoNLL-U) or `ner` (columns), `folder` is below `--data`."""
+    """The files of a tagging task.
+
+    Attributes:
+        task: `pos` (CoNLL-U) or `ner` (columns).
+        folder: of the files, below `--data`.
+    """
 
     task: str
     folder: str

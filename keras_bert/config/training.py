@@ -29,15 +29,27 @@ _USERS = {
 class OptimizerConfig:
     """Adam with decoupled weight decay, linear warm-up and, by default, linear decay (paper, appendix A.2).
 
-    Warm-up takes `warmup_steps` or, if that is 0, `warmup_share` of the run: of its steps, or of its time. The learning
-    rate decays over the last `decay_share` of the steps after the warm-up and stays at its peak until
-    then. `clip_norm` limits the global norm of the gradients, after their reduction over replicas.
-
-    `name` chooses the algorithm: `adamw`; `lamb`, with `bias_correction` false as in ALBERT; or `adafactor`, which
-    scales its step by the size of the weights if `relative_step` is true and keeps a first moment, with `beta_1`, if
-    `first_moment` is. `layer_decay` multiplies the learning rate for each block further from the heads, and `rates`
-    (`{pattern: factor}`) for variables by their names. `weight_average` larger than 0 keeps a moving average of the
-    weights with this decay, which is what is validated and exported.
+    Attributes:
+        name: the algorithm.
+        learning_rate: the learning rate at its peak, after the warm-up.
+        warmup_steps: steps of linear warm-up; 0 for `warmup_share`.
+        warmup_share: share of the run, of its steps or of its time, that is warm-up.
+        schedule: how the learning rate falls after the warm-up.
+        polynomial_power: exponent of the schedule `polynomial`.
+        decay_share: share of the steps after the warm-up, the last ones, over which the learning rate decays; it stays
+            at its peak until then.
+        weight_decay: decoupled decay of the weights, except for biases and LayerNorm.
+        beta_1: decay of the mean of the gradients.
+        beta_2: decay of the mean of their squares.
+        epsilon: added to the root of that mean.
+        clip_norm: the largest global norm of the gradients, after their reduction over replicas.
+        bias_correction: whether `lamb` corrects the bias of both means; ALBERT's does not.
+        relative_step: whether `adafactor` scales its step by the size of the weights.
+        first_moment: whether `adafactor` keeps a mean of the gradients, by `beta_1`.
+        layer_decay: multiplies the learning rate for each block further from the heads.
+        rates: factors on the learning rate of variables, by patterns of their names: `{pattern: factor}`.
+        weight_average: decay of a moving average of the weights, which is then what is validated and exported; 0 for
+            none.
     """
 
     name: str = "adamw"
@@ -95,25 +107,39 @@ def _listed(users: Sequence[str]) -> str:
 class RunConfig:
     """What every run has: its devices, and how often it logs and saves, in optimizer steps.
 
-    `jit_compile` compiles the step with XLA; `auto` times a few steps at the start of a run and compiles if the run is
-    long enough to gain from it. `precision` is what the network computes in; variables are float32. In `float16`, for
-    devices without bfloat16, the loss is scaled (`training.loss_scale`).
+    After a loss, gradient or weight that is not finite, or a loss outside `loss_band` (see `LossBand`), the run goes
+    back to the last good checkpoint and leaves out the batches since then, up to `rollbacks` times in all; then it
+    stops with an error.
 
-    `accumulation` splits each replica's part of a batch into that many slices, computed one after the other, for
-    batches that do not fit in memory; the results stay the same. With `recompute_every: n`, every n-th encoder block
-    keeps only its input and is computed again in the backward pass, which saves memory and costs time (0: none; 1: all
-    blocks). `steps_per_loop` runs that many steps in one call of the compiled function, which fetches the batches
-    itself, so that a fast accelerator does not wait for Python between them; the results stay the same, and intervals
-    such as `log_every` must be multiples of it. A checkpoint is written every `checkpoint_every` steps, every
-    `keep_every` steps (0: never) and, at the next log line, when the last one is `checkpoint_minutes` old (0: by steps
-    alone); the newest `keep_checkpoints`, the best by validation and those at multiples of `keep_every` are kept.
-    `max_minutes` stops this process after that time, counted from the start of the command, with a checkpoint; 0 is no
-    limit. `minutes` larger than 0 limits the run by time, summed over all its starts, and the learning rate decays over
-    that time. `gradient_norms` logs the norm of the gradient of each part of the model.
-
-    After a loss, gradient or weight that is not finite, or a logged loss more than `loss_band` spreads above the median
-    of the last 50 (0: no such check; see `LossBand`), the run goes back to the last good checkpoint and leaves out the
-    batches since then, up to `rollbacks` times in all; then it stops with an error.
+    Attributes:
+        minutes: training time in all, over all starts of the run, in place of a number of steps; the learning rate
+            decays over that time. 0 for no such limit.
+        seed: seed for weights, masks, pairs, order and dropout.
+        strategy: how to use devices: `auto` uses all that are found.
+        devices: devices of this machine to use, such as GPU:0: one, or several that each compute a part of the batch;
+            none for all.
+        tpu: TPU for the strategy `tpu`: its name or address, or `local` for that of this machine, a TPU VM.
+        precision: what the network computes in; variables are float32. In `float16`, for devices without bfloat16, the
+            loss is scaled.
+        jit_compile: compile the step with XLA; `auto` times a few steps at the start and compiles if the run is long
+            enough to gain from it.
+        accumulation: slices of each replica's part of a batch, computed one after the other, for batches that do not
+            fit in memory; the results stay the same.
+        recompute_every: every n-th encoder block keeps only its input and is computed again in the backward pass, which
+            saves memory and costs time; 0 for none, 1 for all.
+        steps_per_loop: steps in one call of the compiled function, so that a fast accelerator does not wait for Python
+            between them; the results stay the same, and intervals such as `log_every` must be multiples of it.
+        log_every: steps between log lines.
+        checkpoint_every: steps between checkpoints.
+        checkpoint_minutes: age of the last checkpoint after which the next log line writes one; 0 for by steps alone.
+        keep_checkpoints: how many of the newest checkpoints are kept, beside the best by validation.
+        keep_every: steps between checkpoints that are kept for good; 0 for none.
+        max_minutes: save a checkpoint and stop this long after the start of the command; the same command resumes. 0
+            for no such limit.
+        gradient_norms: log the norm of the gradient of each part of the model.
+        rollbacks: how often the run may go back to a checkpoint.
+        loss_band: how many spreads a logged loss may be above the median of the last 50; 0 for no such
+            check.
     """
 
     minutes: float = 0.0
@@ -152,10 +178,13 @@ class RunConfig:
 
 @dataclass
 class TrainingConfig(RunConfig):
-    """The length of a pretraining run and how often it validates. Counts are steps unless the name says otherwise.
+    """The length of a pretraining run and how often it validates, in steps; see `RunConfig` for the rest.
 
-    In a run limited by `minutes`, the phases' shares are shares of that time. `profile_at` larger than 0 writes a
-    profiler trace of a few steps after that step.
+    Attributes:
+        steps: training steps in all. A resumed run may have more.
+        evaluate_every: steps between validations.
+        evaluation_examples: rows of held-out text to validate on.
+        profile_at: write a profiler trace of a few steps after this one; 0 for none.
     """
 
     steps: int = 1_000_000

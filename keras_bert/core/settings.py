@@ -7,8 +7,10 @@ import contextlib
 import copy
 import dataclasses
 import difflib
+import inspect
 import json
 import math
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Dataclass = typing.TypeVar("_Dataclass", bound="DataclassInstance")
+_TYPES = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text", dict: "a mapping"}
 
 
 def read_yaml(path: StrPath) -> dict[Any, Any]:
@@ -244,14 +247,82 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[st
     return [(key, old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)]
 
 
-def known_keys(cls: "type[DataclassInstance]", where: str = "") -> Iterator[str]:
-    """Every dotted key of a dataclass and the dataclasses in it."""
+class Setting(typing.NamedTuple):
+    """One of the settings of a dataclass: its dotted key, the dataclass that has it, and its name and type there."""
+
+    key: str
+    owner: "type[DataclassInstance]"
+    name: str
+    kind: Any
+
+    @property
+    def section(self) -> "type[DataclassInstance] | None":
+        """The dataclass of a section or of the items of a list; None for a value."""
+        kind = typing.get_args(self.kind)[0] if typing.get_origin(self.kind) is list else self.kind
+        return kind if dataclasses.is_dataclass(kind) and isinstance(kind, type) else None
+
+    @property
+    def meaning(self) -> str:
+        return meanings(self.owner)[self.name]
+
+    @property
+    def default(self) -> Any:
+        return getattr(with_defaults(self.owner), self.name)
+
+    @property
+    def takes(self) -> str:
+        """The values that it takes: its type, and in the words in which the dataclass refuses others, which of it."""
+        origin, inner = typing.get_origin(self.kind), typing.get_args(self.kind) or (self.kind,)
+        *_, last = kinds = [kind for kind in inner if kind is not type(None)]
+        refused: Any = {int: -1, float: -1.0, str: "?", dict: {"?": -1}}.get(last)
+        needed = "" if refused is None else _needed(self.owner, self.name, [refused] if origin is list else refused)
+        text = " or ".join(_TYPES[kind].replace("finite ", "") for kind in kinds)
+        if origin is list or last is dict:
+            text = f"a list of {text}" if origin is list else text
+            return f"{text}, each {needed}" if needed else text
+        if needed.startswith("a value "):
+            text += needed.removeprefix("a value")
+        elif last is str or needed.startswith("a "):
+            text = needed or text
+        elif needed:
+            text += f", {needed}"
+        return f"{text}, or null" if type(None) in inner else text
+
+
+def every_setting(cls: "type[DataclassInstance]", where: str = "") -> Iterator[Setting]:
+    """The settings of a dataclass and the dataclasses in it, of a list those of its first item: `phases.0.share`."""
     hints = typing.get_type_hints(cls)
     for field in dataclasses.fields(cls):
-        key = _dotted(where, field.name)
-        yield key
-        if dataclasses.is_dataclass(hints[field.name]):
-            yield from known_keys(hints[field.name], key)
+        yield (found := Setting(_dotted(where, field.name), cls, field.name, hints[field.name]))
+        if found.section:
+            yield from every_setting(found.section, found.key if found.section is found.kind else f"{found.key}.0")
+
+
+def meanings(cls: type) -> dict[str, str]:
+    """`{field: its meaning}`, from the `Attributes:` in the docstrings of a dataclass and its bases."""
+    found = {}
+    for base in reversed(cls.__mro__):
+        _, _, attributes = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")
+        of_fields, _, _ = attributes.partition("\n\n")
+        for name, text in re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", of_fields, re.MULTILINE):
+            found[name] = " ".join(text.split())
+    return found
+
+
+def with_defaults(cls: type[_Dataclass]) -> _Dataclass:
+    """The dataclass with its defaults, and "" for the texts that have none."""
+    none = dataclasses.MISSING
+    return cls(**{item.name: "" for item in dataclasses.fields(cls) if item.default is item.default_factory is none})
+
+
+def _needed(cls: "type[DataclassInstance]", name: str, value: Any) -> str:
+    """What a dataclass says that a field needs, on being given this value; "" if it takes it."""
+    try:
+        dataclasses.replace(with_defaults(cls), **{name: value})
+    except ValueError as error:
+        found = re.search(r": needs (.*)\. Received: ", str(error))
+        return found[1] if found else ""
+    return ""
 
 
 def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str], value: Any) -> None:
@@ -265,7 +336,7 @@ def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str], va
             hints = typing.get_type_hints(kind)
             if step not in hints:
                 full = ".".join(path)
-                keys = list(known_keys(cls))
+                keys = [setting.key for setting in every_setting(cls)]
                 nearest = difflib.get_close_matches(full, keys, n=1) or [
                     key for key in keys if key.rsplit(".", 1)[-1] == path[-1]
                 ]
@@ -323,8 +394,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
             pass
     elif isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
         return value
-    names = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text", dict: "a mapping"}
-    raise _wrong_type(where, names.get(kind, kind.__name__), value)
+    raise _wrong_type(where, _TYPES.get(kind, kind.__name__), value)
 
 
 def _wrong_type(where: str, needed: str, value: object) -> UserError:

@@ -303,3 +303,26 @@ def test_blanks_between_devices_are_no_part_of_their_names():
     """`--devices "CPU:0, CPU:1"` asked for a device called " CPU:1", which no machine has."""
     given = dict.fromkeys(("strategy", "tpu", "steps", "minutes", "max_minutes"))
     assert run_settings(devices="CPU:0, CPU:1", **given) == {"training.devices": ["CPU:0", "CPU:1"]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("optimizer.warmup_share", ["Settings of pretrain", "optimizer.warmup_share=0.0", "0.06 in continue"]),
+        ("finetune patience", ["training.patience=0", "Validations in a row", "a whole number, 0 or more"]),
+        ("phases.1.sequence-length", ["phases.0.sequence_length=128", "64 then 128 in albert_mini"]),
+        ("dropout", ["model.hidden_dropout_prob=0.1", "training.dropout=null", "Of an ALBERT: dropout"]),
+        ("pretrain", ["name=pretrain", "\nphases\n", "model.vocab_size=30000", "training.loss_band=10.0"]),
+        ("noise", ["noise.kinds=[]", "Noisy copies to train on."]),
+    ],
+)
+def test_settings_are_found_by_key_section_or_part(asked, told):
+    """One had to read the code to learn what there is to set, and its default."""
+    result = invoke("settings", *asked.split())
+    assert result.exit_code == 0 and all(part in result.output for part in told), result.output
+    assert ("Settings of finetune" in result.output) is (asked not in ("pretrain", "phases.1.sequence-length"))
+
+
+def test_a_misspelt_setting_names_the_nearest():
+    result = invoke("settings", "optimiser.lerning_rate")
+    assert result.exit_code == 2 and "The nearest is optimizer.learning_rate." in result.output

@@ -19,10 +19,14 @@ _SHARED_GROUPS = "shared_groups"
 class AlbertConfig(BertConfig):
     """The architecture of an ALBERT (Lan et al. 2020, section 3). The defaults are albert-base-v2.
 
-    Word embeddings of `embedding_size` are mapped to `hidden_size`. The layers are divided into `num_hidden_groups`
-    groups of consecutive ones, and those of a group share their weights: `all` of them, only those of `attention`, only
-    those of the `ffn` (feed-forward network), or `none` (the paper's table 4). A layer consists of `inner_group_num`
-    blocks, which do not share weights with each other.
+    Attributes:
+        model_type: the kind of model.
+        embedding_size: width of the word embeddings, which are mapped to `hidden_size`.
+        num_hidden_groups: groups of consecutive layers; those of a group share their weights.
+        inner_group_num: blocks in a layer, which do not share weights with each other.
+        sharing: which weights a group shares: all, those of attention, those of the feed-forward network, or none (the
+            paper's table 4).
+        classifier_dropout_prob: dropout before the output layer of a task.
     """
 
     vocab_size: int = 30000

@@ -31,17 +31,29 @@ MASKED, NEXT, BOTH = TOKENS = ("masked", "next", "both")
 class BertConfig:
     """The architecture of a BERT (paper, section 3). The defaults are BERT-base, uncased.
 
-    The paper writes `hidden_size` as H, `num_hidden_layers` as L and `num_attention_heads` as A. The configs of other
-    kinds of models extend it; which class it is says which kind of model it is (`models/kind.py`).
+    The configs of other kinds of models extend it; which class it is says which kind of model it is (`models/kind.py`).
 
-    `attention: causal` makes a left-to-right model: a token attends to itself and to those before it. JSON files say so
-    by `is_decoder`, as transformers does. Its pooler reads the last token, the only one that has seen the whole row;
-    with `pools_cls` it reads [CLS], as in models that transformers trained.
-
-    With `tie_word_embeddings: false` the masked LM's decoder has weights of its own in place of the word embeddings.
-
-    `positions: sinusoidal` takes fixed sines and cosines in place of learned embeddings (Vaswani et al. 2017, section
-    3.5). Files hold them as position embeddings, so that transformers computes the same.
+    Attributes:
+        vocab_size: rows of the word embeddings, at least as many as the vocabulary has pieces.
+        hidden_size: width of the hidden states, the paper's H.
+        num_hidden_layers: encoder layers, the paper's L.
+        num_attention_heads: heads in each layer, the paper's A; a divisor of `hidden_size`.
+        intermediate_size: width of the feed-forward network.
+        hidden_act: activation of the feed-forward network, by transformers' names.
+        hidden_dropout_prob: dropout after embeddings, attention and feed-forward network.
+        attention_probs_dropout_prob: dropout of the attention probabilities.
+        max_position_embeddings: the most tokens in a row.
+        type_vocab_size: kinds of segments.
+        initializer_range: standard deviation of new weights; 0.02 is for a width of 768.
+        layer_norm_eps: epsilon of LayerNorm.
+        attention: `causal` makes a left-to-right model, in which a token sees itself and those before it. JSON files
+            say so by `is_decoder`, as transformers does.
+        positions: `learned` embeddings, or `sinusoidal`: fixed sines and cosines (Vaswani et al. 2017, section 3.5),
+            which files hold as position embeddings, so that transformers computes the same.
+        pools_cls: whether a causal model's pooler reads [CLS], as in models that transformers trained, and not the last
+            token, the only one that has seen the whole row.
+        tie_word_embeddings: whether the masked LM's decoder has the word embeddings as its weights, or weights of its
+            own.
     """
 
     vocab_size: int = 30522

@@ -16,9 +16,12 @@ _UNUSED = ("num_attention_heads", "intermediate_size", "attention_probs_dropout_
 class ElmoConfig(BertConfig):
     """A left-to-right and a right-to-left LSTM language model over word pieces, after ELMo (Peters et al. 2018).
 
-    Each direction has `hidden_size` / 2 units in each of `num_hidden_layers` layers; a state is both directions side
-    by side. Both share the word embeddings and the output layer. ELMo itself has characters for input and larger cells
+    Each direction has `hidden_size` / 2 units in each of `num_hidden_layers` layers; a state is both directions side by
+    side. Both share the word embeddings and the output layer. ELMo itself has characters for input and larger cells
     with projections. Rows are at most `max_position_embeddings` tokens, as in other models, though none has a position.
+
+    Attributes:
+        model_type: the kind of model.
     """
 
     hidden_size: int = 1024

@@ -10,10 +10,14 @@ GRU, LSTM = BLOCKS = ("gru", "lstm")
 
 @dataclass
 class RecurrentConfig(BertConfig):
-    """A BERT in which each block has a bidirectional `block`, gru or lstm, in place of self-attention.
+    """A BERT in which each block has a bidirectional GRU or LSTM in place of self-attention.
 
     Each direction has `hidden_size` / 2 units. All else is BERT's. `num_attention_heads` and
     `attention_probs_dropout_prob` are not used.
+
+    Attributes:
+        model_type: the kind of model.
+        block: what a block has in place of self-attention.
     """
 
     num_attention_heads: int = 1

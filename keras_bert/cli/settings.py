@@ -1,0 +1,129 @@
+"""`run.py settings`."""
+
+import difflib
+import functools
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import config_names, find_config
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import Setting, every_setting, to_mapping, with_defaults
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import model_kinds, with_article
+
+_CONFIGS: dict[str, type[Any]] = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
+_FOLDERS = {"pretrain": ("pretrain",), "finetune": ("finetune", "features")}
+_WIDTH, _LONGEST = 100, 40
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[pretrain|finetune] [KEY]")
+def settings(words: tuple[str, ...]) -> None:
+    """List the settings of recipes: default, meaning, valid values, and the recipes that change it.
+
+    KEY is a setting, a section, or a part of their names. Change a setting in a recipe or, for one run, with
+    --set KEY=VALUE.
+
+    \b
+    Examples:
+      python run.py settings finetune
+      python run.py settings optimizer.learning_rate
+      python run.py settings dropout
+    """
+    commands = [word for word in words if word in _CONFIGS] or list(_CONFIGS)
+    keys = [word for word in words if word not in _CONFIGS]
+    found = {command: [item for key in keys or [""] for item in settings_like(command, key)] for command in commands}
+    for key in keys:
+        if not any(settings_like(command, key) for command in commands):
+            raise UserError(f"{key}: no such setting. {_nearest(key, commands)}")
+    for command, listed in found.items():
+        if listed:
+            click.echo(f"Settings of {command}\n")
+            recipes = _recipes(command)
+            for setting in listed:
+                click.echo("\n".join(_lines(setting, recipes)))
+
+
+def settings_like(command: str, key: str) -> list[Setting]:
+    """The settings of `pretrain` or `finetune` with this key, or these parts in it; else those whose last part is like
+    it; all for ""."""
+    every, key = list(_settings(command)), re.sub(r"\.\d+\b", ".0", key.lstrip("-").replace("-", "_"))
+    exact = [setting for setting in every if f".{key}." in f".{setting.key}."]
+    return exact or [setting for setting in every if key in setting.key.rpartition(".")[2]]
+
+
+def _settings(command: str) -> Iterator[Setting]:
+    """The settings of a command; after BERT's own those of other kinds of models, as far as they differ."""
+    for setting in every_setting(_CONFIGS[command]):
+        if setting.key == "initialization" and command == "pretrain":
+            for kind in model_kinds():
+                of_kind = every_setting(kind.config, "model")
+                yield from (own for own in of_kind if own.default != getattr(BertConfig, own.name, None))
+        yield setting
+
+
+def _nearest(key: str, commands: Sequence[str]) -> str:
+    by_name = {name: item.key for command in commands for item in _settings(command) for name in (item.name, item.key)}
+    nearest = difflib.get_close_matches(key.replace("-", "_"), by_name, n=1)
+    return f"The nearest is {by_name[nearest[0]]}." if nearest else "Leave KEY out for all of them."
+
+
+@functools.cache
+def _recipes(command: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """`{name: (its settings, the defaults of its kind of model)}`."""
+    config, recipes = _CONFIGS[command], {}
+    for folder in _FOLDERS[command]:
+        for name in config_names(folder):
+            recipe = config.from_file(find_config(folder, name))
+            name = name if folder == command else f"{folder}/{name}"
+            defaults = to_mapping(with_defaults(config))
+            if command == "pretrain":
+                defaults["model"] = to_mapping(type(recipe.model)())
+            recipes[name] = (to_mapping(recipe), defaults)
+    return recipes
+
+
+def _lines(setting: Setting, recipes: dict[str, tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[str]:
+    meaning = setting.meaning[0].upper() + setting.meaning[1:]
+    kind = next((kind for kind in model_kinds()[1:] if kind.config is setting.owner), None)
+    if kind:
+        meaning = f"Of {with_article(kind.title)}: {setting.meaning}"
+    if setting.section:
+        yield from (f"{setting.key}", *_wrapped(meaning), "")
+        return
+    yield f"{setting.key}={_shown(setting.default)}"
+    yield from (*_wrapped(meaning), *_wrapped(f"Takes {setting.takes}."))
+    changes: dict[str, list[str]] = {}
+    for name, (values, defaults) in recipes.items():
+        value, default = (_values(mapping, setting.key.split(".")) for mapping in (values, defaults))
+        if set(value) - {name} - set(default):
+            changes.setdefault(" then ".join(dict.fromkeys(value)), []).append(name)
+    if changes:
+        parts = (f"{value} in {', '.join(names)}" for value, names in changes.items())
+        yield from _wrapped(f"Recipes: {'; '.join(parts)}.")
+    yield ""
+
+
+def _values(values: Any, path: Sequence[str]) -> list[str]:
+    """What a recipe has at this key, of a list what each item has, as it is shown."""
+    if not path:
+        return [_shown(values)]
+    if isinstance(values, list):
+        return [value for item in values for value in _values(item, path[1:])]
+    return _values(values[path[0]], path[1:]) if path[0] in values else []
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
