@@ -24,7 +24,7 @@ from keras_bert.cli.launch import launch
 from keras_bert.cli.predict import predict
 from keras_bert.cli.prepare import prepare
 from keras_bert.cli.pretrain import pretrain
-from keras_bert.cli.settings import settings
+from keras_bert.cli.settings import settings, settings_named
 from keras_bert.cli.study import study
 from keras_bert.cli.vocab import vocab
 from keras_bert.core import files
@@ -52,6 +52,12 @@ class FrontDoor(click.Group):
             return super().invoke(context)
         except UserError as error:
             raise BadInput(str(error)) from None
+        except click.NoSuchOption as error:
+            named = error.ctx and settings_named(error.ctx.info_name or "", error.option_name, not error.possibilities)
+            if not named:
+                raise
+            sets = " or ".join(f"--set {key}=VALUE" for key in named)
+            raise BadInput(f"{error.option_name}: is no option but a setting. Give {sets}.") from None
         except RunStopped as stopped:
             click.echo(str(stopped))
             if isinstance(stopped, WorkerLost):

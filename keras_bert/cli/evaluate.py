@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import file_to_write, restore_spaces_option, table_options, table_settings
+from keras_bert.cli.options import file_to_write, other_table_options, restore_spaces_option, table_settings
 from keras_bert.core import imports, whole_files
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.runtime import import_tensorflow
@@ -30,11 +30,11 @@ from keras_bert.tasks.noise import Noise, changes_text
     metavar="KIND[=SHARE]",
     help="Also score the split with this noise added to its texts. Repeatable.",
 )
-@click.option("--task", metavar="NAME", help="Another task for the same model, such as axb for a superglue_rte model.")
+@click.option("--task", metavar="NAME", help="Score on another task, such as axb with a model of superglue_rte.")
 @restore_spaces_option
 @click.option("--output", metavar="FILE", callback=file_to_write, help="Write the scores as JSON.")
 @click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the scores as bars, as a PNG.")
-@table_options
+@other_table_options
 @click.pass_context
 def evaluate(
     context: click.Context,
@@ -50,10 +50,10 @@ def evaluate(
     """Score a model that was fine-tuned, here or elsewhere, on labelled examples.
 
     \b
-    --noise KIND[=SHARE]      what is changed in that share of the words, blanks or Chinese characters
+    --noise KIND[=SHARE]      what is changed in that share of the words, spaces or Chinese characters
     typo                      a letter is replaced by a neighbouring key, lost, doubled, or swapped with the next
     swap, case, homoglyph     letters are swapped; capitals; a letter of another script that looks the same
-    nospace, addspace         blanks are lost (all by default), or added inside words
+    nospace, addspace         spaces are lost (all by default), or added inside words
     zh-shape, zh-sound        Chinese characters are replaced by others that look or sound alike
     zh-drop, zh-double        Chinese characters are lost or doubled
 

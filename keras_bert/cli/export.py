@@ -47,7 +47,7 @@ _ONLY_OF = {"quantize": LITERT, "dtype": SAVED_MODEL, "jit": SAVED_MODEL, "n_bes
 @click.option(
     "--jit",
     is_flag=True,
-    help="For a SavedModel: compile requests of a single row with XLA. TensorFlow Serving's CPU build lacks XLA.",
+    help="For a SavedModel: compile requests of a single row with XLA, which TensorFlow Serving's CPU build lacks.",
 )
 @click.option("--encoder", "encoder_only", is_flag=True, help="Export the text encoder without the head.")
 @click.option(

@@ -21,11 +21,12 @@ from keras_bert.cli.options import (
     run_options,
     run_settings,
     set_by_key,
+    setting_option,
     table_options,
     table_settings,
 )
-from keras_bert.config.features import FEATURES, feature_layers
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.features import FEATURES, FeaturesConfig, feature_layers
+from keras_bert.config.finetuning import FinetuneConfig, FinetuneTrainingConfig, InputConfig, TaskDataConfig
 from keras_bert.config.heads import PROBLEM_TYPES
 from keras_bert.config.recipes import config_names, find_config
 from keras_bert.config.training import require_warmup
@@ -57,20 +58,16 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
     f"pretraining run in runs/, else {_PUBLISHED}.",
 )
 @casing_option
-@click.option("--from-scratch", is_flag=True, help="Use the architecture and vocabulary of --init, but random weights.")
+@setting_option(FinetuneConfig, "from_scratch", is_flag=True)
 @table_options
-@click.option(
-    "--kind", type=click.Choice(list(_KINDS)), help="What a label is: one class, several classes, or a number."
-)
+@setting_option(TaskDataConfig, "kind", type=click.Choice(list(_KINDS)))
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/TASK.")
 @click.option("--seeds", metavar="1,2,3", help="Train one run per seed and report median, mean, deviation and best.")
-@click.option("--epochs", type=Number(min=0, min_open=True), help="Passes over the training examples.")
-@click.option("--freeze", is_flag=True, help="Train only the head, and the pooler if it is untrained.")
-@click.option(
-    "--features",
-    type=click.Choice(FEATURES),
-    help="For tagging: train a BiLSTM on these hidden states of the frozen encoder (paper, section 5.3).",
-)
+@setting_option(FinetuneTrainingConfig, "epochs", type=Number(min=0, min_open=True))
+@setting_option(FinetuneTrainingConfig, "batch_size", type=click.IntRange(min=1))
+@setting_option(InputConfig, "max_length", type=click.IntRange(min=8))
+@setting_option(FinetuneTrainingConfig, "freeze", is_flag=True)
+@setting_option(FeaturesConfig, "kind", "--features", type=click.Choice(FEATURES))
 @click.option(
     "--noise",
     "noises",
@@ -100,6 +97,8 @@ def finetune(
     output: str | None,
     seeds: str | None,
     epochs: float | None,
+    batch_size: int | None,
+    max_length: int | None,
     freeze: bool,
     features: str | None,
     noises: tuple[str, ...],
@@ -143,6 +142,8 @@ def finetune(
                 "lower_case": lower_case,
                 "from_scratch": from_scratch or None,
                 "data.kind": _KINDS[kind] if kind else None,
+                "training.batch_size": batch_size,
+                "input.max_length": max_length,
                 "training.freeze": freeze or None,
                 "features.kind": features,
                 "noise.kinds": list(noises) or None,

@@ -3,7 +3,7 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import SEED, Number, casing_option, given, model_option, require_utf8
+from keras_bert.cli.options import SEED, Number, casing_option, given, model_option, require_utf8, setting_option
 from keras_bert.config.inference import SamplingConfig, require_left_to_right
 from keras_bert.core.errors import UserError
 from keras_bert.core.runtime import import_tensorflow
@@ -11,21 +11,11 @@ from keras_bert.core.runtime import import_tensorflow
 
 @click.command()
 @model_option
-@click.option("--max-tokens", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum pieces to add.")
-@click.option(
-    "--temperature",
-    type=Number(min=0.0),
-    default=0.0,
-    show_default=True,
-    help="0 adds the most probable piece. Else pieces are drawn: below 1 favours probable ones, above 1 rare ones.",
-)
-@click.option(
-    "--top-k", type=click.IntRange(min=1), help="Draw from this many of the most probable pieces. Needs --temperature."
-)
-@click.option(
-    "--top-p", type=float, help="Draw from the fewest pieces with this share of the probability. Needs --temperature."
-)
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed for the draws.")
+@setting_option(SamplingConfig, "max_tokens", type=click.IntRange(min=1), has_default=True)
+@setting_option(SamplingConfig, "temperature", type=Number(min=0.0), has_default=True)
+@setting_option(SamplingConfig, "top_k", type=click.IntRange(min=1))
+@setting_option(SamplingConfig, "top_p", type=float)
+@setting_option(SamplingConfig, "seed", type=SEED, has_default=True)
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 @click.pass_context

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from keras_bert.config.corpus import BROKEN_LINES, TABLE_FORMATS, CorpusConfig, extended_filters
+from keras_bert.config.corpus import BROKEN_LINES, TABLE_FORMATS, CorpusConfig, FilterConfig, extended_filters
+from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.config.pretraining import DATA_SETS, DataConfig
 from keras_bert.config.recipes import name_from_file
-from keras_bert.config.training import STRATEGIES
+from keras_bert.config.training import STRATEGIES, OptimizerConfig, TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, is_file
@@ -37,6 +39,20 @@ class Number(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not finite.", param, ctx)
         return number
+
+
+def setting_option(
+    config: type, field: str, *names: str, has_default: bool = False, more: str = "", **attributes: Any
+) -> Callable[..., Any]:
+    """An option for a setting, of which it has the name, unless others are given, and the meaning.
+
+    It has the setting's default if asked to; else a recipe's value counts, and what 0 or null means is left out.
+    """
+    if has_default:
+        attributes |= {"default": getattr(config, field), "show_default": True}
+    meaning = re.sub(r"[;.] (0|null) [^;.]*\.$", ".", settings.meanings(config)[field])
+    text = f"{meaning[0].upper()}{meaning[1:]} {more}".strip()
+    return click.option(*(names or (f"--{field.replace('_', '-')}",)), help=text, **attributes)
 
 
 def folder_to_write(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
@@ -64,7 +80,7 @@ def require_source(path: str) -> None:
 restore_spaces_option = click.option(
     "--restore-spaces",
     metavar="MODEL",
-    help="Before classifying, restore blanks lost from the texts, with a model of the task segment.",
+    help="Before classifying, put back missing spaces between words, with this model from `finetune --task segment`.",
 )
 
 casing_option = click.option(
@@ -78,7 +94,7 @@ text_casing_option = click.option(
     "--uncased/--cased",
     "lower_case",
     default=None,
-    help="Whether case and accents are removed. Default: as the vocabulary given says or suggests; else they are.",
+    help="Remove case and accents, or keep them. Default: as a vocabulary that is given suggests, else remove.",
 )
 
 text_option = click.option(
@@ -91,46 +107,25 @@ text_option = click.option(
     "Repeatable.",
 )
 
-column_option = click.option(
-    "--text",
-    metavar="COLUMN",
-    help="Column of a table that holds the text, by name, or by number from 0 if a CSV or TSV has no header. "
-    f"Default: {_CORPUS.text}.",
-)
+column_option = setting_option(CorpusConfig, "text", metavar="COLUMN", more=f"Default: {_CORPUS.text}.")
 
-format_option = click.option(
-    "--format",
-    type=click.Choice(TABLE_FORMATS),
-    help="How tables are written, if their names and contents do not tell. ssv: semicolons; tsv: tabs, quoted cells; "
-    "raw_tsv: tabs, no quotes.",
-)
+format_option = setting_option(CorpusConfig, "format", type=click.Choice(TABLE_FORMATS))
 
-validation_share_option = click.option(
-    "--validation-share",
+validation_share_option = setting_option(
+    DataConfig,
+    "validation_share",
     type=Number(0.0, 1.0, min_open=True, max_open=True),
-    default=DataConfig.validation_share,
-    show_default=True,
-    help="Fraction of the documents held out for validation, from which no vocabulary is learned.",
+    has_default=True,
 )
 
 _CORPUS_OPTIONS = (
     column_option,
     format_option,
-    click.option(
-        "--broken-lines",
-        type=click.Choice(BROKEN_LINES),
-        default=_CORPUS.broken_lines,
-        show_default=True,
-        help="Lines or rows that are broken or have no text: stop at the first, or count and skip them.",
-    ),
+    setting_option(CorpusConfig, "broken_lines", type=click.Choice(BROKEN_LINES), has_default=True),
     click.option(
         "--filters", metavar="NAME", help="Filters for web text: c4, a name in configs/filters, or a YAML file."
     ),
-    click.option(
-        "--bad-words",
-        metavar="FILE",
-        help="Drop documents with a word or phrase from this file, one per line.",
-    ),
+    setting_option(FilterConfig, "bad_words", metavar="FILE"),
 )
 
 
@@ -190,27 +185,30 @@ def recipe_name(recipe_file: str, overrides: Mapping[str, Any]) -> str:
 
 
 _TABLE_OPTIONS = (
-    click.option(
-        "--data-dir",
-        metavar="DIR",
-        help="Folder with the task's files, or a TFDS data folder. Default: TFDS's own folder.",
+    setting_option(TaskDataConfig, "folder", "--data-dir", metavar="DIR"),
+    setting_option(TaskDataConfig, "train", metavar="FILE"),
+    setting_option(TaskDataConfig, "dev", metavar="FILE"),
+    setting_option(TaskDataConfig, "test", metavar="FILE"),
+    setting_option(TaskDataConfig, "texts", "--text", "texts", multiple=True, metavar="COLUMN", more="Repeatable."),
+    setting_option(TaskDataConfig, "label", metavar="COLUMN"),
+    format_option,
+)
+_AS_TRAINED = "Default: as in training."
+# For a model that knows its task, to say what has changed since it was trained.
+_OTHER_TABLE_OPTIONS = (
+    click.option("--data-dir", metavar="DIR", help=f"Folder with the task's files. {_AS_TRAINED}"),
+    *(
+        click.option(f"--{split}", metavar="FILE", help=f"File with the examples of the split {split}. {_AS_TRAINED}")
+        for split in ("train", "dev", "test")
     ),
-    click.option(
-        "--train",
-        metavar="FILE",
-        help="Training examples. For --task text: a table (CSV, JSON, Parquet, …), tfds:NAME or hf:datasets/ORG/NAME.",
-    ),
-    click.option("--dev", metavar="FILE", help="Examples to validate on. Default for text and qa: a tenth of --train."),
-    click.option("--test", metavar="FILE", help="Examples to predict."),
     click.option(
         "--text",
         "texts",
         multiple=True,
         metavar="COLUMN",
-        help="Column that holds the text, by name, or by number from 0 if a CSV or TSV has no header. Give it twice "
-        "for pairs of texts.",
+        help=f"Column of a table that holds the text; give it twice for pairs. {_AS_TRAINED}",
     ),
-    click.option("--label", metavar="COLUMN", help="Column that holds the label."),
+    click.option("--label", metavar="COLUMN", help=f"Column of a table that holds the label. {_AS_TRAINED}"),
     format_option,
 )
 
@@ -218,6 +216,13 @@ _TABLE_OPTIONS = (
 def table_options(command: Callable) -> Callable:
     """Adds the options that locate a task's examples to a command; `table_settings` takes their values."""
     for option in reversed(_TABLE_OPTIONS):
+        command = option(command)
+    return command
+
+
+def other_table_options(command: Callable) -> Callable:
+    """As `table_options`, to a command for a trained model."""
+    for option in reversed(_OTHER_TABLE_OPTIONS):
         command = option(command)
     return command
 
@@ -237,36 +242,19 @@ def table_settings(
 
 
 _RUN_OPTIONS = (
-    click.option(
-        "--strategy",
-        type=click.Choice(STRATEGIES),
-        help="How to use devices. Default: auto, which uses all that are found.",
-    ),
-    click.option(
-        "--devices",
-        metavar="GPU:0,GPU:1",
-        help="Which devices of this machine to use: one, or several that each compute a part of the batch.",
-    ),
-    click.option(
-        "--tpu", metavar="NAME", help="Name or address of the TPU, with --strategy tpu. Default: local, on a TPU VM."
-    ),
-    click.option("--steps", type=click.IntRange(min=1), help="Total training steps. A resumed run may have more."),
-    click.option(
-        "--minutes",
-        type=Number(min=0, min_open=True),
-        help="Total training time, instead of --steps. The learning-rate schedule follows the clock.",
-    ),
-    click.option(
-        "--max-minutes",
-        type=Number(min=0, min_open=True),
-        help="Save a checkpoint and stop this long after the start of the command; the same command resumes.",
-    ),
+    setting_option(TrainingConfig, "strategy", type=click.Choice(STRATEGIES)),
+    setting_option(TrainingConfig, "devices", metavar="GPU:0,GPU:1"),
+    setting_option(TrainingConfig, "tpu", metavar="NAME"),
+    setting_option(TrainingConfig, "steps", type=click.IntRange(min=1)),
+    setting_option(TrainingConfig, "minutes", type=Number(min=0, min_open=True)),
+    setting_option(TrainingConfig, "max_minutes", type=Number(min=0, min_open=True)),
+    setting_option(OptimizerConfig, "learning_rate", type=Number(min=0, min_open=True)),
     click.option(
         "--set",
         "overrides",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Override any setting of the recipe, as in training.log_every=10. Repeatable.",
+        help="Override any setting of the recipe, as in training.log_every=10; `settings` lists them. Repeatable.",
     ),
     click.option("--fresh", is_flag=True, help="Start a new run in a new folder, such as RUN-2, instead of resuming."),
 )
@@ -286,6 +274,7 @@ def run_settings(
     steps: int | None,
     minutes: float | None,
     max_minutes: float | None,
+    learning_rate: float | None = None,
     epochs: float | None = None,
 ) -> dict[str, Any]:
     """Returns `{key: value}`, settings of a recipe, for the `run_options` that were given."""
@@ -293,12 +282,13 @@ def run_settings(
     return given(
         {
             "training.epochs": epochs,
-            "training.strategy": strategy,
+            "training.strategy": strategy or ("tpu" if tpu else None),
             "training.devices": [name.strip() for name in devices.split(",")] if devices else None,
             "training.tpu": tpu,
             "training.steps": 0 if epochs and not steps else steps,
             "training.minutes": 0.0 if (epochs or steps) and not minutes else minutes,
             "training.max_minutes": max_minutes,
+            "optimizer.learning_rate": learning_rate,
         }
     )
 
@@ -320,11 +310,19 @@ def require_agreement(by_key: Mapping[str, Any], of_options: Mapping[str, Any]) 
         names = [f"--{key.removeprefix('training.')}" if of_options.get(key) else f"--set {key}" for key in lengths]
         raise UserError(f"{names[0]}: needs to be the only length of the run. Received: {names[1]} too. Leave out one.")
     for key in by_key:
-        if key in of_options and of_options[key] != by_key[key]:
+        if key in of_options and not _is_same(of_options[key], by_key[key]):
             raise UserError(
                 f"--set {key}: needs no option that sets it otherwise. Received: {by_key[key]!r}, and "
                 f"{of_options[key]!r} by an option. Leave out one."
             )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; YAML reads 1e-3 as text."""
+    try:
+        return one == other or float(one) == float(other)
+    except (TypeError, ValueError):
+        return False
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import click
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import (
     model_option,
+    other_table_options,
     require_source,
     restore_spaces_option,
-    table_options,
     table_settings,
 )
 from keras_bert.core.errors import UserError
@@ -33,7 +33,7 @@ from keras_bert.tasks.task import INPUT
 )
 @click.option("--output", required=True, metavar="FILE|-|DIR", help="Where to write the answers; - writes to stdout.")
 @restore_spaces_option
-@table_options
+@other_table_options
 @click.pass_context
 def predict(
     context: click.Context,

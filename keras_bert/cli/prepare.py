@@ -13,6 +13,7 @@ from keras_bert.cli.options import (
     corpus_options,
     folder_to_write,
     runner_options,
+    setting_option,
     text_casing_option,
     text_option,
     validation_share_option,
@@ -44,22 +45,10 @@ from keras_bert.core.program import PROGRAM
     help="Tokenizer processes; 0 starts one per core.",
 )
 @validation_share_option
-@click.option(
-    "--shard-megabytes",
-    type=Number(0.0, min_open=True),
-    default=DataConfig.shard_megabytes,
-    show_default=True,
-    help="Size of a shard in megabytes.",
-)
+@setting_option(DataConfig, "shard_megabytes", type=Number(0.0, min_open=True), has_default=True)
 @click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, to mask whole words.")
-@click.option(
-    "--phrases", metavar="FILE", help="Mark the phrases in this file, one per line, for masking.unit: phrase."
-)
-@click.option(
-    "--phrase-tags",
-    metavar="TAGS",
-    help="In CoNLL-U files, mark words with these UPOS tags, such as PROPN,NOUN, as phrases.",
-)
+@setting_option(DataConfig, "phrases", metavar="FILE")
+@setting_option(DataConfig, "phrase_tags", metavar="PROPN,NOUN")
 @runner_options
 def prepare(
     inputs: tuple[str, ...],

@@ -4,7 +4,7 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -23,9 +23,12 @@ from keras_bert.cli.options import (
     run_options,
     run_settings,
     set_by_key,
+    setting_option,
 )
+from keras_bert.config.objectives import PhaseConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
+from keras_bert.config.training import TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join, shown
@@ -52,12 +55,14 @@ from keras_bert.training.run_folder import PRETRAINING, RunFolder
 @click.option(
     "--init",
     metavar="MODEL",
-    help="Start from the weights of this model, a folder or hf:NAME, with its vocabulary or an extended one.",
+    help="Model to start from, a folder or hf:NAME, with its vocabulary or one that `vocab --extend` made of it.",
 )
 @casing_option
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/RECIPE.")
 @run_options
-@click.option("--seed", type=SEED, help="Seed for weights, masks, pairs, order and dropout.")
+@setting_option(PhaseConfig, "batch_size", more="In every phase.", type=click.IntRange(min=1))
+@setting_option(PhaseConfig, "sequence_length", "--max-length", type=click.IntRange(min=8))
+@setting_option(TrainingConfig, "seed", type=SEED)
 @click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
 @click.pass_context
 def pretrain(
@@ -69,6 +74,8 @@ def pretrain(
     init: str | None,
     lower_case: bool | None,
     output: str | None,
+    batch_size: int | None,
+    max_length: int | None,
     seed: int | None,
     overrides: tuple[str, ...],
     estimate: bool,
@@ -77,11 +84,15 @@ def pretrain(
 ) -> None:
     """Pretrain a BERT: masked LM and, unless the recipe says otherwise, next sentence prediction.
 
-    Without --config, --data, --init or --strategy this trains the demo: a small model on the documentation that ships
-    with Python. With any of them the default recipe is continue if there is a model to start from, else bert_base, or
-    bert_base_tpu for --strategy tpu. The same command resumes a run that stopped. SIGTERM, SIGHUP and Ctrl-C save a
-    checkpoint after the current step and exit with status 75; a second signal, at least one second later, exits at
-    once.
+    \b
+    Without --config the recipe is
+    continue         with --init
+    bert_base_tpu    with --strategy tpu
+    bert_base        with --data or another --strategy
+    demo             otherwise: a small model on the documentation that ships with Python
+
+    The same command resumes a run that stopped. SIGTERM, SIGHUP and Ctrl-C save a checkpoint after the current step and
+    exit with status 75; a second signal, at least one second later, exits at once.
 
     \b
     Example:
@@ -90,11 +101,14 @@ def pretrain(
     began = time.monotonic()
     by_key = set_by_key(overrides)
     init_given = init or settings.text_of(by_key, "init")
-    recipe_file = find_config("pretrain", config or _default_recipe(data, init_given, run["strategy"]))
     flags = {
         **given({"data.files": list(data) or None, "data.text": text, "data.format": format, "training.seed": seed}),
         **run_settings(**run),
     }
+    strategy = flags.get("training.strategy")
+    recipe_file = find_config("pretrain", config or _default_recipe(data, init_given, strategy))
+    phases = by_key.get("phases", settings.read_yaml(recipe_file).get("phases"))
+    flags |= _phase_settings(phases, batch_size, max_length, by_key)
     require_agreement(by_key, {**flags, **given({"init": init, "vocabulary.lower_case": lower_case})})
     output = output or os.path.join("runs", recipe_name(recipe_file, by_key))
     to_resume = None if fresh else RunFolder(output)
@@ -150,6 +164,34 @@ def _default_recipe(data: Sequence[str], init: str | None, strategy: str | None)
     if strategy == "tpu":
         return "bert_base_tpu"
     return "bert_base" if data or strategy else "demo"
+
+
+def _phase_settings(
+    phases: Any, batch_size: int | None, max_length: int | None, by_key: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns `{key: value}` that give all `phases` of a recipe, which are not checked yet, these sizes.
+
+    As many more or fewer tokens of a row are predicted, unless `by_key`, the settings of `--set`, says how many. Raises
+    `UserError` if the phases differ in a size, which is what they are for.
+    """
+    options = given({"batch_size": batch_size, "sequence_length": max_length})
+    if not options:
+        return {}
+    mappings = phases if isinstance(phases, list) else [{}]
+    own = [settings.from_mapping(PhaseConfig, phase, f"phases.{index}") for index, phase in enumerate(mappings)]
+    found: dict[str, Any] = {} if mappings is phases else {"phases": mappings}
+    for name, value in options.items():
+        if len({getattr(phase, name) for phase in own}) > 1:
+            option = "--max-length" if name == "sequence_length" else "--batch-size"
+            values = " and ".join(str(getattr(phase, name)) for phase in own)
+            each = " ".join(f"--set phases.{index}.{name}=N" for index in range(len(own)))
+            raise UserError(f"{option}: needs phases that agree. Received: a recipe with {values}. Give {each}.")
+        found |= {f"phases.{index}.{name}": value for index in range(len(own))}
+    for index, phase in enumerate(own if max_length else ()):
+        key = f"phases.{index}.max_predictions_per_seq"
+        if key not in by_key:
+            found[key] = math.ceil(phase.max_predictions_per_seq * options["sequence_length"] / phase.sequence_length)
+    return found
 
 
 def _estimate(recipe: PretrainConfig, run: RunFolder) -> None:

@@ -59,6 +59,14 @@ def settings_like(command: str, key: str) -> list[Setting]:
     return exact or [setting for setting in every if key in setting.key.rpartition(".")[2]]
 
 
+def settings_named(command: str, option: str, with_similar: bool) -> list[str]:
+    """The keys of a command's settings that are called as an unknown option is or, if wanted, similarly."""
+    found = settings_like(command, option) if command in _CONFIGS else []
+    name = option.lstrip("-").replace("-", "_")
+    like = [setting.key for setting in found if not setting.section and (with_similar or setting.name == name)]
+    return list(dict.fromkeys(like))
+
+
 def _settings(command: str) -> Iterator[Setting]:
     """The settings of a command; after BERT's own those of other kinds of models, as far as they differ."""
     for setting in every_setting(_CONFIGS[command]):

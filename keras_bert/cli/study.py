@@ -87,7 +87,7 @@ def _named(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-@study.command()
+@study.command(short_help="Compare models by fine-tuning on tasks.")
 @click.argument("models", nargs=-1, required=True, metavar="NAME=MODEL…")
 @_plan_option("worth")
 @click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the plan's folders.")
@@ -124,7 +124,7 @@ def worth(
     _carried_out(context, output, lambda folder: make(folder, inits, tasks, data, seeds, title))
 
 
-@study.command()
+@study.command(short_help="Compare changes of a pretraining recipe.")
 @_plan_option("pilots")
 @click.option("--data", required=True, help="A folder that `prepare` wrote, or whatever `pretrain --data` takes.")
 @_output_option
@@ -149,7 +149,7 @@ def pilots(context: click.Context, plan: str, data: str, output: str, seeds: int
     _carried_out(context, output, lambda folder: make(folder, planned, names, data, seeds))
 
 
-@study.command()
+@study.command(short_help="Compare objectives by fine-tuning.")
 @_plan_option("ablation")
 @click.option("--text", required=True, help="A folder that `prepare` wrote, or whatever `pretrain --data` takes.")
 @click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the folders of the plan's tasks.")
@@ -195,7 +195,7 @@ def ablation(
     _carried_out(context, output, lambda folder: make(folder, planned, variants, text, data, pretraining_seeds, seeds))
 
 
-@study.command()
+@study.command(short_help="Show what a run learned when.")
 @click.argument("run", metavar="RUN")
 @_plan_option("embryology")
 @click.option("--data", required=True, metavar="FOLDER", help="Folder that holds the plan's folders.")
@@ -211,7 +211,7 @@ def ablation(
     "--tasks-from",
     type=click.IntRange(min=2),
     metavar="N",
-    help="Fine-tune from N snapshots only, at about equal ratios of steps. Default: from all.",
+    help="Fine-tune from N snapshots only, about evenly spaced by the logarithm of their steps. Default: from all.",
 )
 @click.pass_context
 def embryology(
@@ -243,7 +243,7 @@ def embryology(
     _carried_out(context, output, lambda folder: make(folder, planned, run, data, seeds, only or PARTS, tasks_from))
 
 
-@study.command()
+@study.command(short_help="Draw what each attention head looks at.")
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 @model_option
 @_output_option
@@ -263,7 +263,7 @@ def attention(context: click.Context, texts: tuple[str, ...], model: str, output
     _carried_out(context, output, lambda folder: make(folder, model, texts))
 
 
-@study.command()
+@study.command(short_help="List the neighbours of words.")
 @model_option
 @click.option("--word", "words", multiple=True, required=True, metavar="WORD", help="Word to look up. Repeatable.")
 @click.option("--text", "texts", multiple=True, required=True, metavar="GLOB", help="Text to read. Repeatable.")
@@ -302,7 +302,7 @@ def geometry(
     _carried_out(context, output, lambda folder: make(folder, model, words, texts, tokens, neighbours, layer))
 
 
-@study.command()
+@study.command(short_help="Draw the loss around the end of training.")
 @click.option("--task", required=True, metavar="NAME", help="Task, as for `finetune`.")
 @click.option("--init", required=True, metavar="MODEL", help="The model to fine-tune.")
 @click.option("--data-dir", metavar="DIR", help="Folder with the task's files. Default: TFDS's own folder.")
@@ -321,7 +321,7 @@ def geometry(
     default=0.5,
     show_default=True,
     type=Number(min=0, min_open=True),
-    help="Radius of the plane, in lengths of the weights.",
+    help="How far the plane reaches each way, as a multiple of the norm of the weights.",
 )
 @click.option("--points", default=11, show_default=True, type=click.IntRange(min=3), help="Points on each axis, odd.")
 @click.option(

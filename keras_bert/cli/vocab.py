@@ -15,11 +15,12 @@ from keras_bert.cli.options import (
     corpus_options,
     file_to_write,
     runner_options,
+    setting_option,
     text_casing_option,
     text_option,
     validation_share_option,
 )
-from keras_bert.config.pretraining import SENTENCEPIECE, VOCABULARIES, WORDPIECE, DataConfig
+from keras_bert.config.pretraining import SENTENCEPIECE, VOCABULARIES, DataConfig, VocabularyConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists
 from keras_bert.core.program import PROGRAM
@@ -47,13 +48,7 @@ if TYPE_CHECKING:
     default=0,
     help="Number of [unused] rows to reserve after the special tokens.",
 )
-@click.option(
-    "--kind",
-    type=click.Choice(VOCABULARIES),
-    default=WORDPIECE,
-    show_default=True,
-    help="What --size learns: BERT's WordPiece vocabulary, or a SentencePiece unigram model like ALBERT's.",
-)
+@setting_option(VocabularyConfig, "kind", type=click.Choice(VOCABULARIES), has_default=True)
 @text_casing_option
 @validation_share_option
 @click.option("--output", required=True, metavar="FILE", callback=file_to_write, help="Vocabulary file to write.")

@@ -17,8 +17,8 @@ class FeaturesConfig:
     """A tagger over a frozen BERT, instead of fine-tuning.
 
     Attributes:
-        kind: the hidden states of the frozen encoder on which a two-layer BiLSTM is trained (paper, section 5.3); null
-            fine-tunes.
+        kind: for tagging, in place of fine-tuning: leave the encoder as it is and train a two-layer BiLSTM on these of
+            its hidden states (paper, section 5.3); null fine-tunes.
         lstm_size: units in each direction of each LSTM layer.
         folder: where the features are kept, to be shared by runs that need the same ones; by default `features` beside
             the run's folder. It may be deleted when no run needs it any longer.

@@ -118,7 +118,7 @@ class RunConfig:
         strategy: how to use devices: `auto` uses all that are found.
         devices: devices of this machine to use, such as GPU:0: one, or several that each compute a part of the batch;
             none for all.
-        tpu: TPU for the strategy `tpu`: its name or address, or `local` for that of this machine, a TPU VM.
+        tpu: train on the TPU of this name or address, by the strategy `tpu`; `local` is that of this machine, a TPU VM.
         precision: what the network computes in; variables are float32. In `float16`, for devices without bfloat16, the
             loss is scaled.
         jit_compile: compile the step with XLA; `auto` times a few steps at the start and compiles if the run is long

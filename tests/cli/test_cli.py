@@ -66,7 +66,7 @@ def test_help_and_bad_arguments_never_import_tensorflow(arguments, status):
 def test_the_list_of_commands_says_all_of_each_and_shows_the_path():
     """Half of its lines ended in dots, and the examples were in no order."""
     told = invoke("--help").output
-    assert "..." not in told.partition("Commands:")[2]
+    assert "..." not in told.partition("Commands:")[2] + invoke("study", "--help").output.partition("Commands:")[2]
     assert all(len(command.short_help) <= 45 for command in main.commands.values())
     path = ("vocab", "prepare", "pretrain --config", "finetune", "evaluate", "predict", "export", "COMMAND --help")
     places = [told.index(f"python run.py {step}") for step in path]
@@ -84,6 +84,32 @@ def invoke(*arguments):
         (["pretrain", "--config", "wiki_mini"], "data.files: needs text to train on"),
         (["pretrain", "--data", "/absent/*.txt", "--config", "wiki_mini"], "No file matches '/absent/*.txt'"),
         (["inspect", "bass"], "bass: no such config"),
+        (["pretrain", "--tpu", "mine"], "training.tpu: with 'mine', a TPU on another machine, the run's folder"),
+        (["pretrain", "--warmup-steps", "9"], "is no option but a setting. Give --set optimizer.warmup_steps=VALUE."),
+        (["finetune", "--dropout=0"], "--dropout: is no option but a setting. Give --set training.dropout=VALUE."),
+        (["pretrain", "--stepz", "9"], "No such option '--stepz'. (Did you mean"),
+        (
+            ["pretrain", "--config", "bert_base", "--max-length", "64"],
+            "Received: a recipe with 128 and 512. Give --set",
+        ),
+        (["pretrain", "--batch-size", "8", "--set", "phases.0.batch_size=9"], "needs no option that sets it otherwise"),
+        (
+            ["finetune", "--task", "sst2", "--max-length", "9", "--set", "input.max_length=8"],
+            "Received: 8, and 9 by an",
+        ),
+        (
+            [
+                "finetune",
+                "--task",
+                "sst2",
+                "--sweep",
+                "--init",
+                os.path.join(COMMITTED, "pretraining"),
+                "--learning-rate",
+                "1e-3",
+            ],
+            "optimizer.learning_rate",
+        ),
         (["pretrain", "--set", "init=5"], "init: needs text. Received: 5"),
         (["finetune", "--task", "sst2", "--set", "init=[a]"], "init: needs text. Received: ['a']"),
         (["pretrain", "--set", "name=5"], "name: needs text. Received: 5"),
@@ -326,3 +352,29 @@ def test_settings_are_found_by_key_section_or_part(asked, told):
 def test_a_misspelt_setting_names_the_nearest():
     result = invoke("settings", "optimiser.lerning_rate")
     assert result.exit_code == 2 and "The nearest is optimizer.learning_rate." in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ("--config demo --batch-size 8", [(64, 8, 10)]),
+        ("--config demo --max-length 128", [(128, 32, 20)]),
+        ("--config demo --max-length 32 --set phases.0.max_predictions_per_seq=3", [(32, 32, 3)]),
+        ("--config bert_base --data . --batch-size 16", [(128, 16, 20), (512, 16, 77)]),
+        ("--config bare.yaml --batch-size 16", [(128, 16, 20)]),
+    ],
+)
+def test_sizes_are_those_of_every_phase(options, sizes, tmp_path, monkeypatch):
+    """The batch of a recipe without phases, and the share of a longer row that is predicted, would be the default's."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bare.yaml").write_text("data: {source: python_documentation}")
+
+    def stop(recipe, *others):
+        found = [(one.sequence_length, one.batch_size, one.max_predictions_per_seq) for one in recipe.phases]
+        raise UserError(f"{found}, rate {recipe.optimizer.learning_rate}")
+
+    monkeypatch.setattr("keras_bert.tasks.pretraining.run.pretrain", stop)
+    told = invoke(
+        "pretrain", *options.split(), "--learning-rate", "0.5", "--set", "optimizer.learning_rate=5e-1"
+    ).output
+    assert f"{sizes}, rate 0.5" in told

@@ -299,7 +299,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
         (["pretrain", "--steps", "5", "--minutes", "5"], "--steps: needs to be the only length of the run."),
         (["pretrain", "--seed", "5", "--set", "training.seed=6"], "--set training.seed: needs no option that sets it"),
         (
-            ["pretrain", "--tpu", "mine", "--devices", "CPU:0"],
+            ["pretrain", "--tpu", "mine", "--strategy", "auto", "--devices", "CPU:0"],
             "training.tpu: needs training.strategy tpu. Received: mine",
         ),
         (["pretrain", "--config", "demo", "--data", "own.yaml"], "data.files: needs no value if source is python"),
