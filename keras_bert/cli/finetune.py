@@ -241,7 +241,7 @@ def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, pic
     if picture:
         write_picture(picture, results_groups(results, published), recipe.name)
     click.echo(
-        f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(output)} --input FILE --output FILE   |   "
+        f'Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(output)} "…"   |   '
         f"tensorboard --logdir {shlex.quote(output)}"
     )
 

@@ -10,6 +10,7 @@ from keras_bert.cli.options import (
     model_option,
     other_table_options,
     require_source,
+    require_utf8,
     restore_spaces_option,
     table_settings,
 )
@@ -31,9 +32,10 @@ from keras_bert.tasks.task import INPUT
 @click.option(
     "--task", metavar="NAME", help="Another task for the same model, such as, with --split, ax for an mnli model."
 )
-@click.option("--output", required=True, metavar="FILE|-|DIR", help="Where to write the answers; - writes to stdout.")
+@click.option("--output", metavar="FILE|-|DIR", help="Where to write these answers; - writes to stdout.")
 @restore_spaces_option
 @other_table_options
+@click.argument("texts_to_answer", nargs=-1, metavar="[TEXT…]")
 @click.pass_context
 def predict(
     context: click.Context,
@@ -41,34 +43,49 @@ def predict(
     source: str | None,
     split: str | None,
     task: str | None,
-    output: str,
+    output: str | None,
     restore_spaces: str | None,
+    texts_to_answer: tuple[str, ...],
     **data: Any,
 ) -> None:
-    """Write the predictions of a model that was fine-tuned, here or elsewhere.
+    """Answer examples with a model that was fine-tuned, here or elsewhere.
+
+    The answers to each TEXT are printed; those of pairs are two TEXTs each: two texts to compare, or a question and its
+    passage. A model of choices takes a context and its choices. Files are answered to --output, in these formats:
 
     \b
     Model                --input                                        --output
     classification       a table, or plain text, one text per line      JSON lines
     tagging              columns or CoNLL-U, as in training             the same file with labels
-    segment              .conllu, a table, or one text per line         the texts, with blanks between words
+    segment              .conllu, a table, or one text per line         the texts, with spaces between words
     question answering   SQuAD's JSON                                   a folder: predictions, n-best, null odds
     multiple choice      as in training                                 JSON lines
     SuperGLUE's tasks    as in training                                 JSON lines
 
     \b
-    Files may be of any size. Answers in them are ignored. --split writes the same formats or, if the task
-    has a leaderboard, a folder with a submission. If the split stands for several, as mnli's dev does,
-    --output is a folder with a file for each.
+    Files may be of any size. Answers in them are ignored. --split answers the examples of the task that the
+    model was trained on, in the same formats or, if the task has a leaderboard, as a folder with a submission.
+    If the split stands for several, as mnli's dev does, --output is a folder with a file for each.
 
     \b
     Examples:
+      python run.py predict --model runs/sst2 "A charming film." "Two hours of my life."
+      python run.py predict --model runs/squad "Who wrote it?" "Mary Shelley wrote it in Geneva."
+      python run.py predict --model runs/sst2 --input texts.txt --output answers.jsonl
       echo "A charming film." | python run.py predict --model runs/sst2 --input - --output -
       python run.py predict --model runs/sst2 --split test --data-dir glue --output submission
       python run.py predict --model runs/squad --input dev-v1.1.json --output answers
     """
+    if texts_to_answer:
+        others = {"input": source, "split": split, "task": task, "output": output, "restore_spaces": restore_spaces}
+        _answer(context, model, list(texts_to_answer), {**others, **data})
+        return
     if bool(source) == bool(split):
-        raise UserError("--input: needs a file of examples, or --split a split of the task. Give one of the two.")
+        raise UserError(
+            "TEXT: needs a text to answer, --input a file of them, or --split a split of the task. Give one."
+        )
+    if not output:
+        raise UserError("--output: needs a file or folder for the answers, or - for stdout. Received: none.")
     files_of_task = [f"--{name.replace('_', '-')}" for name in ("data_dir", "train", "dev", "test") if data[name]]
     if source and files_of_task:
         raise UserError(f"{files_of_task[0]}: goes with --split. Received: --input, the file to answer. Leave out one.")
@@ -93,3 +110,21 @@ def predict(
     if output != STANDARD_STREAM:
         step = f"{PROGRAM} evaluate --model {shlex.quote(model)}"
         click.echo(f"Written: {', '.join(written)}, {count:,} examples. Next: {step}")
+
+
+def _answer(context: click.Context, model: str, texts: list[str], others: dict[str, Any]) -> None:
+    """Prints the answers to texts. Raises `UserError` for other options, which are for files."""
+    if used := [name.replace("_", "-").replace("texts", "text") for name, value in others.items() if value]:
+        raise UserError(f"--{used[0]}: goes with a file of examples. Received: TEXT too. Leave out one.")
+    require_utf8(texts)
+    folder = open_model_folder(model)
+    if not folder.head:
+        raise UserError(
+            f"{model}: needs a fine-tuned model. Received: one without a task's head. "
+            f"Fine-tune it with: {PROGRAM} finetune --task NAME --init {shlex.quote(model)}"
+        )
+    import_tensorflow(context.find_root().params["debug"])
+    from keras_bert.inference.loading import load_folder
+
+    for line in kind_of_head(folder.head).answers_shown(load_folder(folder), texts):
+        click.echo(line)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import FIELD
+from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import berts_name
 
@@ -127,6 +128,13 @@ class TaskKind(abc.ABC):
     def answer_texts(self, bert: Any, texts: list) -> list | None:
         """A `LoadedModel`'s answers to whole texts, for its `predict`; None if this kind does not answer these."""
         return None
+
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+        """The lines in which `run.py predict` prints a `LoadedModel`'s answers to texts of its command line.
+
+        Raises `UserError` if other texts are needed, or more than texts, as by default.
+        """
+        raise UserError(f"TEXT: {bert.path} needs more than texts to answer. Give --input with a file of examples.")
 
 
 def transformers_pipeline(pipeline: str, example: str, options: str = "") -> str:

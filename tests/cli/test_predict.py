@@ -352,3 +352,42 @@ def test_a_split_without_a_submission_is_json_lines(model, tmp_path):
         result = give("predict", "--model", path, *given, "--output", "-")
         assert result.exit_code == 0, result.output
         assert [json.loads(line)[name] for line in result.stdout.splitlines()] == ["the cat", "sat"]
+
+
+SHOWN = [
+    ("pair", ["the cat", "sat"], r"the cat\nsat\n  → (yes|no) 0\.\d{3}  (yes|no) 0\.\d{3}\n"),
+    ("answering", ["who", "the cat sat"], r"who\n  → (.+) 0\.\d{3}\n(    .+ 0\.\d{3}\n)+"),
+    ("single", ["the", "a cat"], r"(.+\n  → (\w+ 0\.\d{3}(  )?){3}\n){2}"),
+    ("multi", ["the cat"], r"the cat\n  → b 0\.\d{3}\n    a 0\.\d{3}\n"),
+    ("regression", ["the"], r"the\n  → -?\d\.\d{3}\n"),
+    ("tagging", ["the 中!"], r"the 中!\n  → the  .+\n    中    .+\n    !    .+\n"),
+    ("segment", ["thecat"], r"thecat\n  → [thecat ]+\n"),
+    ("choice", ["the", "cat", "sat"], r"the\n  → (cat|sat) 0.+\n    (cat|sat) 0.+\n"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "shown"), [SHOWN[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in SHOWN[1:])]
+)
+def test_texts_of_the_command_line_are_answered_on_the_screen(model, kind, texts, shown):
+    """A single text needed a file or a pipe, and was answered in JSON."""
+    reading = {"answering": READER}.get(kind, {"max_length": 24})
+    result = give("predict", "--model", model(kind, **reading), *texts)
+    assert result.exit_code == 0 and re.fullmatch(shown, result.stdout), result.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        ("pair", ["the"], "TEXT: needs pairs of texts, one after the other. Received: 1 of them."),
+        ("choice", ["the", "cat"], "TEXT: needs a context and two choices or more. Received: 2 of them."),
+        ("masked_lm", ["the"], "needs a fine-tuned model. Received: one without a task's head. Fine-tune it with"),
+        ("pair", ["the", "--text", "a"], "--text: goes with a file of examples. Received: TEXT too."),
+        ("pair", ["the", "--output", "a"], "--output: goes with a file of examples. Received: TEXT too."),
+        ("pair", [], "TEXT: needs a text to answer, --input a file of them, or --split a split"),
+        ("pair", ["--input", "a"], "--output: needs a file or folder for the answers, or - for stdout."),
+    ],
+)
+def test_texts_that_cannot_be_answered_are_one_line(model, kind, arguments, message):
+    result = give("predict", "--model", model(kind, max_length=24), *arguments)
+    assert result.exit_code == 2 and message in result.output

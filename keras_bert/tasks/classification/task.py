@@ -102,6 +102,26 @@ class Classification(TaskKind):
         answering = bert.once(f"answers to {len(columns)} columns", function)
         return class_answers(bert.head, answering.answers_by_length(*columns))
 
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+        from keras_bert.tasks.shown_answers import in_pairs, ranked, shown
+
+        examples: list[Any] = in_pairs(texts, "pairs of texts") if self._takes_pairs(bert) else texts
+        lines = []
+        for example, answer in zip(examples, bert.predict(examples), strict=True):
+            if isinstance(answer, float):
+                answers = [f"{answer:.3f}"]
+            elif isinstance(answer, dict):  # Any number of labels, each by itself.
+                chosen = ranked({label: share for label, share in answer.items() if share > 0.5})
+                others = ranked({label: share for label, share in answer.items() if share <= 0.5})
+                answers = ["  ".join(chosen) or "no label", *(["  ".join(others)] if others else [])]
+            else:
+                answers = ["  ".join(ranked(answer.probabilities))]
+            lines += shown([example] if isinstance(example, str) else example, answers)
+        return lines
+
+    def _takes_pairs(self, bert: Any) -> bool:
+        return bert.folder.reading.pair
+
 
 class NextSentence(Classification):
     """Whether a text follows another. No task trains it alone: it is a head of pretraining."""
@@ -141,6 +161,9 @@ class NextSentence(Classification):
 
         text_columns(texts, pair=True)  # Raises for single texts.
         return super().answer_texts(bert, texts)
+
+    def _takes_pairs(self, bert: Any) -> bool:
+        return True
 
 
 def _is_of_pairs(fields: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.heads import MultipleChoiceConfig
+from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import CLASSIFIER
 from keras_bert.tasks import superglue
@@ -148,6 +149,16 @@ class MultipleChoice(TaskKind):
 
     def transformers_example(self, fields: Mapping[str, Any]) -> str:
         return _IN_TRANSFORMERS
+
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+        from keras_bert.export.serving_function import serving_function
+        from keras_bert.tasks.shown_answers import ranked, shown
+
+        context, *choices = texts
+        if len(choices) < 2:
+            raise UserError(f"TEXT: needs a context and two choices or more. Received: {len(texts)} of them.")
+        [row] = serving_function(bert).answers_by_length([context], [""], [choices])
+        return shown([context], ranked(dict(zip(choices, row["probabilities"].tolist()))))
 
     def data_fields(self, task: str) -> Collection[str]:
         return ()

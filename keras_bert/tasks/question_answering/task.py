@@ -263,6 +263,22 @@ class QuestionAnswering(TaskKind):
     def transformers_example(self, fields: Mapping[str, Any]) -> str:
         return _IN_TRANSFORMERS
 
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+        from keras_bert.export.serving_function import serving_function
+        from keras_bert.tasks.question_answering.decoding import decoded, n_best_list
+        from keras_bert.tasks.shown_answers import in_pairs, ranked, shown
+
+        asked = in_pairs(texts, "a question and the passage with its answer")
+        answering = AnsweringConfig.from_fields(bert.folder.other_fields, f"{bert.path}/config.json")
+        lines = []
+        for (question, _), row in zip(asked, serving_function(bert).answers_by_length(*zip(*asked)), strict=True):
+            best = n_best_list(decoded(row), answering.unanswerable)
+            probabilities = {entry["text"] or "no answer": entry["probability"] for entry in best}
+            answer = row["answer"].decode("utf-8") or "no answer"  # By the model's own threshold.
+            first = ranked({answer: probabilities.pop(answer, 0.0)})
+            lines += shown([question], [*first, *ranked(probabilities)])
+        return lines
+
     def data_fields(self, task: str) -> Collection[str]:
         return ("scoring", "dev_share") if task == OWN else ()
 

@@ -44,6 +44,13 @@ class Segmentation(CrfTagging):
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return 'print(keras_bert.serving_function(bert)(["thecatsat"])["words"])'
 
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+        from keras_bert.export.serving_function import serving_function
+        from keras_bert.tasks.shown_answers import shown
+
+        found = (row["segmented"].decode("utf-8") for row in serving_function(bert).answers_by_length(texts))
+        return [line for text, answer in zip(texts, found) for line in shown([text], [answer])]
+
     def data_fields(self, task: str) -> Collection[str]:
         return ("texts", "format")
 

@@ -114,6 +114,15 @@ class SentenceVectors(TaskKind):
             "print(vectors @ vectors.T)  # The cosines of all pairs."
         )
 
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+        from keras_bert.export.serving_function import serving_function
+        from keras_bert.tasks.shown_answers import in_pairs, shown
+
+        pairs = in_pairs(texts, "pairs of texts to compare")
+        vectors = [row["vectors"] for row in serving_function(bert).answers_by_length(texts)]
+        cosines = (first @ second for first, second in zip(vectors[::2], vectors[1::2]))
+        return [line for pair, cosine in zip(pairs, cosines) for line in shown(pair, [f"cosine {cosine:.3f}"])]
+
     def data_fields(self, task: str) -> Collection[str]:
         return ("texts", "label", "format", "columns", "positive")
 

@@ -58,6 +58,19 @@ class Tagging(TaskKind):
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return f'print(keras_bert.serving_function(bert)([{_EXAMPLE}])["labels"])'
 
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+        from keras_bert.export.serving_function import serving_function
+        from keras_bert.tasks.shown_answers import shown
+
+        lines = []
+        for text, row in zip(texts, serving_function(bert).answers_by_length(texts), strict=True):
+            words = [text[start:end] for start, end in zip(row["starts"], row["ends"])][: row["num_words"]]
+            width = max(map(len, words), default=0)
+            labels = (label.decode("utf-8") for label in row["labels"])
+            tagged = zip(words, labels, row["scores"])
+            lines += shown([text], [f"{word:{width}}  {label} {score:.3f}" for word, label, score in tagged])
+        return lines
+
     def transformers_example(self, fields: Mapping[str, Any]) -> str:
         # transformers joins the pieces of words, and words to entities, of labels in BIO alone.
         is_bio = all(label[:2] in ("O", "B-", "I-") for label in map(str, (fields.get("id2label") or {}).values()))
