@@ -7,10 +7,10 @@ import os
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "keras_bert")
 FLOORS = [
     {"public_names", "core.errors", "core.program"},
-    {"core.imports", "core.runtime", "core.terminal_bar", "core.time_limits"},
+    {"core.imports", "core.runtime", "core.time_limits"},
     {"core.stores", "core.disks", "core.drawing"},
     {"core.files"},
-    {"core.whole_files"},
+    {"core.terminal_bar", "core.whole_files"},
     {"core.locks", "core.settings"},
     {"models.kind"},
     {"config", "models.bert.config", "models.albert.config", "models.elmo.config", "models.recurrent.config"},

@@ -1,11 +1,18 @@
-"""Where bars are seen."""
+"""Where and how long work is seen."""
 
+import fcntl
+import gzip
 import io
+import os
+import struct
+import termios
 
 import pytest
 
 from keras_bert.core import terminal_bar as module
-from keras_bert.core.terminal_bar import terminal_bar
+from keras_bert.core.files import open_file
+from keras_bert.core.terminal_bar import polled, terminal_bar
+from keras_bert.data.corpus.documents import Corpus
 
 
 class Screen(io.StringIO):
@@ -17,13 +24,104 @@ class Screen(io.StringIO):
         return self.is_terminal
 
 
+@pytest.fixture
+def log(capsys):
+    """Function () -> the lines written to stderr, which is no terminal, since the last call."""
+    return lambda: capsys.readouterr().err.splitlines()
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """tqdm's clock, which stands still; `clock[0]` is its time in seconds."""
+    now = [1000.0]
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize("leave", [True, False])
 @pytest.mark.parametrize(
     ("is_terminal", "seconds_unseen", "is_seen"), [(True, 0.0, True), (True, 60.0, False), (False, 0.0, False)]
 )
-def test_what_takes_long_is_seen_on_a_terminal_alone(monkeypatch, is_terminal, seconds_unseen, is_seen):
-    """A log file must not fill with bars, nor a terminal with those of short work."""
+def test_nothing_is_seen_of_what_is_quick(monkeypatch, is_terminal, seconds_unseen, is_seen, leave):
+    """Neither a terminal nor a log may fill with the bars of short work."""
     screen = Screen(is_terminal)
     monkeypatch.setattr("sys.stderr", screen)
     monkeypatch.setattr(module, "_SECONDS_UNSEEN", seconds_unseen)
-    assert list(terminal_bar("Evaluating", "batches", over=range(3), leave=False)) == [0, 1, 2]
+    assert list(terminal_bar("Evaluating", "batches", over=range(3), leave=leave)) == [0, 1, 2]
     assert ("Evaluating" in screen.getvalue()) == is_seen
+
+
+def test_a_log_has_a_line_a_minute(log, clock):
+    """Hours of work in CI would look like a hang, or bars drawn ten times a second would fill its log."""
+    with terminal_bar("Embedded", "texts", total=40) as bar:
+        for _ in range(20):
+            clock[0] += 10.0
+            bar.update(2)
+            bar.refresh()
+    assert log() == [
+        "Embedded:  30% 12/40 [01:00<02:20,  5.00s/ texts]",
+        "Embedded:  60% 24/40 [02:00<01:20,  5.00s/ texts]",
+        "Embedded:  90% 36/40 [03:00<00:20,  5.00s/ texts]",
+        "Embedded: 100% 40/40 [03:20<00:00,  5.00s/ texts]",
+    ]
+
+
+def test_a_terminal_without_a_size_shows_a_bar(monkeypatch):
+    """A container's terminal often tells 0 columns; bars would fail or be invisible."""
+    monkeypatch.setattr(module, "_SECONDS_UNSEEN", 0.0)
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
+    with os.fdopen(theirs, "w") as screen, os.fdopen(ours, "rb") as shown:
+        terminal_bar("Embedded", "texts", total=2, file=screen).close()
+        assert b"Embedded:   0%|" in shown.read1(1000)
+
+
+def test_a_corpus_is_measured_in_bytes_of_its_files(tmp_path, log, clock):
+    """The time left would be that of a total that nobody knows, or leave out compressed files."""
+    plain, packed = tmp_path / "1.txt", tmp_path / "2.txt.gz"
+    plain.write_text("One document here.\n\nAnother document.\n")
+    packed.write_bytes(gzip.compress(b"A third one, which is compressed.\n"))
+    sizes = [plain.stat().st_size, packed.stat().st_size]
+    for _ in Corpus([str(plain), str(packed)]).documents("Read"):
+        clock[0] += 60.0
+    first, _, _, last = log()
+    assert first.startswith(f"Read: {sizes[0] / sum(sizes):4.0%} {sizes[0]:.1f}/{sum(sizes):.1f} [01:00<")
+    assert last.startswith(f"Read: 100% {sum(sizes):.1f}/{sum(sizes):.1f} [03:00<00:00,")
+    assert last.endswith("3 documents]")
+
+
+def test_a_pipe_is_counted(tmp_path, log, clock):
+    """A bar could not be made, or would show a share of nothing."""
+    os.mkfifo(tmp_path / "pipe")
+    with terminal_bar("Embedded", "texts", read=[str(tmp_path / "pipe")]) as bar:
+        clock[0] += 60.0
+        bar.update(30)
+    assert log()[0] == "Embedded: 30 texts [01:00,  2.00s/ texts]"
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_window_counts_by_its_batches(tmp_path, log, clock, is_file):
+    """One window of answers may take minutes, in which a bar would stand still, or already show all that was read."""
+    path = tmp_path / "texts.txt"
+    path.write_bytes(b"x" * 100)
+    with terminal_bar("Answered", "examples", total=80, read=[str(path)] if is_file else []) as bar:
+        with open_file(str(path)) as stream:
+            for _ in range(2):
+                stream.read(50)
+                for share in (0.5, 1.0):
+                    clock[0] += 60.0
+                    bar.partly(share, 40)
+                bar.update(40)
+    shares = [line.split("%")[0] for line in log()]
+    assert shares == ["Answered:  25", "Answered:  50", "Answered:  75", "Answered: 100", "Answered: 100"]
+
+
+def test_what_others_do_is_asked_for(log, monkeypatch):
+    """The work of other processes would show nothing before its end."""
+    monkeypatch.setattr(module, "_SECONDS_A_POLL", 0.001)
+    monkeypatch.setattr(module, "_SECONDS_A_LINE", 0.001)
+    bar = terminal_bar("Counted", "parts", total=2)
+    asked = module.threading.Event()
+    with polled(bar, lambda: asked.set() or 2):
+        assert asked.wait(10.0)
+    assert bar.n == 2

@@ -6,6 +6,7 @@ The library's cache, token (HF_TOKEN, `hf auth login`), offline mode (HF_HUB_OFF
 import contextlib
 import errno
 import hashlib
+import inspect
 import os
 import shutil
 import sys
@@ -16,6 +17,7 @@ from typing import Any, ClassVar
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
+from keras_bert.core.terminal_bar import Bar
 
 # Statuses that say nothing about a repository: the hub is down, or it limits the rate of requests.
 _NO_ANSWER = (408, 429, *range(500, 600))
@@ -104,7 +106,7 @@ class HubRepository:
         return info.sha
 
     def _fetch(self, file: str, revision: str | None = None, shown: bool = False) -> str:
-        """The path of a file, downloaded unless it is cached; `shown`: with a progress bar on a terminal."""
+        """The path of a file, downloaded unless it is cached; `shown`: with a progress bar."""
         cached = self._cached(file, self._commit)
         is_new = cached is None
         if cached is not None and revision is None:
@@ -113,9 +115,15 @@ class HubRepository:
         if is_new:
             self._require_space(file, getattr(metadata, "size", None))
         try:
+            download = self._library.hf_hub_download
+            own = shown and "tqdm_class" in inspect.signature(download).parameters  # Not before version 1.
             with _progress_bars(shown and sys.stderr.isatty()):
-                path = self._library.hf_hub_download(
-                    self.repository, file, revision=revision or self._commit, repo_type=self.repository_type
+                path = download(
+                    self.repository,
+                    file,
+                    revision=revision or self._commit,
+                    repo_type=self.repository_type,
+                    **({"tqdm_class": Bar} if own else {}),
                 )
         except Exception as error:
             raise self._explained(error, file) from None

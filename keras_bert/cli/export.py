@@ -8,6 +8,7 @@ from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.options import casing_option, folder_to_write, model_option
 from keras_bert.core.errors import UserError
 from keras_bert.core.runtime import import_tensorflow
+from keras_bert.core.terminal_bar import working
 
 SAVED_MODEL, LITERT = "savedmodel", "litert"
 _ONLY_OF = {"quantize": LITERT, "dtype": SAVED_MODEL, "jit": SAVED_MODEL, "n_best": SAVED_MODEL}
@@ -97,15 +98,17 @@ def export(
         from keras_bert.export.litert import write_litert
         from keras_bert.inference.loading import load_folder
 
-        size = write_litert(output, load_folder(folder), quantize, top_k, encoder_only)
+        with working("Converting the model"):
+            size = write_litert(output, load_folder(folder), quantize, top_k, encoder_only)
         click.echo(f"Written: {output}, {size / 1e6:.1f} MB. Next: {output}/README.md says how to run it.")
         return
     from keras_bert.export.saved_model import write_version
     from keras_bert.export.serving_function import serving_function
     from keras_bert.inference.loading import load_folder
 
-    function = serving_function(load_folder(folder), dtype, jit, top_k, n_best, encoder_only)
-    version = write_version(output, function)
+    with working("Exporting the model"):
+        function = serving_function(load_folder(folder), dtype, jit, top_k, n_best, encoder_only)
+        version = write_version(output, function)
     for name, specs in function.inputs.items():
         click.echo(f"{name}: {', '.join(spec.name for spec in specs)} → {', '.join(function.outputs(name))}")
     click.echo(

@@ -122,6 +122,7 @@ def prepare(
             report=click.echo,
             reading=corpus.settings(),
             record=corpus.record,
+            read=corpus.local_files(),
         )
     click.echo(f"{corpus.report}\n{summary}".strip())
     if not summary.documents[VALIDATION]:

@@ -115,7 +115,9 @@ def vocab(
         from keras_bert.text.sentencepiece_learning import learn_sentencepiece
 
         assert size is not None
-        vocabulary = learn_sentencepiece(training_documents(corpus.documents(), validation_share), size, lower_case)
+        vocabulary = learn_sentencepiece(
+            training_documents(corpus.documents("Read"), validation_share), size, lower_case
+        )
         summary = f"{len(vocabulary):,} pieces of a SentencePiece model."
     elif base is not None and extend is not None:
         counts = _word_counts(corpus, lower_case, validation_share, output, on_beam)
@@ -175,4 +177,4 @@ def _word_counts(
     from keras_bert.data.corpus.held_out import training_documents
     from keras_bert.text.vocabulary_learning import count_words
 
-    return count_words(training_documents(corpus.documents(), validation_share), lower_case)
+    return count_words(training_documents(corpus.documents("Counted"), validation_share), lower_case)

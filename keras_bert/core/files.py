@@ -12,8 +12,10 @@ import hashlib
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 from typing import IO, Any, BinaryIO, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -44,9 +46,56 @@ def open_file(path: StrPath, mode: str = "rb", errors: str | None = None, newlin
 
     Binary by default: decoding is the caller's decision. A stream that writes to a store cannot seek.
     """
+    stream: IO[Any]
     if is_remote(path):
-        return stores.open_stream(path, mode, errors, newline)
-    return open(path, mode, encoding=None if "b" in mode else "utf-8", errors=errors, newline=newline)
+        stream = stores.open_stream(path, mode, errors, newline)
+    else:
+        stream = open(path, mode, encoding=None if "b" in mode else "utf-8", errors=errors, newline=newline)
+    if mode == "rb":
+        for reading in _readings:
+            reading.opened(os.fspath(path), stream)
+    return stream
+
+
+class BytesRead:
+    """How much of some files is read, which are opened with `open_file` one after the other.
+
+    Of a compressed file, the compressed bytes count.
+
+    Args:
+        paths: the files, in this order.
+
+    Attributes:
+        total: the bytes of all files; None if there are none, or a size is unknown, as a pipe's.
+    """
+
+    total: int | None
+
+    def __init__(self, paths: Sequence[str]):
+        sizes = [found for found in ask(_file_size, paths) if found is not None]
+        self.total = sum(sizes) if sizes and len(sizes) == len(paths) else None
+        self._places = {path: (end - size, end) for path, size, end in zip(paths, sizes, accumulate(sizes))}
+        self._stream: IO[Any] | None = None
+        self._begin = self._end = 0
+        _readings.add(self)
+
+    def opened(self, path: str, stream: IO[Any]) -> None:
+        if path in self._places:
+            self._stream, (self._begin, self._end) = stream, self._places[path]
+
+    def position(self) -> int:
+        """The bytes before the latest file, and its own up to where its stream stands."""
+        try:
+            return self._begin + self._stream.tell() if self._stream else 0
+        except ValueError:  # It is closed.
+            return self._end
+
+
+_readings: weakref.WeakSet[BytesRead] = weakref.WeakSet()
+
+
+def _file_size(path: str) -> int | None:
+    return size(path) if is_remote(path) or os.path.isfile(path) else None
 
 
 def exists(path: StrPath) -> bool:

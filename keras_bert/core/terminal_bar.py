@@ -1,18 +1,131 @@
-"""A progress bar on a terminal, and none elsewhere."""
+"""How far long work is: a bar with the rate and the time left on a terminal, a line a minute elsewhere; on stderr.
 
+Quick work shows nothing, and with TQDM_DISABLE=1 in the environment no work does.
+"""
+
+import contextlib
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import tqdm
 
-# A bar that does not stay appears only after this time.
+from keras_bert.core.files import BytesRead
+
 _SECONDS_UNSEEN = 2.0
+_SECONDS_A_LINE = 60.0
+_SECONDS_A_POLL = 1.0
+_COLUMNS = 80
+
+
+class Bar(tqdm.tqdm):
+    """A bar of tqdm that appears late, and is lines where there is no terminal.
+
+    Args:
+        arguments, options: as for tqdm.
+        read: files that are read meanwhile, in this order. If their sizes are known, the bar measures the bytes read,
+            with the items that `update` counts beside them.
+    """
+
+    disable: bool
+    nrows: int | None
+    monitor_interval = 0  # No thread: every update looks at the clock.
+
+    def __init__(self, *arguments: Any, read: Sequence[str] = (), **options: Any):
+        self._in_lines = not (options.get("file") or sys.stderr).isatty()
+        self._read, self._unit = BytesRead(read), options.get("unit", "")
+        self._items, self._ahead, self._position, self._lines = 0, 0, 0, 0
+        if self._read.total:
+            options |= {"total": self._read.total, "unit": "B", "unit_scale": True}
+        if self._in_lines:  # With no columns, tqdm writes the figures alone.
+            options |= {"ncols": 0, "mininterval": _SECONDS_A_LINE, "delay": _SECONDS_A_LINE}
+        else:
+            options |= {"dynamic_ncols": True, "delay": _SECONDS_UNSEEN}
+        super().__init__(*arguments, **{**options, "miniters": 0})
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._read.total:
+            yield from super().__iter__()
+            return
+        with self:
+            for item in self.iterable:
+                yield item
+                self.update()
+
+    def position(self) -> int:
+        """How many bytes of the files are read."""
+        return self._read.position()
+
+    def update(self, n: Any = 1, position: int | None = None) -> bool | None:
+        """Counts `n` more items, which end at `position` of the files; None for all that is read."""
+        n, self._ahead = n - self._ahead, 0
+        if not self._read.total:
+            return super().update(n)
+        self._items += n
+        self._position = self.position() if position is None else position
+        return self._show(self._position)
+
+    def partly(self, share: float, n: int) -> None:
+        """Shows that a share, from 0 to 1, of the `n` items that the next `update` counts is done."""
+        done = int(share * n)
+        n, self._ahead = done - self._ahead, done
+        if not self._read.total:
+            super().update(n)
+            return
+        self._items += n
+        self._show(int(self._position + share * (self.position() - self._position)))
+
+    def _show(self, position: int) -> bool | None:
+        if self.disable or self._time() - self.last_print_t < self.mininterval:
+            return None
+        self.postfix = f"{self._items:,}{self._unit}"
+        return super().update(position - self.n)
+
+    @property
+    def format_dict(self) -> Any:
+        values = super().format_dict
+        if not self._in_lines and (values["ncols"] or 0) < 1:  # A terminal that does not tell its size.
+            values["ncols"] = _COLUMNS
+        return values
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> Any:
+        if not self._in_lines:
+            self.nrows = max(self.nrows or 0, 0) or None
+            return super().display(msg, pos)
+        if (minutes := int((self._time() - self.start_t) // _SECONDS_A_LINE)) > self._lines:
+            self._lines = minutes
+            self.fp.write(f"{self}\n")
+            self.fp.flush()
+        return True
+
+    def clear(self, nolock: bool = False) -> None:
+        if not self._in_lines:
+            super().clear(nolock)
+
+    def close(self) -> None:
+        if not getattr(self, "disable", True) and self._read.total:
+            self.n, self.postfix = self._position, f"{self._items:,}{self._unit}"
+        if not getattr(self, "_in_lines", False):
+            super().close()
+        elif not getattr(self, "disable", True):
+            self.disable = True
+            self._decr_instances(self)
+            if self._lines:
+                self._ema_dt = lambda: None  # For the rate of all.
+                self.fp.write(f"{self}\n")
 
 
 def terminal_bar(
-    what: str, unit: str, total: int | None = None, over: Iterable | None = None, leave: bool = True
-) -> tqdm.tqdm:
-    """A progress bar to update or, if it is made `over` an iterable, to iterate over.
+    what: str,
+    unit: str,
+    total: int | None = None,
+    over: Iterable | None = None,
+    leave: bool = True,
+    read: Sequence[str] = (),
+    **options: Any,
+) -> Bar:
+    """A bar to update or, if it is made `over` an iterable, to iterate over.
 
     Args:
         what: what is being done, the first words of the bar.
@@ -20,14 +133,34 @@ def terminal_bar(
         total: how many there are, if known.
         over: an iterable of them.
         leave: whether the bar stays on the screen at the end.
+        read, options: see `Bar`.
     """
-    return tqdm.tqdm(
-        over,
-        desc=what,
-        unit=f" {unit}",
-        total=total,
-        disable=not sys.stderr.isatty(),
-        dynamic_ncols=True,
-        leave=leave,
-        delay=0.0 if leave else _SECONDS_UNSEEN,
-    )
+    return Bar(over, desc=what, unit=f" {unit}", total=total, leave=leave, read=read, **options)
+
+
+@contextlib.contextmanager
+def polled(bar: Bar, done: Callable[[], int]) -> Iterator[None]:
+    """Has a thread ask every second of the block how many are `done`, and closes the bar at its end.
+
+    If a store does not answer, the next second asks again.
+    """
+    ended = threading.Event()
+
+    def poll() -> None:
+        while not ended.wait(_SECONDS_A_POLL):
+            with contextlib.suppress(OSError):
+                bar.update(done() - bar.n)
+
+    thread = threading.Thread(target=poll, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        bar.close()
+
+
+def working(what: str) -> contextlib.AbstractContextManager[None]:
+    """Shows how long the block has lasted, for work of a library that does not tell how far it is."""
+    return polled(terminal_bar(what, "", leave=False, bar_format="{desc} [{elapsed}]"), lambda: 0)

@@ -8,11 +8,13 @@ import re
 import urllib.parse
 from collections.abc import Callable
 from itertools import accumulate, pairwise
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.core import files
 from keras_bert.core.errors import MissingData, UserError, reason
 from keras_bert.core.imports import import_extra, require
+from keras_bert.core.terminal_bar import Bar
 from keras_bert.core.time_limits import PROBE_SECONDS, any_answers
 from keras_bert.data.pipeline.runners import Runner
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from keras_bert.data.pipeline.runners import Runner
 
 tfds = import_extra("tensorflow_datasets", "Data of TensorFlow Datasets")
+tfds.core.utils.tqdm_utils.tqdm_lib = SimpleNamespace(tqdm=Bar)  # Its own bars would fill a log.
 
 BUCKET = "gs://tfds-data/datasets"
 _BUCKET_SERVER = "https://storage.googleapis.com"

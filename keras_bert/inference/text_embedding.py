@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import keras
 import numpy as np
@@ -104,9 +104,16 @@ class TextEmbedder:
         long: what is left of longer texts: with `head_tail` their beginning and end, else their beginning; see
             `InputConfig`.
 
+    Attributes:
+        max_length: as given.
+        after_batch: called after each batch with the share of the call's texts that is done, 0 to 1.
+
     Raises:
         UserError: an unknown pooling, or the encoder has too few layers or positions.
     """
+
+    max_length: int
+    after_batch: Callable[[float], object] | None = None
 
     def __init__(
         self,
@@ -142,9 +149,13 @@ class TextEmbedder:
         rows = [pieces[start:end] for start, end in itertools.pairwise(splits)]
 
         vectors = np.empty((splits[-1] if is_by_token else len(lengths), self._model.width), "float32")
+        done = 0
         for batch in batches_by_length(lengths + _SPECIAL_TOKENS, self._batch_tokens):
             inputs = encoder_inputs([rows[index] for index in batch], self._tokenizer.vocabulary)
             output = self._model.predict_on_batch(inputs)
+            done += len(batch)
+            if self.after_batch:
+                self.after_batch(done / len(rows))
             if not is_by_token:
                 vectors[batch] = output
                 continue

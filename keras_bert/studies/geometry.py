@@ -98,7 +98,7 @@ def text_rows(loaded: LoadedModel, entries: Sequence[str], tokens: int) -> list[
     """The beginning of a text as rows of pieces, int32 each, without special tokens; no row has two documents."""
     length = min(_LENGTH, loaded.config.max_position_embeddings) - 2
     rows, count = [], 0
-    for document in Corpus(entries).documents():
+    for document in Corpus(entries).documents("Read"):
         (ids,) = loaded.tokenizer.tokenize([document]).to_list()
         ids = ids[: tokens - count]
         count += len(ids)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import shutil
 import tempfile
@@ -19,7 +20,7 @@ from keras_bert.core.imports import import_extra
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.tables.rows import Row
-from keras_bert.data.tables.tables import read_texts
+from keras_bert.data.tables.tables import read_texts, source_files
 from keras_bert.inference.text_embedding import TextEmbedder
 from keras_bert.tasks.answer_files import STANDARD_STREAM
 from keras_bert.tasks.labels import BadCell, check_text
@@ -179,11 +180,12 @@ def embed_file(
     with (
         NpzWriter(output) as arrays,
         VectorIndex(index) if index else contextlib.nullcontext() as neighbours,
-        terminal_bar("Embedded", "texts") as bar,
+        terminal_bar("Embedded", "texts", read=source_files(source)) as bar,
     ):
         pieces = 0
         for rows in windows(_rows(source, column, format), _WINDOW_CHARACTERS, lambda row: len(row.cells[0])):
             window = [row.cells[0] for row in rows]
+            embedder.after_batch = functools.partial(bar.partly, n=len(window))
             embedded = embedder(window)
             arrays.append("embeddings", embedded.vectors)
             if neighbours:

@@ -19,13 +19,14 @@ from keras_bert.core.program import PROGRAM
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.batches.length_batches import every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
-from keras_bert.data.tables.tables import known_format
+from keras_bert.data.tables.tables import known_format, source_files
 from keras_bert.export.serving_function import ServingFunction, serving_function
 from keras_bert.inference.loading import load_folder
 from keras_bert.tasks.answer_files import FILE, FOLDER, STANDARD_STREAM, check_output, require_unread
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
 from keras_bert.tasks.question_answering.problem import N_BEST
+from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.step import Step, all_outputs
 from keras_bert.training.strategy import distribute, make_strategy
@@ -130,8 +131,15 @@ class FinetunedModel:
         self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task, asked)
         if not is_described:  # So that it is served as the problem reads: pairs, for example.
             folder = _described(folder, self.problem.described())
+        self._asked = asked
         self._loaded = dataclasses.replace(loaded, folder=folder)
         self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
+
+    def split_files(self, split: str) -> list[str]:
+        """The user's own files that a split is read from; none for those of a benchmark."""
+        own = self.config.data
+        source = {INPUT: self._asked, "train": own.train, "dev": own.dev, "test": own.test}.get(split)
+        return source_files(source) if source else []
 
     @functools.cached_property
     def serving_function(self) -> ServingFunction:
@@ -315,8 +323,12 @@ def predict(model: FinetunedModel, splits: Iterable[str], output: str) -> tuple[
     """
     problem, places, done = model.problem, _places(model.problem, list(splits), output), 0
     for split, place in places.items():
-        with problem.writing(split, place) as write, terminal_bar("Answering", "examples", leave=False) as bar:
+        with (
+            problem.writing(split, place) as write,
+            terminal_bar("Answered", "examples", leave=False, read=model.split_files(split)) as bar,
+        ):
             for window in problem.windows(split):
+                model.serving_function.after_batch = functools.partial(bar.partly, n=len(window))
                 write(window, problem.window_answers(window, model.serving_function))
                 done += len(window)
                 bar.update(len(window))

@@ -9,6 +9,7 @@ from tokenizers.pre_tokenizers import CharDelimiterSplit
 from tokenizers.trainers import WordPieceTrainer
 
 from keras_bert.core.errors import UserError
+from keras_bert.core.terminal_bar import working
 from keras_bert.text.basic_tokenizer import BasicTokenizer
 from keras_bert.text.sentences import utf8_batches
 from keras_bert.text.vocabulary import CONTINUATION, MAX_PIECE_BYTES, SPECIAL_TOKENS, UNK, Vocabulary, unused_token
@@ -75,7 +76,8 @@ def learn_from_counts(counts: Mapping[str, int], size: int, unused: int = 0) -> 
     trainer = WordPieceTrainer(
         vocab_size=size, min_frequency=SMALLEST_COUNT, special_tokens=first_pieces, show_progress=False
     )
-    tokenizer.train_from_iterator(_repeat(covered), trainer)
+    with working("Learning the vocabulary"):
+        tokenizer.train_from_iterator(_repeat(covered), trainer)
     ids = tokenizer.get_vocab()
     return Vocabulary(sorted(ids, key=ids.__getitem__), source="learned vocabulary")
 

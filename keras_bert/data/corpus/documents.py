@@ -11,7 +11,7 @@ from keras_bert.config.corpus import SKIP, CorpusConfig
 from keras_bert.config.pretraining import TFDS_PREFIX
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
-from keras_bert.core.terminal_bar import terminal_bar
+from keras_bert.core.terminal_bar import Bar, terminal_bar
 from keras_bert.data.corpus import formats
 from keras_bert.data.corpus.annotated_text import conllu_documents
 from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
@@ -64,16 +64,24 @@ class Corpus:
         self._filters = DocumentFilters(self.config.filters)
         self._spans: RepeatedSpans | None = None
 
-    def documents(self) -> Iterator[str]:
+    def documents(self, shown: str = "") -> Iterator[str]:
         """Iterates over the documents, from the first; see `read_documents`. First `check`s all files.
 
-        With `filters.repeated_spans` the text is read twice at the first time.
+        With `filters.repeated_spans` the text is read twice at the first time. `shown`: the first words of a bar that
+        shows how far the reading is; by default there is none.
         """
         self.check()
         self.report = CorpusReport()
-        if self.config.filters.repeated_spans:
-            return self._without_repeated_spans(self.report)
-        return self._read(self.report)
+        clean = self.config.filters.repeated_spans
+        documents = self._without_repeated_spans(self.report) if clean else self._read(self.report)
+        return iter(self._bar(shown, documents)) if shown else documents
+
+    def local_files(self) -> list[str]:
+        """The files as they are opened; none if the corpus has TFDS data sets, which are not read as files."""
+        return [] if any(map(is_tfds, self.paths)) else list(map(local_file, self.paths))
+
+    def _bar(self, what: str, documents: Iterator[str]) -> Bar:
+        return terminal_bar(what, "documents", over=documents, read=self.local_files())
 
     def check(self) -> None:
         """Raises `UserError` if a file begins with what is not text, or a table has no column `config.text`."""
@@ -112,10 +120,8 @@ class Corpus:
         filters = self.config.filters
         if self._spans is None:
             spans = RepeatedSpans(filters.repeated_spans)
-            with terminal_bar("Compared", "documents") as bar:
-                for document in self._read(CorpusReport()):
-                    spans.add(document)
-                    bar.update()
+            for document in self._bar("Compared", self._read(CorpusReport())):
+                spans.add(document)
             spans.close()
             self._spans = spans
         return remove_repeated_spans(self._read(report), self._spans.starts(), filters, report)

@@ -43,7 +43,7 @@ else:
     beam = import_extra("apache_beam", "--runner")
 
 _BUCKETS = 64
-_READ = "read"
+_READ, _HASHES = "read", "-hashes"
 
 
 def count_words(
@@ -81,11 +81,12 @@ def count_words(
         if work.files.keep_for(identities(pieces, corpus, lower_case, validation_share, text_hash(json.dumps(pieces)))):
             report(f"Resuming in {folder}: counts of finished files are kept.")
         find_repeated_spans(runner, pieces, corpus.config, work.files)
-        find_repeated(runner, pieces, work.hashes, work.files, DROPPED)
+        shown = work.files.shown("Hashed", pieces, _HASHES)
+        find_repeated(runner, pieces, work.hashes, work.files, DROPPED, shown)
         hashes = list(chain.from_iterable(ask(work.files.record, [_hashes_name(piece) for piece in pieces])))
         if hashes:
             work = replace(work, first_hash=training_hashes_from(validation_share, min(hashes), max(hashes)))
-        with runner.pipeline() as pipeline:
+        with runner.pipeline(work.files.shown("Counted", pieces)) as pipeline:
             _build(pipeline, work, pieces)
         corpus.report = report_of(work.files.record(_READ))
         counts: Counter[str] = Counter()
@@ -163,7 +164,7 @@ class _CountWork:
 
 
 def _hashes_name(piece: Piece) -> str:
-    return f"{piece.name}-hashes"
+    return f"{piece.name}{_HASHES}"
 
 
 def _bucket_name(number: int) -> str:

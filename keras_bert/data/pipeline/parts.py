@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, join, list_folder, make_folder, open_file, remove_file, remove_folder
+from keras_bert.core.terminal_bar import Bar, polled
 from keras_bert.core.whole_files import atomic_write, rename_file
 from keras_bert.data.shards.prepared_folder import PART_END, PARTS
 from keras_bert.data.shards.shard_format import TokenizedDocuments, offsets
+
+if TYPE_CHECKING:
+    from keras_bert.data.pipeline.pieces import Piece
 
 _ARRAYS = ("hashes", "token_counts", "tokens", "sentence_lengths", "document_lengths", "empty_sentences")
 _MARKS = ("continuations", "phrases")  # Only in parts of marked text.
@@ -99,6 +104,18 @@ class PartFiles:
                 return json.loads(stream.read())
         except ValueError:
             raise UserError(f"{path}: is damaged. Remove it and run the same command again.") from None
+
+    @contextlib.contextmanager
+    def shown(self, what: str, pieces: Sequence[Piece], ending: str = "") -> Iterator[None]:
+        """Shows during the block how much of the text is in pieces that have a record, named as they and `ending`."""
+        has_sizes = all(piece.size for piece in pieces)
+        weights = {f"{piece.name}{ending}.json": piece.size // piece.readers if has_sizes else 1 for piece in pieces}
+        unit: dict[str, Any] = {"unit": "B", "unit_scale": True} if has_sizes else {"unit": " pieces"}
+        # A stream of its own, because runs on this machine have file descriptor 2 withheld.
+        with os.fdopen(os.dup(2), "w") as screen:
+            bar = Bar(desc=what, total=sum(weights.values()), file=screen, **unit)
+            with polled(bar, lambda: sum(weights.get(name, 0) for name in list_folder(self.folder))):
+                yield
 
     def keep_for(self, sources: list[list[Any]]) -> bool:
         """Leaves what an earlier start finished for these sources, and removes all else from the folder.

@@ -96,7 +96,7 @@ def prepare(
             report(f"Resuming in {work.folder}: finished parts and shards are kept.")
         preparation = PrepareWork(tokenizer, corpus.config, work.folder, validation_share, shard_megabytes)
         find_repeated_spans(runner, pieces, corpus.config, parts)
-        with runner.pipeline() as pipeline:
+        with runner.pipeline(parts.shown("Tokenized", pieces)) as pipeline:
             _build(pipeline, preparation, pieces)
         check()
         corpus.report, summary = _reports(parts)

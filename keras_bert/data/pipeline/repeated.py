@@ -1,6 +1,7 @@
 """Finds on Apache Beam what occurs again in a corpus, by hashes, as `data.corpus` does in one process."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,12 @@ def find_repeated_spans(runner: Runner, pieces: list[Piece], config: CorpusConfi
 
 
 def find_repeated(
-    runner: Runner, pieces: list[Piece], hashes: Callable[[Piece], Iterator[Hashes]], parts: PartFiles, what: str
+    runner: Runner,
+    pieces: list[Piece],
+    hashes: Callable[[Piece], Iterator[Hashes]],
+    parts: PartFiles,
+    what: str,
+    shown: AbstractContextManager[None] | None = None,
 ) -> None:
     """Records in `parts`, as the places of `what`, which hashes of a block occurred earlier in the corpus.
 
@@ -72,13 +78,14 @@ def find_repeated(
 
     Args:
         hashes: gives the hashes of a piece, block by block.
+        shown: see `Runner.pipeline`.
 
     Raises:
         UserError: a worker could not read or write a file, which the message names.
     """
     if parts.record(f"all-{what}"):
         return
-    with runner.pipeline() as pipeline:
+    with runner.pipeline(shown) as pipeline:
         _ = (
             pipeline
             | "Pieces" >> beam.Create([tuple(piece) for piece in pieces])

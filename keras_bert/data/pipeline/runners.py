@@ -9,7 +9,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -89,8 +89,11 @@ class Runner:
             ) from None
 
     @contextmanager
-    def pipeline(self) -> Iterator[Pipeline]:
+    def pipeline(self, shown: AbstractContextManager[None] | None = None) -> Iterator[Pipeline]:
         """Yields a pipeline to be built in the block, and runs it to its end.
+
+        Args:
+            shown: the context of a run on this machine, which shows how far it is. Other runners tell that themselves.
 
         Raises:
             UserError: a worker raised one, or met a failure of a disk or a store.
@@ -102,7 +105,8 @@ class Runner:
         yield pipeline
         with self.its_workers(), _own_words_for_errors():
             if self.name == "direct":
-                _run_quietly(pipeline)
+                with shown or nullcontext():
+                    _run_quietly(pipeline)
             else:
                 logging.basicConfig(level=logging.INFO)  # The link to the job, and its progress.
                 pipeline.run().wait_until_finish()

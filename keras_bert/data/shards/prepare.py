@@ -10,13 +10,13 @@ from typing import Any
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join, make_folder
-from keras_bert.core.terminal_bar import terminal_bar
+from keras_bert.core.terminal_bar import Bar, terminal_bar
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, split_documents
 from keras_bert.data.shards.document_tokenizer import BATCH_CHARACTERS, DocumentTokenizer
 from keras_bert.data.shards.prepared_folder import UnfinishedWork, prepared_folder
 from keras_bert.data.shards.shard_files import ShardWriter
 from keras_bert.data.shards.shard_format import TokenizedDocuments
-from keras_bert.data.shards.tokenizer_processes import all_cores, map_in_processes
+from keras_bert.data.shards.tokenizer_processes import Tag, all_cores, map_in_processes
 from keras_bert.text.vocabulary import Vocabulary
 
 _FEWER_WORKERS = "Give fewer --workers; the same command resumes where it stopped."
@@ -82,6 +82,7 @@ def prepare(
     reading: Mapping[str, Any] | None = None,
     record: Callable[[], Mapping[str, Any]] | None = None,
     remedy: str = _FEWER_WORKERS,
+    read: Sequence[str] = (),
 ) -> PrepareReport:
     """Writes `folder/train` and `folder/validation`, shard folders in the format of `shard_format`, and `vocab.txt`.
 
@@ -110,6 +111,7 @@ def prepare(
             others is refused.
         record: called after the last document; what it returns goes into `meta.json` as `corpus` (`Corpus.record`).
         remedy: what to do if a worker dies, as the caller's user can do it.
+        read: the files that `documents` come from (`Corpus.local_files`), to show how far the work is.
 
     Returns:
         A report on the whole result, including what earlier starts did.
@@ -125,7 +127,8 @@ def prepare(
         if work.shards() and report:
             report(f"Resuming in {work.folder}: {work.shards():,} shards are finished.")
         preparation = _Preparation(work, tokenizer, shard_megabytes, check)
-        return preparation.run(documents, validation_share, workers, record, remedy)
+        with terminal_bar("Tokenized", "documents", read=read) as bar:
+            return preparation.run(documents, validation_share, workers, record, remedy, bar)
 
 
 def prepare_settings(tokenizer: DocumentTokenizer, validation_share: float, shard_megabytes: float) -> dict[str, Any]:
@@ -165,16 +168,18 @@ class _Preparation:
         workers: int,
         record: Callable[[], Mapping[str, Any]] | None,
         remedy: str,
+        bar: Bar,
     ) -> PrepareReport:
         report = PrepareReport()
         make_folder(self._folder)
         with ExitStack() as stack:
             writers = {side: stack.enter_context(self._writer(side)) for side in SIDES}
-            bar = stack.enter_context(terminal_bar("Tokenized", "documents"))
             batches = self._batches(split_documents(documents, validation_share, report.dropped))
-            for side, tokenized in _tokenized(self._tokenizer, batches, workers, remedy):
+            # Batches are read ahead of the work on them, so each has where the reading stood.
+            placed = (((side, bar.position()), batch) for side, batch in batches)
+            for (side, position), tokenized in _tokenized(self._tokenizer, placed, workers, remedy):
                 self._write(side, writers[side], tokenized)
-                bar.update(len(tokenized))
+                bar.update(len(tokenized), position)
             of_all: dict[str, Any] = {"validation_share": validation_share}
             if record and (values := record()):
                 of_all["corpus"] = dict(values)
@@ -243,13 +248,13 @@ def _add(counts: dict[str, int], tokenized: TokenizedDocuments) -> None:
 
 
 def _tokenized(
-    tokenizer: DocumentTokenizer, batches: Iterator[tuple[str, list[str]]], workers: int, remedy: str
-) -> Iterator[tuple[str, TokenizedDocuments]]:
-    """(side, tokenized documents) of each batch, in order."""
+    tokenizer: DocumentTokenizer, batches: Iterator[tuple[Tag, list[str]]], workers: int, remedy: str
+) -> Iterator[tuple[Tag, TokenizedDocuments]]:
+    """(tag, tokenized documents) of each batch, in order."""
     workers = workers or all_cores()
     first = list(islice(batches, _BATCHES_WORTH_PROCESSES))
     batches = chain(first, batches)
     if workers > 1 and len(first) == _BATCHES_WORTH_PROCESSES:
         yield from map_in_processes(tokenizer, batches, workers, remedy)
     else:
-        yield from ((side, tokenizer(batch)) for side, batch in batches)
+        yield from ((tag, tokenizer(batch)) for tag, batch in batches)

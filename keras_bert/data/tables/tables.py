@@ -102,6 +102,11 @@ def table_files(source: str) -> tuple[str, list[str]]:
     return source, saved_files(source) or expand([source])
 
 
+def source_files(source: str) -> list[str]:
+    """The files that a source of `read_texts` is read from; none for stdin and data sets by name."""
+    return [] if source == "-" or is_data_set(source) else table_files(source)[1]
+
+
 def saved_files(folder: str) -> list[str] | None:
     """The files of a data set that `datasets` wrote into a folder; None if it is another folder, or none."""
     if not files.is_folder(folder):

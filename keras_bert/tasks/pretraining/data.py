@@ -169,7 +169,7 @@ def prepare_run_data(
         remove_other_data(config, PreparedText(prepared) if prepared else corpus(), folder, report)
 
     def training_texts() -> Iterator[str]:
-        return training_documents(corpus().documents(), config.data.validation_share)
+        return training_documents(corpus().documents("Read"), config.data.validation_share)
 
     given = vocabulary_of_shards(config, prepared) if prepared else None
     vocabulary = run_vocabulary(config, folder, training_texts, report, given)
@@ -194,6 +194,7 @@ def prepare_run_data(
             report=report,
             reading=corpus().settings(),
             record=corpus().record,
+            read=corpus().local_files(),
             # A run has no --workers; it takes all cores.
             remedy=f"Run {same_command()} to resume where it stopped. To use fewer processes, prepare the text first "
             "with `prepare --workers N` and give its folder as --data.",

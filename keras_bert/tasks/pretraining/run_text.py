@@ -1,7 +1,7 @@
 """The text of a run, and whether the data in its folder were made from it: `text.json` beside them."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from keras_bert.config.pretraining import PretrainConfig
@@ -24,7 +24,14 @@ class PythonDocumentation:
     """The Python documentation, with the members of `Corpus` that are needed here."""
 
     report = ""
-    documents = staticmethod(python_documentation)
+
+    @staticmethod
+    def documents(shown: str = "") -> Iterator[str]:
+        return python_documentation()
+
+    @staticmethod
+    def local_files() -> list[str]:
+        return []
 
     @staticmethod
     def fingerprint() -> list[list[str]]:

@@ -3,6 +3,7 @@ import random
 import pytest
 
 from keras_bert.core.errors import UserError
+from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus.held_out import (
     is_validation,
     split_documents,
@@ -179,3 +180,21 @@ def test_the_vocabulary_goes_with_the_shards(tmp_path):
     assert Vocabulary.from_file(tmp_path / "out/vocab.txt").fingerprint == VOCABULARY.fingerprint
     (tmp_path / "out/validation/meta.json").unlink()
     assert not is_prepared(tmp_path / "out")
+
+
+def test_the_bar_stands_at_what_is_tokenized_and_not_at_what_is_read(tmp_path, monkeypatch):
+    """Text is read ahead of the work on it, so that a bar of the reading would be full when a small file begins."""
+    monkeypatch.setattr("keras_bert.data.shards.prepare.BATCH_CHARACTERS", 500)
+    seen = []
+    monkeypatch.setattr(
+        "keras_bert.core.terminal_bar.Bar.update", lambda bar, n, place: seen.append((n, place, bar.total))
+    )
+    paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for path in paths:
+        path.write_text("".join(f'{{"text": "The cat saw {n} in {path.stem}."}}\n' for n in range(50)))
+    corpus = Corpus(map(str, paths))
+    prepare(corpus.documents(), tmp_path / "out", 0.2, workers=1, read=corpus.local_files())
+    counts, places, totals = zip(*seen)
+    size = paths[0].stat().st_size
+    assert sum(counts) == 100 and set(totals) == {2 * size}
+    assert places[0] == size and places[-1] == 2 * size and list(places) == sorted(places)
