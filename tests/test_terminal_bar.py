@@ -13,6 +13,7 @@ from keras_bert.core import terminal_bar as module
 from keras_bert.core.files import open_file
 from keras_bert.core.terminal_bar import polled, terminal_bar
 from keras_bert.data.corpus.documents import Corpus
+from keras_bert.data.corpus.text_lines import read_lines
 
 
 class Screen(io.StringIO):
@@ -125,3 +126,13 @@ def test_what_others_do_is_asked_for(log, monkeypatch):
     with polled(bar, lambda: asked.set() or 2):
         assert asked.wait(10.0)
     assert bar.n == 2
+
+
+def test_a_file_is_read_little_ahead(tmp_path):
+    """The bar of a file of a megabyte would be full when the work on it begins."""
+    path = tmp_path / "texts.txt"
+    path.write_text("Some text.\n" * 20_000)
+    bar = terminal_bar("Answered", "examples", read=[str(path)])
+    lines = read_lines(path)
+    assert next(lines) == "Some text."
+    assert 0 < bar.position() < 100_000 < bar.total

@@ -160,7 +160,7 @@ def test_what_is_held_at_a_time_is_bounded(embedders, tmp_path, monkeypatch):
     embedder = embedders["mean"]
     monkeypatch.setattr(embedding, "_WINDOW_CHARACTERS", 100)
     monkeypatch.setattr(embedding, "read_texts", lambda *_, **__: (Row(n, ("the cat",)) for n in range(200)))
-    embed_file(lambda window: held.append(len(window)) or embedder(window), "texts", tmp_path / "out.npz")
+    embed_file(lambda window: held.append(len(window)) or embedder(window), "-", tmp_path / "out.npz")
     assert max(held) == 15 and sum(held) == 200
 
 
