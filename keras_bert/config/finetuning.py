@@ -184,7 +184,6 @@ class FinetuneTrainingConfig(RunConfig):
     balance_classes: bool = False
     # Once most examples are learned, the loss of most lines is near zero, and a single hard example is far above.
     loss_band: float = 0.0
-    log_every: int = 50
     keep_checkpoints: int = 1
 
     def __post_init__(self) -> None:

@@ -129,7 +129,7 @@ class RunConfig:
             saves memory and costs time; 0 for none, 1 for all.
         steps_per_loop: steps in one call of the compiled function, so that a fast accelerator does not wait for Python
             between them; the results stay the same, and intervals such as `log_every` must be multiples of it.
-        log_every: steps between log lines.
+        log_every: steps between log lines; 0 for one every 100 steps, and at least 20 a run.
         checkpoint_every: steps between checkpoints.
         checkpoint_minutes: age of the last checkpoint after which the next log line writes one; 0 for by steps alone.
         keep_checkpoints: how many of the newest checkpoints are kept, beside the best by validation.
@@ -152,7 +152,7 @@ class RunConfig:
     accumulation: int = 1
     recompute_every: int = 0
     steps_per_loop: int = 1
-    log_every: int = 100
+    log_every: int = 0
     checkpoint_every: int = 1_000
     checkpoint_minutes: float = 10.0
     keep_checkpoints: int = 3
@@ -163,8 +163,8 @@ class RunConfig:
     loss_band: float = 10.0
 
     def __post_init__(self) -> None:
-        require_positive(self, "accumulation", "steps_per_loop", "log_every", "checkpoint_every", "keep_checkpoints")
-        for key in ("minutes", "recompute_every", "checkpoint_minutes", "keep_every", "max_minutes"):
+        require_positive(self, "accumulation", "steps_per_loop", "checkpoint_every", "keep_checkpoints")
+        for key in ("minutes", "log_every", "recompute_every", "checkpoint_minutes", "keep_every", "max_minutes"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         require_seed(self.seed)
         for key in ("rollbacks", "loss_band"):

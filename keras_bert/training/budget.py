@@ -26,6 +26,10 @@ def make_budget(
     return TimeBudget(minutes, shares, agreement(strategy), process_count(strategy))
 
 
+# Lines of figures, unless the recipe says how many.
+_STEPS_A_LINE, _LEAST_LINES = 100, 20
+
+
 class Stretch(NamedTuple):
     """`steps` steps of a phase, from its step `first` on, counted from 0 in the phase."""
 
@@ -79,6 +83,11 @@ class StepBudget:
         """The share of the run covered by `done` steps."""
         return done / self._ends[-1]
 
+    def is_line(self, done: int, steps: int = 1) -> bool:
+        """Whether the last `steps` of `done` steps end with a line of figures: one every 100 steps, and 20 a run."""
+        every = max(min(_STEPS_A_LINE, self._ends[-1] // _LEAST_LINES), 1)
+        return done // every > (done - steps) // every
+
     def seconds_left(self, done: int, step_seconds: float) -> float:
         """The seconds left after `done` steps, at `step_seconds` per step."""
         return (self._ends[-1] - done) * step_seconds
@@ -126,7 +135,7 @@ class TimeBudget(tf.Module):
         """
         self._last = monotonic()
         self._seconds = float(self._kept_seconds)
-        share = self.share_done(0)
+        self._share = share = self.share_done(0)
         self.share.assign(share)
         for kept, begins in zip(self._kept_starts[1:], self._ends):
             if share < begins:
@@ -154,6 +163,11 @@ class TimeBudget(tf.Module):
         """The share of the time that has passed; `done` is not used."""
         return min(self._seconds / self._total, 1.0)
 
+    def is_line(self, done: int, steps: int = 1) -> bool:
+        """Whether the last `steps` of `done` steps end with a line of figures: one every 100 steps, and 20 a run."""
+        is_new_part = int(_LEAST_LINES * self._share) > int(_LEAST_LINES * self._share_before)
+        return is_new_part or done // _STEPS_A_LINE > (done - steps) // _STEPS_A_LINE
+
     def seconds_left(self, done: int, step_seconds: float) -> float:
         """The seconds that are left; `done` and `step_seconds` are not used."""
         return self._total - self._seconds
@@ -163,7 +177,8 @@ class TimeBudget(tf.Module):
         now = monotonic()
         self._seconds += self._mean(now - self._last)
         self._last = now
-        share = self.share_done(done)
+        self._share_before, self._share = self._share, self.share_done(done)
+        share = self._share
         for phase, begins in enumerate(self._ends[:-1], start=1):
             if share >= begins and self._starts[phase] < 0:
                 self._starts[phase] = done

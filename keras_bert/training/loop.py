@@ -105,12 +105,14 @@ class Loop:
             sums.add(result)
             throughput.add(result)
             phase = self.budget.phase(done) or phase
-            self.done = done = done + result.get("steps", 1)
+            steps = result.get("steps", 1)
+            self.done = done = done + steps
             is_over = self.budget.advance(done)
             self.context.progress.advance(done, self.budget.share_done(done))
             stop_reason, score = self.context.stop.reason(), None
             evaluates = done % run_config.evaluate_every == 0 or is_over
-            logs = done % run_config.log_every == 0 or evaluates
+            log_every = run_config.log_every
+            logs = evaluates or (done % log_every == 0 if log_every else self.budget.is_line(done, steps))
             every, kept_every = run_config.checkpoint_every, run_config.keep_every
             saves = done % every == 0 or kept_every and done % kept_every == 0 or is_over or stop_reason
             # The order matters: `is_due` is an all-reduce, and a run hangs unless all processes call it equally often.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -164,7 +165,7 @@ class MishapWatch:
     What it sees is the sum over all replicas and processes, so all processes find the same.
 
     Args:
-        run_config: `loss_band`, `log_every` and `evaluate_every` are used; the band only if there are `rollbacks`.
+        run_config: `loss_band` is used, if there are `rollbacks`.
         state: the `state` saved with the restored checkpoint; None for a new run.
 
     Attributes:
@@ -177,14 +178,15 @@ class MishapWatch:
 
     def __init__(self, run_config: TrainingConfig | FinetuneTrainingConfig, state: Mapping[str, Any] | None = None):
         state = state or {}
-        self._run_config = run_config
+        # The last step whose loss was checked. Checkpoints of older versions do not say; all of them are trusted.
+        self._last_line = state.get("last_line", sys.maxsize)
         self._band = LossBand(run_config.loss_band if run_config.rollbacks else 0.0, state.get("band"))
         self.rollbacks = list(state.get("rollbacks", []))
         self.times = self.rollbacks[-1]["rollback"] if self.rollbacks else 0
 
     def state(self) -> dict[str, Any]:
         """JSON values for the checkpoint."""
-        return {"band": self._band.state(), "rollbacks": self.rollbacks}
+        return {"band": self._band.state(), "last_line": self._last_line, "rollbacks": self.rollbacks}
 
     def check_steps(self, done: int, sums: MetricSums, result: Mapping[str, Any]) -> None:
         """Raises `Mishap` if the loss or the gradient of a step is not finite. Call before every checkpoint and line.
@@ -226,13 +228,9 @@ class MishapWatch:
         if math.isfinite(loss) and loss > edge:  # Not finite are steps that a `LossScale` skipped.
             what = f"the loss, {loss:.4g}, is far above those before it (the limit is {edge:.4g}), at "
             # A checkpoint since the last line may have been written after the loss had begun to rise.
-            raise Mishap(done, what + _rate(result), self._last_line(done), bad_loss=loss, limit=edge)
+            raise Mishap(done, what + _rate(result), self._last_line, bad_loss=loss, limit=edge)
         self._band.add(loss, phase)
-
-    def _last_line(self, done: int) -> int:
-        """The last step before `done` whose loss was checked."""
-        every = (self._run_config.log_every, self._run_config.evaluate_every)
-        return max((done - 1) // steps * steps for steps in every)
+        self._last_line = done
 
 
 def _not_finite(step: int, what: str, result: Mapping[str, Any], more: str = "") -> Mishap:

@@ -43,6 +43,7 @@ MAY_DIFFER = (
     "training.accumulation",  # With recompute_every, what a run that ran out of memory is advised to change.
     "training.recompute_every",
     "training.steps_per_loop",
+    "training.log_every",  # Of a result, it changes when a mishap is noticed.
     "training.checkpoint_every",
     "training.checkpoint_minutes",
     "training.keep_checkpoints",

@@ -33,3 +33,28 @@ def test_a_resumed_run_knows_the_time_it_has_spent():
     assert engine.start(run, "settings", lambda: None, lambda line: None) == 7
     assert bound == ["settings"], "A run that goes on has its new settings from there."
     assert budget.share_done(7) == 0.75 and budget.seconds_left(7, 1.0) == 30.0
+
+
+def test_a_short_run_has_a_curve_and_a_long_one_no_more_lines_than_before():
+    """Runs of 20 to 500 steps had one to five lines, which is no curve."""
+
+    def lines(steps, per_call=1):
+        budget = StepBudget(steps, [1.0])
+        return [done for done in range(per_call, steps + 1, per_call) if budget.is_line(done, per_call)]
+
+    assert lines(20) == list(range(1, 21)) and lines(7) == list(range(1, 8))
+    assert lines(500) == list(range(25, 501, 25))
+    assert lines(10_000) == list(range(100, 10_001, 100))
+    assert lines(10_000, 30)[:4] == [120, 210, 300, 420]  # After the call in which one is due.
+
+
+def test_a_run_limited_by_time_has_a_curve_however_slow_its_steps_are(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("keras_bert.training.budget.monotonic", lambda: now[0])
+    budget, lines = TimeBudget(2.0, [1.0]), []
+    for done in range(1, 61):
+        now[0] += 2.0
+        budget.advance(done)
+        if budget.is_line(done):
+            lines.append(done)
+    assert lines == list(range(3, 61, 3))
