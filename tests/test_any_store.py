@@ -171,7 +171,7 @@ def test_a_store_holds_all_that_a_disk_does(plain_and_stored):
         return {name for name in found if not re.search(r"events\.out|/plans/|/checkpoints/", name)}
 
     plain, stored = map(names, plain_and_stored)
-    assert stored == plain and {"served/1/saved_model.pb", "tuned/loss.png", "run/results.json"} < plain
+    assert stored == plain and {"served/1/saved_model.pb", "tuned/confusion_dev.png", "run/results.json"} < plain
     checkpoints = files.join(plain_and_stored[1], "run", "checkpoints")
     assert files.list_folder(checkpoints) == ["step-000000001", "step-000000002", "step-000000004"]
     assert not os.path.exists("ram:")  # What the builtin makes of such a path.

@@ -8,6 +8,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.settings import require, require_multiple, require_positive, require_seed
 
 STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
+LOGGERS = ("tensorboard", "wandb", "mlflow")
 OPTIMIZERS = ("adamw", "lamb", "adafactor")
 SCHEDULES = ("linear", "cosine", "polynomial", "constant")
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -130,6 +131,7 @@ class RunConfig:
         steps_per_loop: steps in one call of the compiled function, so that a fast accelerator does not wait for Python
             between them; the results stay the same, and intervals such as `log_every` must be multiples of it.
         log_every: steps between log lines; 0 for one every 100 steps, and at least 20 a run.
+        log_to: what receives the figures besides metrics.jsonl.
         checkpoint_every: steps between checkpoints.
         checkpoint_minutes: age of the last checkpoint after which the next log line writes one; 0 for by steps alone.
         keep_checkpoints: how many of the newest checkpoints are kept, beside the best by validation.
@@ -153,6 +155,7 @@ class RunConfig:
     recompute_every: int = 0
     steps_per_loop: int = 1
     log_every: int = 0
+    log_to: list[str] = field(default_factory=lambda: ["tensorboard"])
     checkpoint_every: int = 1_000
     checkpoint_minutes: float = 10.0
     keep_checkpoints: int = 3
@@ -170,6 +173,8 @@ class RunConfig:
         for key in ("rollbacks", "loss_band"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         require_multiple(self, "steps_per_loop", "log_every", "checkpoint_every", "keep_every")
+        fits = len(set(self.log_to)) == len(self.log_to) and set(self.log_to) <= set(LOGGERS)
+        require(fits, "log_to", f"some of {', '.join(LOGGERS)}, each once", self.log_to)
         require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)
         needed = "true, false or auto"
         require(self.jit_compile in (True, False, "auto"), "jit_compile", needed, self.jit_compile)

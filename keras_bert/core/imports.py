@@ -14,6 +14,7 @@ EXTRA_OF = {
     "huggingface_hub": "hub",
     "jieba": "zh",
     "matplotlib": "plots",
+    "mlflow": "mlflow",
     "mwparserfromhell": "wikipedia",
     "mwxml": "tfds-wikipedia",
     "nltk": "zh",
@@ -21,6 +22,7 @@ EXTRA_OF = {
     "sentencepiece": "sentencepiece",
     "tensorflow_datasets": "datasets",
     "usearch": "search",
+    "wandb": "wandb",
     "warcio": "web",
 }
 

@@ -121,6 +121,7 @@ class StudyFolder:
             command: the command line that the page quotes; None if unknown.
         """
         from keras_bert.tasks.finetuning.pictures import write_pictures
+        from keras_bert.training.run_loggers import add_to_tensorboard
 
         lines = [f"# {findings.title}", ""]
         if command:
@@ -128,7 +129,8 @@ class StudyFolder:
         lines += findings.lines
         for page in findings.pages:
             lines += ["", f"[{page}.html]({page}.html)"]
-        write_pictures(self._run, findings.pictures, 0)
+        write_pictures(self._run, findings.pictures)
+        add_to_tensorboard(self._run, 0, findings.pictures)
         for picture in findings.pictures:
             lines += ["", f"![{picture}]({picture}.png)"]
         path = self.join(f"{name}.md")

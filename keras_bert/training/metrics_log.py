@@ -1,4 +1,4 @@
-"""metrics.jsonl and TensorBoard, kept in step with the checkpoints."""
+"""metrics.jsonl, kept in step with the checkpoints."""
 
 import json
 import operator
@@ -7,98 +7,68 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from keras_bert.core import files, whole_files
-from keras_bert.core.stores import as_os_errors
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_loggers import RunLogger
 
 # Every flush uploads the whole file to an object store again, and some stores accept one write a second.
 _SECONDS_BETWEEN_UPLOADS = 30.0
 
-# TensorBoard groups names by the part before the slash.
-_SECTIONS = {
-    "learning_rate": "optimizer",
-    "grad_norm": "optimizer",
-    "loss_scale": "optimizer",
-    "skipped_steps": "optimizer",
-    "cpu_seconds": "speed",
-    "examples_per_second": "speed",
-    "tokens_per_second": "speed",
-    "data_wait_fraction": "speed",
-    "flops_utilization": "speed",
-}
-
 
 class MetricsLog:
-    """Writes one JSON object per logged step, and the same figures as TensorBoard scalars.
+    """Writes one JSON object per logged step, and passes the same figures on to loggers such as TensorBoard's.
 
-    Each line reaches the file at once. In a store, a validation uploads at once, anything else after half a minute or
-    at `flush`. TensorBoard gets two runs, `training` and `validation`, so that both share charts such as
-    `loss/mlm_loss`.
+    Each line reaches the file at once, and then the loggers. In a store, a validation uploads at once, anything else
+    after half a minute or at `flush`.
 
     Args:
         run: the run's folder.
         step: steps done so far. Lines of later steps, left by a run that was stopped after its last checkpoint, are
             dropped, because those steps will be done again.
+        loggers: what else receives the figures; closed with the log.
     """
 
-    def __init__(self, run: RunFolder, step: int):
+    def __init__(self, run: RunFolder, step: int, loggers: Sequence[RunLogger] = ()):
         self._run = run
         self._path = run.metrics_file
-        self._open(line for line in read_metrics(self._path) if line["step"] <= step)
+        self._loggers = loggers
+        self._pending: list[tuple[bool, int, Mapping[str, float]]] = []  # What the loggers have not received yet.
+        lines = read_metrics(self._path)
+        self._last = max(map(_place, lines), default=(0, False))  # Of all lines ever written.
+        self._open(step, (line for line in lines if line["step"] <= step))
         self._seconds_between_flushes = _SECONDS_BETWEEN_UPLOADS if files.is_remote(self._path) else 0.0
         self._flushed = time.monotonic()
-        self._tensorboard = run.tensorboard
-        with as_os_errors(self._tensorboard):
-            self._writers = {
-                name: tf.summary.create_file_writer(files.join(run.tensorboard, name))
-                for name in ("training", "validation")
-            }
-        self._forget_after(step)
 
-    def _forget_after(self, step: int) -> None:
-        """Makes TensorBoard drop what it has read of steps after `step`, which is what a restart of a session does.
-
-        `tf.summary` has no `purge_step` any more. TensorBoard takes the first start of a run for its beginning and
-        drops nothing, and older versions wrote none, hence two.
-        """
-        start = tf.compat.v1.Event(wall_time=time.time(), step=step + 1)
-        start.session_log.status = tf.compat.v1.SessionLog.START
-        with as_os_errors(self._tensorboard):
-            for writer in self._writers.values():
-                for _ in range(2):
-                    tf.raw_ops.ImportEvent(writer=writer._resource, event=start.SerializeToString())
-
-    def _open(self, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Opens the file for further lines after these."""
+    def _open(self, step: int, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Opens the file for further lines after these, which are those up to `step`."""
         with whole_files.atomic_write(self._path) as stream:
             stream.writelines(whole_files.json_text(line) + "\n" for line in lines)
         self._stream = files.open_file(self._path, "a")
+        for logger in self._loggers:
+            logger.forget_after(step)
 
     def rewind(self, step: int, rollbacks: Iterable[Mapping[str, Any]]) -> None:
         """Drops the lines of steps after `step`; each of the rollbacks has its line behind those of its `step`."""
         self._stream.close()
+        self._pass_on()
         lines = [line for line in read_metrics(self._path) if line["step"] <= step and "rollback" not in line]
-        self._open(sorted([*lines, *rollbacks], key=operator.itemgetter("step")))
-        self._forget_after(step)
+        self._open(step, sorted([*lines, *rollbacks], key=operator.itemgetter("step")))
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         """Writes one line, the figures in the given order; see `json_text` for those that are not finite."""
-        self._stream.write(whole_files.json_text({"step": step, **figures}) + "\n")
-        is_validation = any(name.startswith("eval_") for name in figures)
+        line = {"step": step, **figures}
+        self._stream.write(whole_files.json_text(line) + "\n")
+        place = _place(line)
+        self._pending.append((place > self._last, step, figures))
+        self._last = max(place, self._last)
+        is_validation = place[1]
         if is_validation or time.monotonic() - self._flushed >= self._seconds_between_flushes:
             self._send()
-        with as_os_errors(self._tensorboard):
-            for name, value in figures.items():
-                writer = self._writers["validation" if name.startswith("eval_") else "training"]
-                with writer.as_default(step=step):
-                    tf.summary.scalar(_tag(name), value)
 
     def table(self, step: int, name: str, rows: Sequence[Sequence[str]]) -> None:
-        """Writes a table to TensorBoard's text page: rows of Markdown cells, the header first."""
-        with as_os_errors(self._tensorboard), self._writers["validation"].as_default(step=step):
-            tf.summary.text(name, tf.constant(rows))
+        """Passes a table on: rows of Markdown cells, the header first."""
+        for logger in self._loggers:
+            logger.table(step, name, rows)
 
     def flush(self) -> None:
         """Writes all lines to the disk. Call before a checkpoint: steps before a checkpoint are never logged again.
@@ -113,21 +83,27 @@ class MetricsLog:
         self._run.require_own()
         self._stream.flush()
         self._flushed = time.monotonic()
+        self._pass_on()
 
-    def close(self) -> None:
+    def _pass_on(self) -> None:
+        """Gives the loggers what the file has: the file then tells the next start what they have received."""
+        for is_new, step, figures in self._pending:
+            for logger in self._loggers:
+                if is_new or not logger.keeps:
+                    logger.write(step, figures)
+        self._pending = []
+
+    def close(self, is_whole: bool = True) -> None:
+        """Closes the file and the loggers; `is_whole`: the run has come to its end."""
         self._stream.close()
-        with as_os_errors(self._tensorboard):
-            for writer in self._writers.values():
-                writer.close()
+        self._pass_on()
+        for logger in self._loggers:
+            logger.close(is_whole)
 
 
-def _tag(name: str) -> str:
-    """The figure's name in TensorBoard, with its section; the same for training and validation."""
-    name = name.removeprefix("eval_")
-    if name.startswith("grad_norm_"):
-        return f"gradients/{name}"
-    is_loss = name.endswith("loss") or name == "perplexity"
-    return f"{_SECTIONS.get(name, 'loss' if is_loss else 'score')}/{name}"
+def _place(line: Mapping[str, Any]) -> tuple[int, bool]:
+    """(step, whether it is a validation), in the order of lines."""
+    return line["step"], any(name.startswith("eval_") for name in line)
 
 
 class NoMetricsLog:
@@ -145,7 +121,7 @@ class NoMetricsLog:
     def flush(self) -> None:
         pass
 
-    def close(self) -> None:
+    def close(self, is_whole: bool = True) -> None:
         pass
 
 

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import click
 import tensorflow as tf
@@ -16,6 +16,7 @@ from keras_bert.training.metrics import Column, FiguresTable
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
 from keras_bert.training.processes import agreement, process_number
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_loggers import open_loggers
 from keras_bert.training.stop_request import StopRequest
 
 
@@ -117,6 +118,7 @@ def run_context(
     training: RunConfig,
     first_step: int,
     batch: Callable[[], tuple[str, int]],
+    charts: Mapping[str, str],
     columns: Iterable[Column] = (),
     began: float | None = None,
 ) -> Iterator[RunContext]:
@@ -130,16 +132,18 @@ def run_context(
         training: the recipe's `training` section.
         first_step: steps done before.
         batch: function () -> (key of the batch size in the recipe, batch size), for the out-of-memory message.
+        charts: `{title: figure}` of the run's own charts on one page; see `TensorBoardLogger`.
         columns: columns of the table; see `Progress`.
         began: when the command began, from which `training.max_minutes` counts; see `StopRequest`.
     """
     is_chief, agree = process_number(strategy) == 0, agreement(strategy)
-    log = MetricsLog(run, first_step) if is_chief else NoMetricsLog()
-    progress = Progress(is_chief, columns)
+    log = MetricsLog(run, first_step, open_loggers(run, training, charts)) if is_chief else NoMetricsLog()
+    progress, is_whole = Progress(is_chief, columns), False
     try:
         with StopRequest(training.max_minutes, agree, began) as stop:
             with explained_out_of_memory(batch, strategy, training.accumulation):
                 yield RunContext(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree))
+        is_whole = True
     finally:
         progress.close()
-        log.close()
+        log.close(is_whole)

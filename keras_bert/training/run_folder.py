@@ -44,6 +44,7 @@ MAY_DIFFER = (
     "training.recompute_every",
     "training.steps_per_loop",
     "training.log_every",  # Of a result, it changes when a mishap is noticed.
+    "training.log_to",
     "training.checkpoint_every",
     "training.checkpoint_minutes",
     "training.keep_checkpoints",

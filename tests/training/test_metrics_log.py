@@ -1,11 +1,16 @@
 """The figures as TensorBoard reads them, and as they are read back."""
 
+import re
+
 import tensorflow as tf
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.hparams import plugin_data_pb2
 
 from keras_bert.training.metrics_log import MetricsLog, read_metrics
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_loggers import TensorBoardLogger
 
 
 def scalars(folder, tag):
@@ -13,10 +18,14 @@ def scalars(folder, tag):
     return [(event.step, float(tf.make_ndarray(event.tensor_proto))) for event in accumulator.Tensors(tag)]
 
 
+def tensorboard_log(run, step):
+    return MetricsLog(run, step, [TensorBoardLogger(run)])
+
+
 def test_training_and_validation_share_a_chart(tmp_path):
     """The same tag in two runs; else one has to be looked up under the other."""
     run = RunFolder(str(tmp_path))
-    log = MetricsLog(run, 0)
+    log = tensorboard_log(run, 0)
     log.write(1, {"loss": 3.0})
     log.write(2, {"loss": 2.0})
     log.write(2, {"eval_loss": 2.5})
@@ -28,7 +37,7 @@ def test_training_and_validation_share_a_chart(tmp_path):
 def test_the_page_shows_figures_by_kind(tmp_path):
     """Without sections every figure is a closed section of its own."""
     run = RunFolder(str(tmp_path))
-    log = MetricsLog(run, 0)
+    log = tensorboard_log(run, 0)
     log.write(1, {"mlm_loss": 3.0, "mlm_accuracy": 0.5, "learning_rate": 0.1, "tokens_per_second": 7.0})
     log.write(1, {"grad_norm": 2.0, "grad_norm_block_0": 1.0})
     log.write(1, {"eval_perplexity": 20.0})
@@ -60,7 +69,7 @@ def test_steps_done_again_are_shown_once(tmp_path):
     """After a resume and after a rollback; TensorBoard showed the steps of both times, as a curve that goes back."""
     run = RunFolder(str(tmp_path))
     for first in (0, 2):  # A run killed after step 4, with a checkpoint of step 2.
-        log = MetricsLog(run, first)
+        log = tensorboard_log(run, first)
         for step in range(first + 1, 5):
             log.write(step, {"loss": 10.0 * first + step})
             log.write(step, {"eval_loss": 10.0 * first + step})
@@ -81,8 +90,38 @@ def test_tensorboard_drops_what_an_older_version_wrote_too(tmp_path):
     with tf.summary.create_file_writer(f"{run.tensorboard}/training").as_default():
         for step in (1, 2, 3):
             tf.summary.scalar("loss/loss", 9.0, step)
-    MetricsLog(run, 1).close()
+    tensorboard_log(run, 1).close()
     assert scalars(f"{run.tensorboard}/training", "loss/loss") == [(1, 9.0)]
+
+
+def test_the_unigram_is_a_line_in_the_chart_of_the_loss(tmp_path):
+    """It was a point in a chart of its own, so that nobody saw whether a run had come below it."""
+    run = RunFolder(str(tmp_path))
+    for first, steps in ((0, (4, 8)), (4, (8, 12))):  # Resumed from step 4.
+        log = tensorboard_log(run, first)
+        for step in steps:
+            log.write(step, {"eval_mask_token_loss": 5.0, "eval_mask_token_unigram_loss": 6.0})
+        log.close()
+    events = EventMultiplexer().AddRunsFromDirectory(run.tensorboard).Reload()
+    assert [event.step for event in events.Tensors("unigram", "loss/mask_token_loss")] == [0, 4, 8, 12]
+    assert set(events.Runs()["validation"]["tensors"]) == {"loss/mask_token_loss"}
+
+
+def test_a_run_has_its_page_of_charts_and_its_row_among_hyperparameters(tmp_path):
+    """By what TensorBoard's plugins read; both pages were missing but for a sweep."""
+    run = RunFolder(str(tmp_path))
+    config = {"init": "m", "optimizer": {"learning_rate": 0.5}, "training": {"seed": 3, "log_to": ["tensorboard"]}}
+    TensorBoardLogger(run, config, {"loss of all": "(mask|text)_token_loss"}).close(True)
+    events = EventAccumulator(f"{run.tensorboard}/validation").Reload()
+    layout = tf.make_ndarray(events.Tensors("custom_scalars__config__")[0].tensor_proto).item()
+    charts = layout_pb2.Layout.FromString(layout).category[0].chart
+    assert [chart.title for chart in charts] == ["loss of all", "learning rate", "tokens per second"]
+    assert re.match(charts[0].multiline.tag[0], "loss/mask_token_loss")
+    assert not re.match(charts[0].multiline.tag[0], "loss/mask_token_loss_of_others")
+    content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+    start = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info
+    assert set(start.hparams) == {"init", "optimizer.learning_rate", "training.seed"}
+    assert start.group_name == run.path  # Else runs that differ in nothing listed become one row.
 
 
 def test_a_damaged_line_costs_itself_alone(tmp_path):

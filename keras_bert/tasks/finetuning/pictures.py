@@ -1,20 +1,17 @@
-"""Pictures of a run, as PNG files and on TensorBoard's page of images."""
+"""Pictures of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert.core import files, whole_files
 from keras_bert.core.drawing import ACCENT, INK, PAGE, PALE, TITLE, new_figure, plain, png, tidy
-from keras_bert.core.stores import as_os_errors
 from keras_bert.tasks.benchmarks import Benchmark
 from keras_bert.tasks.finetuning.results import benchmark_scores, heading, per_cent_scale, published_beside
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.task import PublishedScore
-from keras_bert.training.metrics_log import read_metrics
 from keras_bert.training.run_folder import RunFolder
 
 # With more labels, the numbers in the cells are not legible.
@@ -104,40 +101,11 @@ def scores_picture(scores: Mapping[str, Mapping[str, Sequence[float | None]]], t
     return png(figure)
 
 
-def write_run_pictures(
-    run: RunFolder, name: str, confusions: Mapping[str, np.ndarray], labels: Sequence[str], step: int
-) -> None:
-    """Writes the loss curves of a run, and the confusion matrix of each split.
-
-    Args:
-        run: the run's folder.
-        name: the run's name.
-        confusions: `{split: matrix}`.
-        labels: the labels in the order of the matrices.
-        step: the steps done.
-    """
-    pictures = {f"confusion_{split}": confusion_picture(counts, labels, split) for split, counts in confusions.items()}
-    pictures["loss"] = loss_picture({name: read_metrics(run.metrics_file)})
-    write_pictures(run, pictures, step)
-
-
-def write_pictures(run: RunFolder, pictures: Mapping[str, bytes], step: int) -> None:
-    """Writes PNGs to the run's folder, each as NAME.png, and to TensorBoard.
-
-    Args:
-        run: the run's folder.
-        pictures: `{name: PNG}`.
-        step: the steps done, for TensorBoard.
-    """
+def write_pictures(run: RunFolder, pictures: Mapping[str, bytes]) -> None:
+    """Writes PNGs to the run's folder, `{name: PNG}`, each as NAME.png."""
     for name, picture in pictures.items():
         with whole_files.atomic_write(files.join(run.path, f"{name}.png"), "wb") as stream:
             stream.write(picture)
-    with as_os_errors(run.tensorboard):
-        writer = tf.summary.create_file_writer(files.join(run.tensorboard, "validation"))
-        with writer.as_default(step=step):
-            for name, picture in pictures.items():
-                tf.summary.image(name, tf.image.decode_png(picture, channels=3)[None])
-        writer.close()
 
 
 def _running_mean(values: np.ndarray, count: int) -> np.ndarray:

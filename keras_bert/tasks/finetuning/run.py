@@ -26,7 +26,7 @@ from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.tasks.evaluation import Evaluator
 from keras_bert.tasks.finetuning.frozen_features import FrozenFeatures
 from keras_bert.tasks.finetuning.initial_weights import freeze, set_initial_weights
-from keras_bert.tasks.finetuning.pictures import write_run_pictures
+from keras_bert.tasks.finetuning.pictures import confusion_picture, write_pictures
 from keras_bert.tasks.finetuning.shape_budget import affordable_shapes
 from keras_bert.tasks.finetuning.validation import Validation, validations_since_best
 from keras_bert.tasks.model_cards import finetuning_card
@@ -50,6 +50,7 @@ from keras_bert.training.processes import (
 )
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_loggers import add_to_tensorboard
 from keras_bert.training.strategy import check_divisible, describe, distribute
 
 
@@ -79,11 +80,19 @@ def write_run_output(
         command: the command line, for the model card; None if unknown.
         report: receives one line of text at a time.
     """
+    pictures = {}
     if imports.is_installed("matplotlib"):
         labels = problem.head.labels if confusions else ()
-        write_run_pictures(run, config.name, confusions, labels, results["steps"])
-    else:
+        pictures = {
+            f"confusion_{split}": confusion_picture(found, labels, split) for split, found in confusions.items()
+        }
+        write_pictures(run, pictures)
+    elif confusions:
         report("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
+    if "tensorboard" in config.training.log_to:
+        metric = results["main_metric"]
+        best = {f"best/{split}_{metric}": figures[metric] for split, figures in results["splits"].items()}
+        add_to_tensorboard(run, results["best_step"], pictures, best)
     write_model_folder(
         run.model,
         model,
@@ -264,8 +273,9 @@ class Finetuning:
             return "training.batch_size", training.batch_size
 
         columns, per_loop = validation.columns(), training.steps_per_loop
+        charts = {"loss": "loss", **{column.figure: column.figure for column in columns}}
         began = self.command_began
-        with run_context(self.run, self.strategy, training, first_step, batch_key, columns, began) as context:
+        with run_context(self.run, self.strategy, training, first_step, batch_key, charts, columns, began) as context:
             self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop, self.report)
             loop = Loop(
                 self.engine,

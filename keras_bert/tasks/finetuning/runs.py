@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorboard.plugins.hparams import api as hparams
 
 from keras_bert.checkpoints.model_folder import CONFIG, open_model_folder
 from keras_bert.checkpoints.writing import describe_folder
@@ -19,7 +17,6 @@ from keras_bert.config.features import feature_layers
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import MissingData, UserError
-from keras_bert.core.stores import as_os_errors
 from keras_bert.inference.loading import model_tokenizer
 from keras_bert.tasks.finetuning.frozen_features import require_one_process
 from keras_bert.tasks.finetuning.run import Finetuning
@@ -28,6 +25,7 @@ from keras_bert.tasks.problem import Problem, open_problem
 from keras_bert.training.cluster import explained_lost_worker
 from keras_bert.training.processes import agreement, by_chief, failing_together, process_count, process_number
 from keras_bert.training.run_folder import SEEDS, SWEEP, TASKS, RunFolder
+from keras_bert.training.run_loggers import require_loggers
 from keras_bert.training.strategy import make_strategy
 
 # Paper, appendix A.3.
@@ -86,6 +84,7 @@ class FinetuningRuns:
         self.is_chief = process_number(self.strategy) == 0
         self._report, self._command = report if self.is_chief else lambda line: None, command
         with failing_together(agreement(self.strategy)):
+            require_loggers(training)
             self._open()
 
     def _open(self) -> None:
@@ -158,37 +157,21 @@ class FinetuningRuns:
 
     @explained_lost_worker()
     def sweep(self, path: str) -> list[tuple[dict[str, float], Results]] | None:
-        """Runs once per point of `GRID`, in folders of `path`, and logs them for TensorBoard's page HPARAMS.
+        """Runs once per point of `GRID`, in folders of `path`; TensorBoard's page HPARAMS compares them.
 
         Returns: `[({setting: value}, results)]`, the best first.
         """
         by_chief(self.strategy, lambda: RunFolder(path).require(SWEEP))
-        by_chief(self.strategy, lambda: self._write_grid(path))
         found: list[tuple[dict[str, float], Any]] = []
         for values in itertools.product(*GRID.values()):
             point = dict(zip(GRID, values))
             name = "-".join(f"{key}-{value:g}" for key, value in point.items())
             self._report(f"{name}:")
             found.append((point, self.one(files.join(path, name), **point, steps=0, minutes=0.0)))
-            by_chief(self.strategy, functools.partial(self._write_point, path, name, *found[-1]))
         return sorted(found, key=lambda pair: -self._main_score(pair[1])) if self.is_chief else None
 
     def _main_score(self, results: Results) -> float:
         return results["splits"][self.problem.dev_splits[0]][self.problem.main_metric]
-
-    def _write_grid(self, path: str) -> None:
-        metric, split = self.problem.main_metric, self.problem.dev_splits[0]
-        with as_os_errors(path), tf.summary.create_file_writer(files.join(path, "tensorboard")).as_default():
-            hparams.hparams_config(
-                hparams=[hparams.HParam(name, hparams.Discrete(values)) for name, values in GRID.items()],
-                metrics=[hparams.Metric(f"score/{metric}", display_name=f"{split} {metric}")],
-            )
-
-    def _write_point(self, path: str, name: str, point: Mapping[str, float], results: Results) -> None:
-        events = files.join(path, name, "tensorboard", "validation")
-        with as_os_errors(path), tf.summary.create_file_writer(events).as_default():
-            hparams.hparams(point, trial_id=name)
-            tf.summary.scalar(f"score/{self.problem.main_metric}", self._main_score(results), results["steps"])
 
 
 def summary(results: Mapping[int, Results]) -> Results:

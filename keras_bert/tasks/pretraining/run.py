@@ -15,6 +15,7 @@ from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.models.bert.config import MASKED
 from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
@@ -41,6 +42,7 @@ from keras_bert.training.profiling import matmul_peak
 from keras_bert.training.rollbacks import LeftOut
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_loggers import require_loggers
 from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import LoopBatches
 from keras_bert.training.strategy import check_divisible, describe, distribute, make_strategy
@@ -128,6 +130,7 @@ class Pretraining:
             self.config = config = dataclasses.replace(config, init=self._init.name)
         self.run = run
         require_reachable(run, config)
+        require_loggers(config.training)
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
         self.worker = process_number(self.strategy)
         self.is_chief = self.worker == 0
@@ -253,7 +256,9 @@ class Pretraining:
             return f"phases.{phase}.batch_size", self.config.phases[phase].batch_size
 
         columns = _columns(self.engine.step.objective.terms)
-        with run_context(self.run, self.strategy, training, first_step, batch_key, columns, began) as context:
+        where = "at [MASK]" if self.config.model.predicts == MASKED else "of next tokens"
+        charts = {f"loss {where} and the unigram's (nats)": "(mask|text)_token_loss", "perplexity": "perplexity"}
+        with run_context(self.run, self.strategy, training, first_step, batch_key, charts, columns, began) as context:
             self.choose_compilation(first_step)
             engine = self.engine
             views = PretrainingViews(
@@ -282,7 +287,7 @@ class Pretraining:
             loop = Loop(engine, batches, evaluate, training, context, derive)
             evaluation = loop.run(first_step)
             with engine.averaged_weights():
-                if self.is_chief:
+                if self.is_chief and "tensorboard" in training.log_to:
                     views.embeddings()
         return loop.done, evaluation
 

@@ -58,7 +58,8 @@ def fillings_panel(
     inputs = {name: batch[name][rows] for name in ("input_word_ids", "input_mask", "input_type_ids")}
     inputs["masked_lm_positions"] = positions[rows, picks][:, None].astype("int32")
     fillings = best_pieces(model(inputs)["mlm_logits"][:, 0], vocabulary, top_k)
-    table = [["text", "original", "best fillings"]]
+    # TensorBoard gives a column room by its longest cell, and breaks words.
+    table = [["text", "original" + 8 * "&nbsp;", "best fillings"]]
     for row, pick, best in zip(rows, picks, fillings):
         pieces = [vocabulary.tokens[index] for index in ids[row]]
         position, length = positions[row, pick], int(batch["input_mask"][row].sum())

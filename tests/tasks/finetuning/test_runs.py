@@ -42,7 +42,7 @@ def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypa
     found = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).sweep(str(path))
     scores = [results["splits"]["dev"]["accuracy"] for _, results in found]
     assert len(found) == 4 and scores == sorted(scores, reverse=True)
-    sessions = {}
+    sessions, best = {}, {}
     for file in path.glob("*/tensorboard/validation/events*"):
         for event in tf.compat.v1.train.summary_iterator(str(file)):
             for value in event.summary.value:
@@ -51,8 +51,10 @@ def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypa
                     sessions[file.parts[-4]] = {
                         name: item.number_value for name, item in content.session_start_info.hparams.items()
                     }
-    assert len(sessions) == 4
-    assert {item["learning_rate"] for item in sessions.values()} == {5e-3, 1e-9}
+                if value.tag == "best/dev_accuracy":
+                    best[file.parts[-4]] = float(tf.make_ndarray(value.tensor))
+    assert len(sessions) == 4 and sorted(best.values(), reverse=True) == pytest.approx(scores)
+    assert {item["optimizer.learning_rate"] for item in sessions.values()} == {5e-3, 1e-9}
 
 
 @pytest.mark.parametrize("seeds", [(1, 2), (2, 1)])

@@ -78,9 +78,10 @@ def _marked_steps(trace):
 def test_the_panel_reaches_the_text_page(tmp_path):
     from keras_bert.training.metrics_log import MetricsLog
     from keras_bert.training.run_folder import RunFolder
+    from keras_bert.training.run_loggers import TensorBoardLogger
 
     run = RunFolder(str(tmp_path))
-    log = MetricsLog(run, 0)
+    log = MetricsLog(run, 0, [TensorBoardLogger(run)])
     log.table(3, "fillings", [["text", "stood there"], ["a", "b"]])
     log.close()
     events = EventAccumulator(os.path.join(run.tensorboard, "validation")).Reload()
