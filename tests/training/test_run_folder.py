@@ -40,6 +40,8 @@ OTHERWISE = {
     "training.accumulation": 2,
     "training.recompute_every": 1,
     "training.steps_per_loop": 2,
+    "training.log_every": 8,
+    "training.log_to": [],
     "training.checkpoint_every": 7,
     "training.checkpoint_minutes": 1.0,
     "training.keep_checkpoints": 1,

@@ -59,7 +59,7 @@ def fillings_panel(
     inputs["masked_lm_positions"] = positions[rows, picks][:, None].astype("int32")
     fillings = best_pieces(model(inputs)["mlm_logits"][:, 0], vocabulary, top_k)
     # TensorBoard gives a column room by its longest cell, and breaks words.
-    table = [["text", "original" + 8 * "&nbsp;", "best fillings"]]
+    table = [["text", "original" + 24 * "&nbsp;", "best fillings"]]
     for row, pick, best in zip(rows, picks, fillings):
         pieces = [vocabulary.tokens[index] for index in ids[row]]
         position, length = positions[row, pick], int(batch["input_mask"][row].sum())
