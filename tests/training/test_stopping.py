@@ -219,6 +219,16 @@ def test_what_is_kept_for_good_is_saved_between_the_other_checkpoints_too():
     assert checkpoints.saved == [3, 6, 9, 12]
 
 
+def test_a_short_run_logs_twenty_times_unless_told_otherwise():
+    """It had one line, at its end; the interval that a recipe sets holds whatever the length."""
+    for log_every, expected in ((0, list(range(2, 41, 2))), (16, [16, 32, 40])):
+        loop, _ = make_loop([1.0] * 40, StopRequest(), log_every=log_every)
+        lines = []
+        loop.context.log.write = lambda step, figures, lines=lines: lines.append(step) if "loss" in figures else None
+        loop.run(0)
+        assert lines == expected
+
+
 def test_workers_save_at_the_same_step_when_the_clock_of_one_says_so():
     """The sum over workers decides: saving waits for all of them, so one alone would wait for ever."""
     assert not CheckpointClock(10.0, agree=lambda own: own + 0.0).is_due()

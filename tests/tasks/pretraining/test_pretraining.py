@@ -62,7 +62,7 @@ def test_a_run_writes_what_it_promises(straight):
     assert {"eval_loss", "eval_perplexity", "eval_mask_token_loss", "eval_mask_token_unigram_loss"} <= set(validation)
     np.testing.assert_allclose(validation["eval_perplexity"], np.exp(validation["eval_mlm_loss"]))
     assert sorted(os.listdir(run.checkpoints)) == ["step-000000006", "step-000000009", "step-000000012"]
-    assert sorted(os.listdir(run.tensorboard)) == ["training", "validation"]
+    assert sorted(os.listdir(run.tensorboard)) == ["training", "unigram", "validation"]
     assert json.load(open(run.results_file, encoding="utf-8")) == results
 
 
