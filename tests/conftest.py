@@ -84,7 +84,7 @@ def small_matrix_products():
 def freed_memory_goes_back():
     """Commands that tests call in this process would keep it, which adds up to 10 GB for hundreds of tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("keras_bert.core.runtime.keep_freed_memory", lambda: False)
+        patch.setattr("keras_bert.core.runtime._SETTINGS", {})
         yield
 
 
