@@ -19,6 +19,7 @@ from keras_bert.core.program import PROGRAM
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.batches.length_batches import every_row_once
 from keras_bert.data.batches.token_rows import TokenRows
+from keras_bert.data.corpus.text_lines import plain_ending
 from keras_bert.data.tables.tables import known_format, source_files
 from keras_bert.export.serving_function import ServingFunction, serving_function
 from keras_bert.inference.loading import load_folder
@@ -180,7 +181,8 @@ def finetune_config(
     given = [file for name, file in data.items() if name in ("train", "dev", "test")]
     formats = {known_format(file, config.data.format) for file in given}
     if asked:
-        formats = {None if asked.endswith((STANDARD_STREAM, ".txt")) else known_format(asked, config.data.format)}
+        is_plain = asked == STANDARD_STREAM or plain_ending(asked) == ".txt"
+        formats = {None if is_plain else known_format(asked, config.data.format)}
     if len(formats) == 1:  # The file may have another format than the training file.
         data = {"format": formats.pop(), **data}
     return dataclasses.replace(

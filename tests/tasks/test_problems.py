@@ -1,5 +1,7 @@
 """What a task's problem is made of: a recipe, or what a model's folder keeps of it."""
 
+import gzip
+
 import numpy as np
 import pytest
 from served import HEADS, write_served
@@ -44,6 +46,10 @@ def test_the_folder_keeps_the_columns_and_the_format_of_the_tables(tmp_path):
     for name, content in (("a.tsv", 'no\t"w1 ""w2"""\n'), ("b.jsonl", '{"review": "w1 \\"w2\\""}\n')):
         [window] = FinetunedModel(path, asked=written(tmp_path / name, content)).problem.windows("input")
         assert window.texts == [['w1 "w2"']]
+    # Lines are lines, compressed too: this one was read as a cell of the training file's table.
+    (tmp_path / "c.txt.gz").write_bytes(gzip.compress(b'"w1\tw2\n'))
+    [window] = FinetunedModel(path, asked=str(tmp_path / "c.txt.gz")).problem.windows("input")
+    assert window.texts == [['"w1\tw2']]
     other = written(tmp_path / "dev.jsonl", '{"review": "w1", "stars": "yes"}\n')
     assert FinetunedModel(path, {"dev": other}).problem.rows("dev").extra["labels"].tolist() == [1]
 

@@ -1,12 +1,14 @@
 """Rows in Arrow's formats: Parquet, and IPC in a file or as a stream, as the library `datasets` stores it."""
 
+import contextlib
 import json
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 from keras_bert.core.files import open_file
 from keras_bert.core.imports import import_extra
-from keras_bert.data.corpus.text_lines import Unreadable
+from keras_bert.data.corpus.text_lines import Unreadable, compression, read_chunks
 from keras_bert.data.tables.rows import Reading, Row
 
 PARQUET, ARROW = "parquet", "arrow"
@@ -35,7 +37,7 @@ def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator
     modules = [import_extra(f"pyarrow.{name}", needed_by) for name in ("parquet", "ipc")]
     number = 0
     try:
-        with open_file(local) as stream:
+        with _seekable(local) as stream:
             schema, batches = _opened(stream, format, *modules)
             places = reading.places(path, schema.names)
             names = [schema.names[place] for place in places if place is not None]
@@ -48,6 +50,19 @@ def arrow_rows(path: str, local: str, format: str, reading: Reading) -> Iterator
                     yield Row(number, cells, f"{path} row")
     except (arrow.ArrowException, OSError) as error:
         raise Unreadable(f"damaged {format.title()} ({' '.join(str(error).split())[:100]})") from None
+
+
+@contextlib.contextmanager
+def _seekable(path: str) -> Iterator[Any]:
+    """The file or, if it is compressed, a temporary copy that is not: Parquet's columns are found from its end."""
+    if not compression(path):
+        with open_file(path) as stream:
+            yield stream
+        return
+    with tempfile.TemporaryFile() as copy:
+        copy.writelines(read_chunks(path))
+        copy.seek(0)
+        yield copy
 
 
 def _opened(stream: Any, format: str, parquet: Any, ipc: Any) -> tuple[Any, Any]:

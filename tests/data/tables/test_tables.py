@@ -212,6 +212,9 @@ def test_what_arrow_reads(tmp_path):
         write_arrow(tmp_path / "stream.arrow", table, "new_stream"),
         saved,
     ]
+    # As they were fetched or kept by somebody who compresses all files: they were refused as damaged.
+    for name, ending, compress in (("a.parquet", "gz", gzip.compress), ("stream.arrow", "xz", lzma.compress)):
+        sources.append(write(tmp_path / f"{name}.{ending}", compress((tmp_path / name).read_bytes())))
     for source in sources:
         assert [row[1:] for row in rows(source)] == ROWS, source
         assert rows(source, ["kind"])[1][1:] == ("neg",)
@@ -223,6 +226,9 @@ def test_what_arrow_reads(tmp_path):
     assert "Received: test. Give the folder of one" in refusal(str(tmp_path / "splits"))
     cut = write(tmp_path / "b.parquet", (tmp_path / "a.parquet").read_bytes()[:-9])
     assert "b.parquet: needs a whole table, text in UTF-8. Received: damaged Parquet" in refusal(cut)
+    cut = write(tmp_path / "b.parquet.gz", (tmp_path / "a.parquet.gz").read_bytes()[:-9])
+    assert "b.parquet.gz: needs a whole table, text in UTF-8. Received: cannot be read (Compressed" in refusal(cut)
+    assert "Received: LZ4-compressed data. " in refusal(write(tmp_path / "c.csv.lz4", b"\x04\x22\x4d\x18\x40\x40"))
 
 
 def test_files_of_a_folder_or_a_glob_are_one_table(tmp_path):
