@@ -4,19 +4,24 @@ import dataclasses
 
 import pytest
 import tensorflow as tf
+import tensorflow_datasets as tfds
+from click.testing import CliRunner
+from corpus import documents
 from tiny import pretraining_batch, tiny_config
 
+from keras_bert.cli import main
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.core.errors import UserError
+from keras_bert.inference.loading import load
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.step import Step
-from keras_bert.training.strategy import describe, make_strategy
+from keras_bert.training.strategy import _tpu, describe, make_strategy
 
 # Ops that TPUs do not have, or that give shapes known only when they run. XLA on the CPU takes some of them.
 FORBIDDEN = (
@@ -154,3 +159,43 @@ def test_devices_that_would_not_be_used_are_refused(monkeypatch, name, devices, 
     monkeypatch.setattr("keras_bert.training.strategy.WORKER_SECONDS", 0)
     with pytest.raises(UserError, match=f"training.devices: needs {message}"):
         make_strategy(name, devices)
+
+
+@pytest.mark.slow
+def test_the_bare_command_trains_from_wikipedia_on_what_the_resolver_finds(mirrored_strategy, tmp_path, monkeypatch):
+    """Only the connection and the chips are stand-ins, two CPUs. Else each part was tested, but not the way there."""
+    made = []
+
+    class TPUStrategy(type(mirrored_strategy)):
+        def __new__(cls, resolver):
+            return mirrored_strategy
+
+        def __init__(self, resolver):
+            made.append(self)
+
+    features = tfds.features.FeaturesDict({"text": tfds.features.Text()})
+    articles = [(number, {"text": text}) for number, text in enumerate(documents(200))]
+    name, config = "wikipedia", "20230601.en"
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name=name,
+        config=config,
+        version="1.0.0",
+        data_dir=tmp_path,
+        features=features,
+        split_datasets={"train": articles},
+    )
+    monkeypatch.setattr("tensorflow_datasets.core.constants.DATA_DIR", str(tmp_path))
+    monkeypatch.setattr(tf.distribute.cluster_resolver, "TPUClusterResolver", lambda tpu: made.append(tpu))
+    monkeypatch.setattr(tf.tpu.experimental, "initialize_tpu_system", lambda resolver: made.append("initialized"))
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", TPUStrategy)
+    monkeypatch.setattr(mirrored_strategy, "__class__", TPUStrategy)
+    monkeypatch.setattr("keras_bert.training.strategy._tpu", _tpu.__wrapped__)
+    small = "hidden_size: 16, num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 32, vocab_size: 120"
+    command = ["pretrain", "--strategy", "tpu", "--steps", "6", "--output", str(tmp_path / "run")]
+    for change in (f"model={{{small}}}", "phases.0.batch_size=8", "phases.1.batch_size=4"):
+        command += ["--set", change]
+    result = CliRunner().invoke(main, command, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert made == ["local", "initialized", mirrored_strategy] * 2
+    assert "by TPUStrategy on CPU:0, CPU:1, 2 replica(s)" in result.output and "after 6 steps" in result.output
+    assert load(str(tmp_path / "run")).encode(["Some text."]).shape == (1, 16)
