@@ -125,7 +125,8 @@ class RunConfig:
         jit_compile: compile the step with XLA; `auto` times a few steps at the start and compiles if the run is long
             enough to gain from it.
         accumulation: slices of each replica's part of a batch, computed one after the other, for batches that do not
-            fit in memory; the results stay the same.
+            fit in memory; the results stay the same. `auto` takes as few as should fit, by an estimate, and the run
+            keeps that number.
         recompute_every: every n-th encoder block keeps only its input and is computed again in the backward pass, which
             saves memory and costs time; 0 for none, 1 for all.
         steps_per_loop: steps in one call of the compiled function, so that a fast accelerator does not wait for Python
@@ -151,7 +152,7 @@ class RunConfig:
     tpu: str = "local"
     precision: str = "float32"
     jit_compile: bool | str = False
-    accumulation: int = 1
+    accumulation: str | int = "auto"
     recompute_every: int = 0
     steps_per_loop: int = 1
     log_every: int = 0
@@ -166,7 +167,10 @@ class RunConfig:
     loss_band: float = 10.0
 
     def __post_init__(self) -> None:
-        require_positive(self, "accumulation", "steps_per_loop", "checkpoint_every", "keep_checkpoints")
+        require_positive(self, "steps_per_loop", "checkpoint_every", "keep_checkpoints")
+        slices = self.accumulation
+        is_valid = slices == "auto" or isinstance(slices, int) and slices > 0
+        require(is_valid, "accumulation", "a number of slices above 0, or auto", slices)
         for key in ("minutes", "log_every", "recompute_every", "checkpoint_minutes", "keep_every", "max_minutes"):
             require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         require_seed(self.seed)
@@ -179,6 +183,11 @@ class RunConfig:
         needed = "true, false or auto"
         require(self.jit_compile in (True, False, "auto"), "jit_compile", needed, self.jit_compile)
         require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
+
+    @property
+    def slices(self) -> int:
+        """`accumulation` as a number; 1 as long as `auto` is not chosen."""
+        return self.accumulation if isinstance(self.accumulation, int) else 1
 
 
 @dataclass

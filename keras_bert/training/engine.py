@@ -218,7 +218,7 @@ def make_engine(
             clip_norm,
             training.seed,
             jit_compile,
-            training.accumulation,
+            training.slices,
             loss_scale,
             gradient_parts(model) if training.gradient_norms else None,
         )

@@ -141,7 +141,7 @@ def run_context(
     progress, is_whole = Progress(is_chief, columns), False
     try:
         with StopRequest(training.max_minutes, agree, began) as stop:
-            with explained_out_of_memory(batch, strategy, training.accumulation):
+            with explained_out_of_memory(batch, strategy, training.slices):
                 yield RunContext(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree))
         is_whole = True
     finally:

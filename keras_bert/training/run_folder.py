@@ -181,6 +181,13 @@ class RunFolder:
         """The settings in config.yaml that bind the run; None unless it `has_begun`."""
         return self._binding_settings() if self.has_begun() and files.exists(self.config_file) else None
 
+    def begun_accumulation(self) -> int | None:
+        """How many slices a run that `has_begun` computes its batches in."""
+        if not (self.has_begun() and files.exists(self.config_file)):
+            return None
+        recorded = settings.section_of(settings.read_yaml(self.config_file), "training").get("accumulation")
+        return recorded if isinstance(recorded, int) else None
+
     def begun_init(self, init: str) -> str:
         """The model to open for `init`: the revision that the run began from, if `init` names it without a revision.
 

@@ -36,6 +36,7 @@ from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.run_data import require_same_data
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.training.accumulation import BatchShape, choose_accumulation
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.loop import Loop
 from keras_bert.training.optimizer import make_optimizer
@@ -156,7 +157,7 @@ class Finetuning:
         self.command_began = time.monotonic() if command_began is None else command_began
         self.is_chief = process_number(strategy) == 0
         self.report = report if self.is_chief else lambda line: None
-        check_divisible(config.training.batch_size, strategy, config.training.accumulation, "training.batch_size")
+        check_divisible(config.training.batch_size, strategy, config.training.slices, "training.batch_size")
         settle(strategy, run, config, self.report)
         by_chief(strategy, lambda: require_same_data(run, problem))
 
@@ -201,6 +202,10 @@ class Finetuning:
         pad_id = self.tokenizer.vocabulary.pad_id
         most = affordable_shapes(rows, config, self.folder.config, self.strategy)
         widths, group_sizes = choose_shapes(rows, most)
+        batch = BatchShape(training.batch_size, widths[-1], rows=group_sizes[-1])
+        slices = choose_accumulation(training, self.run, self.strategy, self.folder.config, [batch], self.report)
+        training = dataclasses.replace(training, accumulation=slices)
+        self.config = config = dataclasses.replace(config, training=training)
         self.source = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, group_sizes=group_sizes)
         self.report(
             f"{len(rows):,} rows for training, {self.source.batches_per_epoch:,} batches of {training.batch_size} "
@@ -237,7 +242,7 @@ class Finetuning:
     @property
     def _examples_at_once(self) -> int:
         """How many examples the replicas compute at once: in slices, because a whole batch may not fit in memory."""
-        return self.config.training.batch_size // self.config.training.accumulation
+        return self.config.training.batch_size // self.config.training.slices
 
     def _architecture(self) -> Any:
         """The architecture of `init`, with the recipe's dropout."""

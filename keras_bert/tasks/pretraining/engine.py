@@ -59,9 +59,20 @@ def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = N
         phase: the phase's number.
         model: the model's config, if its vocabulary differs from the recipe's.
     """
-    phase_config = config.phases[phase]
+    phase_config, model = config.phases[phase], model or config.model
     objective, length = config.phase_objective(phase_config), phase_config.sequence_length
-    # Next tokens are predicted at every position; the logits of the few that are not are computed too.
-    predictions = phase_config.max_predictions_per_seq if objective.tokens == MASKED else length
-    model = model or config.model
+    predictions = _predictions(config, phase)
     return kind_of_config(model).training_flops(model, length, predictions, objective.span_boundary)
+
+
+def phase_predictions(config: PretrainConfig, phase: int) -> int:
+    """How many tokens are predicted in an example of a phase, by all terms of the loss."""
+    terms = config.phase_objective(config.phases[phase]).terms
+    return len({"mlm", "lm", "previous", "sbo"}.intersection(terms)) * _predictions(config, phase)
+
+
+def _predictions(config: PretrainConfig, phase: int) -> int:
+    phase_config = config.phases[phase]
+    # Next tokens are predicted at every position; the logits of the few that are not are computed too.
+    is_masked = config.phase_objective(phase_config).tokens == MASKED
+    return phase_config.max_predictions_per_seq if is_masked else phase_config.sequence_length

@@ -90,7 +90,7 @@ def memory_fit(pretraining: Pretraining) -> MemoryFit | None:
     config = pretraining.config
     index = largest_phase(config)
     phase = config.phases[index]
-    unit = pretraining.strategy.num_replicas_in_sync * config.training.accumulation
+    unit = pretraining.strategy.num_replicas_in_sync * config.training.slices
     sizes = _sizes(phase.batch_size, unit)
     limit = memory_limit()
     if not limit:
@@ -268,7 +268,7 @@ def _explained(pretraining: Pretraining, phase: int) -> contextlib.AbstractConte
     """A block with steps of a phase; see `explained_out_of_memory`."""
     config = pretraining.config
     batch = f"phases.{phase}.batch_size", config.phases[phase].batch_size
-    return explained_out_of_memory(lambda: batch, pretraining.strategy, config.training.accumulation)
+    return explained_out_of_memory(lambda: batch, pretraining.strategy, config.training.slices)
 
 
 @dataclasses.dataclass

@@ -15,16 +15,17 @@ from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
-from keras_bert.models.bert.config import MASKED
+from keras_bert.models.bert.config import MASKED, BertConfig
 from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
-from keras_bert.tasks.pretraining.engine import pretraining_engine
+from keras_bert.tasks.pretraining.engine import phase_predictions, pretraining_engine
 from keras_bert.tasks.pretraining.first_values import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.run_text import require_reachable, require_run_text
 from keras_bert.tasks.pretraining.views import PretrainingViews, require_examples, tried_examples
 from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.training.accumulation import BatchShape, choose_accumulation
 from keras_bert.training.cluster import explained_lost_worker
 from keras_bert.training.engine import Engine
 from keras_bert.training.loop import Loop
@@ -136,7 +137,7 @@ class Pretraining:
         self.is_chief = self.worker == 0
         self.report = report if self.is_chief else _say_nothing
         for index, phase in enumerate(config.phases):
-            check_divisible(phase.batch_size, self.strategy, config.training.accumulation, f"phases.{index}.batch_size")
+            check_divisible(phase.batch_size, self.strategy, config.training.slices, f"phases.{index}.batch_size")
         settle(self.strategy, run, config, self.report)
         by_chief(self.strategy, lambda: require_run_text(run, config))
 
@@ -182,6 +183,7 @@ class Pretraining:
         self.tokenizer = self.sources.tokenizer
         require_examples(config.examples, config.model, self.tokenizer)
         vocabulary = self.tokenizer.vocabulary
+        self.config = config = self._with_slices(dataclasses.replace(config.model, vocab_size=len(vocabulary)))
         self.engine = pretraining_engine(config, self.run, self.strategy, vocabulary)
         self.report(f"The model has {self.engine.model.count_params():,} parameters.")
 
@@ -193,6 +195,16 @@ class Pretraining:
         )
         self._evaluation_step = Step(self.strategy, self.engine.model, measured)
         self._validation: dict[int, tf.distribute.DistributedDataset] = {}
+
+    def _with_slices(self, model: BertConfig) -> PretrainConfig:
+        """The recipe with a number for `training.accumulation`. A collective."""
+        config = self.config
+        shapes = [
+            BatchShape(phase.batch_size, phase.sequence_length, phase_predictions(config, index))
+            for index, phase in enumerate(config.phases)
+        ]
+        slices = choose_accumulation(config.training, self.run, self.strategy, model, shapes, self.report)
+        return dataclasses.replace(config, training=dataclasses.replace(config.training, accumulation=slices))
 
     def distribute(self, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
         """The data set, spread over the replicas."""
@@ -233,7 +245,7 @@ class Pretraining:
             wanted = -(-training.evaluation_examples // batch_size)
             batches = self.sources.validation[phase].all_batches().take(wanted)
             # The same rows in the slices of training: a whole batch may not fit in memory.
-            slices = batches.rebatch(batch_size // training.accumulation, drop_remainder=True)
+            slices = batches.rebatch(batch_size // training.slices, drop_remainder=True)
             self._validation[phase] = self.distribute(slices)
         return self._validation[phase]
 

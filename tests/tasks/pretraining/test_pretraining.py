@@ -19,7 +19,7 @@ from keras_bert.config.recipes import find_config
 from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
-from keras_bert.training import compilation
+from keras_bert.training import accumulation, compilation
 from keras_bert.training.compilation import StepSeconds
 from keras_bert.training.loss_scale import LossScale
 from keras_bert.training.metrics_log import read_metrics
@@ -231,17 +231,20 @@ def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
     assert results["eval_mlm_loss"] != straight[1]["eval_mlm_loss"]
 
 
-def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp_path):
+def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp_path, monkeypatch):
     """A batch that fits in memory only in slices ran out of it at the first validation. 20 examples are three batches
-    of 8, but ten slices of 2, in which fewer rows would be measured."""
+    of 8, but ten slices of 2, in which fewer rows would be measured. Memory for three examples makes slices of 2."""
+    monkeypatch.setattr(accumulation, "step_memory", lambda model, batch, recompute_every: batch.batch_size)
+    monkeypatch.setattr(accumulation, "memory_limit", lambda: 3)
     figures = []
-    for accumulation in (1, 4):
-        changes = {"training.accumulation": accumulation, "training.evaluation_examples": 20}
-        built = Pretraining(recipe(corpus, **changes), RunFolder(str(tmp_path / str(accumulation))), lambda line: None)
+    for given, slices in ((1, 1), ("auto", 4)):
+        changes = {"training.accumulation": given, "training.evaluation_examples": 20}
+        built = Pretraining(recipe(corpus, **changes), RunFolder(str(tmp_path / str(given))), lambda line: None)
         built.build()
         built.begin()
         sizes = [len(batch["input_word_ids"]) for batch in built._validation_batches(0)]
-        assert sizes == [8 // accumulation] * (3 * accumulation)
+        assert sizes == [8 // slices] * (3 * slices)
+        assert built.engine.step.accumulation == built.config.training.accumulation == slices
         figures.append(built.evaluate(0))
     assert figures[0] == pytest.approx(figures[1], rel=1e-5)
 

@@ -1,0 +1,106 @@
+"""How many slices a batch is computed in, for `training.accumulation: auto`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from keras_bert.config.training import RunConfig
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.kind import kind_of_config
+from keras_bert.models.sizes import encoder_parts, head_parts, total
+from keras_bert.training.cluster import worker_addresses, worker_index
+from keras_bert.training.memory import memory_limit
+from keras_bert.training.processes import gather, process_count, process_number
+from keras_bert.training.run_folder import RunFolder
+
+# The rest is for what the estimate does not know: fragmentation, the input pipeline, another process that starts.
+_USABLE_SHARE = 0.8
+_BYTES_A_FLOAT = 4
+_PROCESS = 0.7 * 2**30  # Bytes of TensorFlow itself.
+# How many floats a step holds at its peak, fitted to measured steps: docs/performance.md#memory.
+_PER_PARAMETER, _PER_UNIT, _PER_SCORE, _PER_LOGIT = 6, 6, 4, 6
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchShape:
+    """The largest batch of a phase: examples, tokens of a row, predictions in a row, and rows of an example."""
+
+    batch_size: int
+    length: int
+    predictions: int = 0
+    rows: int = 1
+
+
+def choose_accumulation(
+    training: RunConfig,
+    run: RunFolder,
+    strategy: tf.distribute.Strategy,
+    model: BertConfig,
+    batches: Sequence[BatchShape],
+    report: Callable[[str], object],
+) -> int:
+    """The recipe's `training.accumulation` or, if it is `auto`, the fewest slices that should fit in memory.
+
+    A run that has begun keeps its number, so that it goes on with the same bits. On a TPU batches are whole: the memory
+    of its chips is not known here. A collective.
+
+    Args:
+        training: the recipe's `training` section.
+        run: the run's folder.
+        strategy: the run's strategy.
+        model: the architecture.
+        batches: the batches of each phase.
+        report: receives the choice as one line of text, unless batches stay whole.
+    """
+    if training.accumulation != "auto" or isinstance(strategy, tf.distribute.TPUStrategy):
+        return training.slices
+    replicas, memory = strategy.num_replicas_in_sync, _memory_of_a_replica(strategy)
+
+    def needed(slices: int) -> float:
+        parts = [dataclasses.replace(batch, batch_size=batch.batch_size // (replicas * slices)) for batch in batches]
+        return max(step_memory(model, part, training.recompute_every) for part in parts)
+
+    part = math.gcd(*(batch.batch_size for batch in batches)) // replicas
+    choices = [slices for slices in range(1, part + 1) if part % slices == 0]
+    fitting = (slices for slices in choices if memory is None or needed(slices) <= _USABLE_SHARE * memory)
+    recorded = run.begun_accumulation() if process_number(strategy) == 0 else None
+    rows = gather(strategy, [recorded or 0, next(fitting, part)])
+    if (begun := int(rows[0, 0])) in choices:
+        return begun
+    chosen, batch_size = int(rows[:, 1].max()), max(batch.batch_size for batch in batches)
+    if chosen > 1 and memory is not None:
+        of = f"of {batch_size // (replicas * chosen)}" + (f" on each of {replicas} replicas" if replicas > 1 else "")
+        room, size = f"{memory / 2**30:.1f} GiB", f"{needed(chosen) / 2**30:.1f} GiB"
+        fits = f"about {size} of {room} of memory" + ("" if needed(chosen) <= memory else ", which is not enough")
+        report(f"Batches of {batch_size} in {chosen} slices {of}: {fits} (training.accumulation).")
+    return chosen
+
+
+def step_memory(model: BertConfig, batch: BatchShape, recompute_every: int = 0) -> float:
+    """The estimated peak of a process that trains on such a slice, in bytes.
+
+    It holds weights, moments and gradients, of the blocks what the backward pass needs, and the logits of all
+    predictions in several forms. A block that is recomputed keeps only its input.
+    """
+    tokens, parts = batch.rows * batch.length, [*encoder_parts(model), *head_parts(model)]
+    heads = model.num_attention_heads if kind_of_config(model).attends else 0
+    units = model.hidden_size + model.intermediate_size / 2
+    block = tokens * (_PER_UNIT * units + _PER_SCORE * heads * batch.length)
+    recomputed = model.num_blocks // recompute_every if recompute_every else 0
+    blocks = (model.num_blocks - recomputed + bool(recomputed)) * block + recomputed * tokens * model.hidden_size
+    logits = _PER_LOGIT * batch.rows * batch.predictions * model.vocab_size
+    return _PROCESS + _BYTES_A_FLOAT * (_PER_PARAMETER * total(parts) + batch.batch_size * (blocks + logits))
+
+
+def _memory_of_a_replica(strategy: tf.distribute.Strategy) -> float | None:
+    """Bytes of a GPU or, on CPUs, of the replica's share of the machine's memory; None if unknown."""
+    limit = memory_limit()
+    if limit is None or any("GPU" in device for device in strategy.extended.worker_devices):
+        return limit
+    hosts = [address.rpartition(":")[0] for address in worker_addresses()]
+    processes = hosts.count(hosts[worker_index()]) if process_count(strategy) > 1 else 1
+    return limit * process_count(strategy) / (processes * strategy.num_replicas_in_sync)

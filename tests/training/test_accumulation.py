@@ -1,0 +1,102 @@
+"""How many slices `training.accumulation: auto` takes."""
+
+import dataclasses
+import os
+
+import pytest
+import tensorflow as tf
+
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import find_config
+from keras_bert.config.training import TrainingConfig
+from keras_bert.core.errors import UserError
+from keras_bert.core.settings import from_mapping
+from keras_bert.models.bert.config import BertConfig
+from keras_bert.models.recurrent.config import RecurrentConfig
+from keras_bert.training import accumulation
+from keras_bert.training.accumulation import BatchShape, choose_accumulation, step_memory
+from keras_bert.training.run_folder import RunFolder
+
+GIB = 2**30
+PAPER = (BatchShape(256, 128, 20), BatchShape(256, 512, 77))  # The two phases of BERT's pretraining.
+# Measured by tools/measure_memory.py, GiB: (model, length, batch) to the peaks without and with recomputation.
+PEAKS = {
+    ("tiny", 128, 128): (3.12, 3.07),
+    ("tiny", 512, 64): (5.94, 5.36),
+    ("mini", 128, 64): (2.87, 2.03),
+    ("mini", 512, 32): (6.06, 3.20),
+    ("base", 128, 4): (3.41, 2.95),
+    ("base", 512, 4): (6.5, 3.5),
+    ("base", 512, 16): (16.6, 6.3),
+}
+
+
+def model(name):
+    return BertConfig.from_file(find_config("models", name))
+
+
+@pytest.fixture
+def choose(monkeypatch):
+    """function (GiB of memory, …) -> (the slices that are chosen, what is said)."""
+
+    def choose(memory, *batches, strategy=None, training=None, run=None):
+        monkeypatch.setattr(accumulation, "memory_limit", lambda: memory and memory * GIB)
+        strategy, said = strategy or tf.distribute.OneDeviceStrategy("CPU:0"), []
+        slices = choose_accumulation(
+            training or TrainingConfig(), run or RunFolder("unused"), strategy, model("base"), batches, said.append
+        )
+        return slices, said
+
+    return choose
+
+
+@pytest.mark.parametrize(("name", "length", "batch"), PEAKS)
+def test_the_estimate_is_near_what_was_measured(name, length, batch):
+    """Too low, and the run that should fit is killed by the system; the fifth that stays free covers the rest."""
+    shape = BatchShape(batch, length, round(0.15 * length))
+    for recompute_every, peak in enumerate(PEAKS[name, length, batch]):
+        assert 0.85 < step_memory(model(name), shape, recompute_every) / GIB / peak < 1.15
+
+
+def test_more_of_anything_needs_more():
+    small = step_memory(model("mini"), shape := BatchShape(8, 128, 20))
+    larger = [dataclasses.replace(shape, **{field: 2 * getattr(shape, field)}) for field in vars(shape)]
+    assert all(step_memory(model("mini"), other) > small for other in larger)
+    assert step_memory(model("small"), shape) > small > step_memory(model("mini"), shape, 1)
+    assert small > step_memory(model("mini"), shape, 2) > step_memory(model("mini"), shape, 1)
+    assert step_memory(RecurrentConfig(), shape) > 0
+
+
+def test_the_fewest_slices_that_fit(choose, mirrored_strategy):
+    """BERT-base as in the paper, which needs 240 GiB whole, ended with a core dump wherever it has no accelerator."""
+    slices, said = choose(24, *PAPER)
+    assert slices == 16
+    assert said == ["Batches of 256 in 16 slices of 16: about 18.1 GiB of 24.0 GiB of memory (training.accumulation)."]
+    halves, said = choose(24, *PAPER, strategy=mirrored_strategy)
+    assert halves == 32 and "32 slices of 4 on each of 2 replicas: about 6." in said[0]
+    found = [choose(memory, *PAPER)[0] for memory in (4, 8, 16, 32, 64, 128, 512)]
+    assert found == sorted(found, reverse=True) and all(256 % slices == 0 for slices in found) and found[-1] == 1
+    assert choose(16, BatchShape(30, 512, 77), BatchShape(12, 128, 20))[0] in (3, 6)
+    slices, said = choose(1, *PAPER)
+    assert slices == 256 and "which is not enough" in said[0]
+    assert choose(None, *PAPER) == choose(512, *PAPER) == (1, [])
+
+
+def test_a_number_is_taken_and_anything_else_refused(choose):
+    assert choose(4, *PAPER, training=TrainingConfig(accumulation=2)) == (2, [])
+    for value in (0, -1, "many", 1.5, True):
+        with pytest.raises(UserError, match="^training.accumulation: needs a"):
+            from_mapping(TrainingConfig, {"accumulation": value}, "training")
+
+
+def test_a_run_that_has_begun_keeps_its_slices(choose, tmp_path):
+    """With more memory free, or elsewhere, it would add up other slices and end in other bits."""
+    run = RunFolder(str(tmp_path))
+    with run:
+        run.bind(PretrainConfig.from_mapping({"training": {"accumulation": 16}}))
+        assert choose(64, *PAPER, run=run)[0] == 8
+        os.mkdir(tmp_path / "checkpoints")
+        os.mkdir(tmp_path / "checkpoints" / "step-000000001")
+        assert choose(64, *PAPER, run=run) == (16, [])
+        assert choose(64, *PAPER, run=run, training=TrainingConfig(accumulation=4))[0] == 4
+        assert choose(64, BatchShape(24, 512, 77), run=run)[0] == 1  # 16 slices of 24 there are not.
