@@ -1,4 +1,4 @@
-# `make demo`, `test`, `test-slow` and `parity` work from a fresh clone: they create the environment and install packages.
+# `make demo`, `data`, `test`, `test-slow` and `parity` work from a fresh clone: they create the environment and install packages.
 PYTHON ?= python3
 VENV ?= .venv
 PARITY_VENV ?= .venv-parity
@@ -7,10 +7,14 @@ PYTEST ?=
 WORKERS ?= 3
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo tpu lint check test test-slow parity
+.PHONY: demo data tpu lint check test test-slow parity
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python run.py pretrain
+
+# The Simple English Wikipedia, 270 MB: the 'wiki/*' of the documentation's commands.
+data: $(VENV)/.installed
+	test -s wiki/simple.jsonl || $(VENV)/bin/python tools/fetch_text.py tfds:wikipedia/20230601.simple wiki/simple.jsonl
 
 # On a TPU VM. Its TensorFlow is one release behind, and both tensorflow-text and requirements/ would overwrite it.
 # It takes any newer libtpu, but with 0.0.52 it aborts when imported: functions that it calls are gone.

@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
+from click.testing import CliRunner
 
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.config.pretraining import PretrainConfig
@@ -14,6 +15,7 @@ from keras_bert.core.files import mark
 from keras_bert.core.time_limits import any_answers
 from keras_bert.data import tfds as tfds_builder
 from keras_bert.data.corpus.documents import Corpus
+from tools import fetch_text
 
 TEXTS = [f"Text number {n}.\n\nIt is short." for n in range(30)]
 
@@ -123,6 +125,17 @@ def test_wikipedia_is_paragraphs_without_headings(wikipedia, monkeypatch):
     [read] = documents(f"tfds:{WIKIPEDIA}")
     paragraphs = read.split("\n\n")
     assert [paragraph.split()[0] for paragraph in paragraphs] == ["Paris", "The", "Paris"] and "also" not in read
+
+
+def test_a_data_set_becomes_the_files_of_the_documented_commands(wikipedia, tmp_path, monkeypatch):
+    """The README's `--data 'wiki/*'` were files that no reader has; `make data` makes them."""
+    monkeypatch.setattr(DATA_DIR, wikipedia)
+    made = CliRunner().invoke(fetch_text.main, [f"tfds:{WIKIPEDIA}", str(tmp_path / "wiki" / "en.jsonl")])
+    assert made.exit_code == 0, made.output
+    assert documents(str(tmp_path / "wiki" / "*")) == documents(f"tfds:{WIKIPEDIA}")
+    refused = CliRunner().invoke(fetch_text.main, ["nothing.txt", str(tmp_path / "x")])
+    assert refused.exit_code == 1 and "Error: No file matches 'nothing.txt'" in refused.output
+    assert not (tmp_path / "x").exists()
 
 
 def test_what_takes_hours_to_make_is_looked_for_in_the_public_bucket(wikipedia, tmp_path, monkeypatch):
