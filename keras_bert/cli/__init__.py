@@ -110,7 +110,7 @@ def main(debug: bool) -> None:
     """BERT in TensorFlow and Keras: pretraining, fine-tuning, serving.
 
     \b
-    python run.py pretrain                                  the demo: no download, a few minutes
+    python run.py pretrain                                  the demo: no download, two minutes
 
     \b
     From text to a server; the first two are optional:
