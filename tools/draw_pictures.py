@@ -10,7 +10,8 @@ python tools/draw_pictures.py tables
 chromium --headless --virtual-time-budget=20000 --window-size=1000,640 \\
   --screenshot=docs/pictures/tensorboard.png 'http://localhost:6006/#text'
 
-attention.png is the heads.png of `python run.py study attention` (docs/studies.md); tools/plot_losses.py drew demo.png.
+attention.png is the heads.png of `python run.py study attention`, landscape.png the planes.png of `python run.py study
+landscape` (docs/studies.md); tools/plot_losses.py drew demo.png.
 """
 
 import html
@@ -180,6 +181,34 @@ def tables():
         tidy(axes, "x")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False)
     write("parts_of_speech", png(figure))
+
+    steps = [
+        [numbers(cell)[0] for cell in row[:1] + row[2:]] for row in table("docs/pretraining.md", "| steps | length")
+    ]
+    figure = new_figure(PAGE, 3.4)
+    axes = figure.subplots()
+    done, loss, _, at_mask, unigram = zip(*steps)
+    axes.plot(done, loss, "o-", color=ACCENT, label="masked LM loss")
+    axes.plot(done, at_mask, "s-", color=PALE, label="at [MASK]")
+    axes.plot(done, unigram, ":", color=INK, label="unigram at [MASK]")
+    axes.set(xlabel="step", ylabel="nats, held out", xlim=(0, None), ylim=(0, None))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    tidy(axes)
+    axes.legend(frameon=False, loc="lower left")
+    write("wiki_mini", png(figure))
+
+    rows = table("docs/studies.md", "| step | nats below")
+    panels = {"parts of speech, probed": 4, "entities, probed": 5, "CoNLL-2003 F1, fine-tuned": 6}
+    figure = new_figure(PAGE, 2.8)
+    for axes, (title, place) in zip(figure.subplots(1, 3), panels.items()):
+        axes.plot(*zip(*[(numbers(row[0])[0], numbers(row[place])[0]) for row in rows]), "o-", color=ACCENT)
+        axes.set(xlabel="step")
+        axes.set_title(title, fontsize="medium")
+        set_logarithmic(axes)
+        axes.tick_params(labelsize="small")
+        tidy(axes)
+    figure.axes[0].set_ylabel("per cent")
+    write("probes", png(figure))
 
 
 def table(page, beginning, number=0, with_header=False):

@@ -20,7 +20,7 @@ def test_tables_are_drawn_from_the_pages(tmp_path, monkeypatch):
     result = CliRunner().invoke(draw_pictures.main, ["tables"])
     assert result.exit_code == 0, result.output
     assert sorted(os.listdir(tmp_path)) == [
-        f"{n}.png" for n in ("ablation", "five_minutes", "parts_of_speech", "speeds")
+        f"{n}.png" for n in ("ablation", "five_minutes", "parts_of_speech", "probes", "speeds", "wiki_mini")
     ]
 
 
