@@ -1,4 +1,4 @@
-# `make demo`, `data`, `test`, `test-slow` and `parity` work from a fresh clone: they create the environment and install packages.
+# `make demo`, `data`, `test`, `test-slow` and `parity` work from a fresh clone: they create the environment and fill it.
 PYTHON ?= python3
 VENV ?= .venv
 PARITY_VENV ?= .venv-parity

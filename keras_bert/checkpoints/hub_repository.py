@@ -71,7 +71,7 @@ class HubRepository:
             if not self._take_cached():
                 raise UserError(
                     f"{self._asked}: is not in the cache ({self._library.constants.HF_HUB_CACHE}), and the hub cannot "
-                    f"be reached ({error})."
+                    f"be reached ({error}). Run this once online."
                 ) from None
             if not error.is_chosen:
                 self.notes.append(

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_bert.core.drawing import new_figure, plain, png
+from keras_bert.core.drawing import INK, PAGE, new_figure, plain, png
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches, choose_shapes
 from keras_bert.studies.runs import StudyRun
@@ -198,17 +198,17 @@ def table(runs: Mapping[str, Mapping[str, Any]], grids: Mapping[str, Grid]) -> I
 
 def planes_picture(grids: Mapping[str, Grid], radius: float, title: str) -> bytes:
     """PNG of the loss around each end, with the same colours."""
-    figure = new_figure(2 + 4.5 * len(grids), 4.6)
+    figure = new_figure(PAGE, 1 + PAGE / (len(grids) + 0.5))
     losses = {name: np.array(grid) for name, grid in grids.items()}
     least, most = (function([function(values) for values in losses.values()]) for function in (np.min, np.max))
     levels = np.linspace(least, most if most > least else least + 1.0, _LEVELS)
     drawn: Any = None
     for axes, (name, values) in zip(figure.subplots(1, len(losses), squeeze=False)[0], losses.items()):
         places = steps(radius, len(values))
-        drawn = axes.contourf(places, places, values, levels=levels, cmap="viridis")
+        drawn = axes.contourf(places, places, values, levels=levels, cmap="Blues")
         axes.contour(places, places, values, levels=levels, colors="white", linewidths=0.4)
-        axes.plot(0, 0, "r+", markersize=12)
+        axes.plot(0, 0, "+", color=INK, markersize=12)
         axes.set(title=plain(name), xlabel="first direction", ylabel="second direction", aspect="equal")
-    figure.colorbar(drawn, ax=figure.axes, label="training loss")
+    figure.colorbar(drawn, ax=figure.axes, label="training loss", format="%.2f", shrink=0.8)
     figure.suptitle(plain(title))
     return png(figure)

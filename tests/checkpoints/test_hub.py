@@ -127,7 +127,7 @@ def test_offline_the_cache_is_enough(hub, monkeypatch):
     for revision in ("", "@main", "@v1.0", f"@{repository.refs['main']}"):
         check(open_model_folder(f"hf:{NAME}{revision}"))
     assert hub.requests == []
-    assert "is not in the cache" in refusal(f"hf:{NAME}@v2.0") and "HF_HUB_OFFLINE is set" in refusal("hf:other")
+    assert "is not in the cache" in refusal(f"hf:{NAME}@v2.0") and "HF_HUB_OFFLINE is set). Run" in refusal("hf:other")
 
 
 def test_offline_with_the_small_files_alone(hub, monkeypatch):
