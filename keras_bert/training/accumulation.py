@@ -19,8 +19,10 @@ from keras_bert.training.run_folder import RunFolder
 
 # The rest is for what the estimate does not know: fragmentation, the input pipeline, another process that starts.
 _USABLE_SHARE = 0.8
+_WORTH_SLICING = 1.1
 _BYTES_A_FLOAT = 4
 _PROCESS = 0.7 * 2**30  # Bytes of TensorFlow itself.
+_COMMAND = 1.25 * 2**30  # Bytes of what a whole command has beside the step: text, the input pipeline, XLA's compiler.
 # How many floats a step holds at its peak, fitted to measured steps: docs/performance.md#memory.
 _PER_PARAMETER, _PER_UNIT, _PER_SCORE, _PER_LOGIT = 6, 6, 4, 6
 
@@ -62,13 +64,14 @@ def choose_accumulation(
 
     def needed(slices: int) -> float:
         parts = [dataclasses.replace(batch, batch_size=batch.batch_size // (replicas * slices)) for batch in batches]
-        return max(step_memory(model, part, training.recompute_every) for part in parts)
+        return _COMMAND + max(step_memory(model, part, training.recompute_every) for part in parts)
 
     part = math.gcd(*(batch.batch_size for batch in batches)) // replicas
     choices = [slices for slices in range(1, part + 1) if part % slices == 0]
-    fitting = (slices for slices in choices if memory is None or needed(slices) <= _USABLE_SHARE * memory)
+    # Where little is free, slices must save something: most of a small model's memory is not the batch's.
+    room = math.inf if memory is None else max(_USABLE_SHARE * memory, _WORTH_SLICING * needed(part))
     recorded = run.begun_accumulation() if process_number(strategy) == 0 else None
-    rows = gather(strategy, [recorded or 0, next(fitting, part)])
+    rows = gather(strategy, [recorded or 0, next(slices for slices in choices if needed(slices) <= room)])
     if (begun := int(rows[0, 0])) in choices:
         return begun
     chosen, batch_size = int(rows[:, 1].max()), max(batch.batch_size for batch in batches)
