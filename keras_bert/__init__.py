@@ -7,6 +7,7 @@ Public names are imported on first use, because importing TensorFlow takes secon
 from typing import TYPE_CHECKING
 
 from keras_bert.core.imports import lazy_names
+from keras_bert.core.program import VERSION
 from keras_bert.public_names import MODULES
 
 if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
@@ -15,16 +16,6 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.checkpoints.model_folder import open_model_folder as open_model_folder
     from keras_bert.checkpoints.stored_tensors import LoadReport as LoadReport
     from keras_bert.checkpoints.writing import write_model_folder as write_model_folder
-    from keras_bert.config.heads import ClassificationConfig as ClassificationConfig
-    from keras_bert.config.heads import CrfTaggingConfig as CrfTaggingConfig
-    from keras_bert.config.heads import FeatureTaggingConfig as FeatureTaggingConfig
-    from keras_bert.config.heads import MultipleChoiceConfig as MultipleChoiceConfig
-    from keras_bert.config.heads import NextSentenceConfig as NextSentenceConfig
-    from keras_bert.config.heads import SegmentationConfig as SegmentationConfig
-    from keras_bert.config.heads import SentenceVectorsConfig as SentenceVectorsConfig
-    from keras_bert.config.heads import SpanExtractionConfig as SpanExtractionConfig
-    from keras_bert.config.heads import SpanPairConfig as SpanPairConfig
-    from keras_bert.config.heads import TokenClassificationConfig as TokenClassificationConfig
     from keras_bert.core.errors import UserError as UserError
     from keras_bert.core.runtime import keep_freed_memory as keep_freed_memory
     from keras_bert.export.serving_function import ServingFunction as ServingFunction
@@ -59,6 +50,8 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.models.pretraining import BertForPreTraining as BertForPreTraining
     from keras_bert.models.tensor_names import StoredName as StoredName
     from keras_bert.models.tensor_names import TensorName as TensorName
+    from keras_bert.tasks.classification.head import ClassificationConfig as ClassificationConfig
+    from keras_bert.tasks.classification.head import NextSentenceConfig as NextSentenceConfig
     from keras_bert.tasks.classification.in_python import Classification as Classification
     from keras_bert.tasks.classification.network import BertForNextSentencePrediction as BertForNextSentencePrediction
     from keras_bert.tasks.classification.network import BertForSequenceClassification as BertForSequenceClassification
@@ -66,11 +59,19 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.tasks.kind import register as register
     from keras_bert.tasks.kind import unregister as unregister
     from keras_bert.tasks.multiple_choice.network import BertForMultipleChoice as BertForMultipleChoice
+    from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig as MultipleChoiceConfig
     from keras_bert.tasks.problem import Problem as Problem
     from keras_bert.tasks.question_answering.network import BertForQuestionAnswering as BertForQuestionAnswering
+    from keras_bert.tasks.question_answering.task import SpanExtractionConfig as SpanExtractionConfig
+    from keras_bert.tasks.segmentation.task import SegmentationConfig as SegmentationConfig
     from keras_bert.tasks.sentence_vectors.network import BertForSentenceVectors as BertForSentenceVectors
+    from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig as SentenceVectorsConfig
     from keras_bert.tasks.span_pairs.network import BertForSpanPairs as BertForSpanPairs
+    from keras_bert.tasks.span_pairs.task import SpanPairConfig as SpanPairConfig
     from keras_bert.tasks.tagging.feature_network import BertFeatureTagger as BertFeatureTagger
+    from keras_bert.tasks.tagging.head import CrfTaggingConfig as CrfTaggingConfig
+    from keras_bert.tasks.tagging.head import FeatureTaggingConfig as FeatureTaggingConfig
+    from keras_bert.tasks.tagging.head import TokenClassificationConfig as TokenClassificationConfig
     from keras_bert.tasks.tagging.network import BertCrfTagger as BertCrfTagger
     from keras_bert.tasks.tagging.network import BertForTokenClassification as BertForTokenClassification
     from keras_bert.tasks.tagging.network import BertSegmenter as BertSegmenter
@@ -86,5 +87,5 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
 else:
     __getattr__, __dir__ = lazy_names(__name__, MODULES)
 
-__version__ = "0.2.0"
+__version__ = VERSION
 __all__ = sorted(MODULES)

@@ -14,7 +14,7 @@ FLOORS = [
     {"core.locks", "core.settings"},
     {"models.kind"},
     {"config", "models.bert.config", "models.albert.config", "models.elmo.config", "models.recurrent.config"},
-    {"tasks.kind"},
+    {"tasks.kind", "tasks.head"},
     {"layers", "text"},
     {"models.tensor_names", "models.sizes", "models.flops"},
     {"checkpoints"},

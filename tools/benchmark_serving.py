@@ -65,7 +65,7 @@ def write_classifier(folder, size, vocab):
         "import json, sys\n"
         "from keras_bert.checkpoints.writing import write_model_folder\n"
         "from keras_bert.models.bert.config import BertConfig\n"
-        "from keras_bert.config.heads import ClassificationConfig\n"
+        "from keras_bert.tasks.classification.head import ClassificationConfig\n"
         "from keras_bert.tasks.classification.network import BertForSequenceClassification\n"
         "from keras_bert.text.vocabulary import Vocabulary\n"
         "folder, size, vocab = sys.argv[1:]\n"

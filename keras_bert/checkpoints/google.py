@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from keras_bert.checkpoints.model_card import ModelCard, write_card
-from keras_bert.checkpoints.stored_tensors import StoredTensors
-from keras_bert.checkpoints.tokenizer_settings import VOCABULARY
+from keras_bert.checkpoints.stored_tensors import StoredTensors, as_stored
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
@@ -111,10 +110,10 @@ def vocabulary_file(folder: str, names: Collection[str]) -> str:
     Raises `UserError` if there is none, or several models.
     """
     models = [name for name in names if name.endswith(".model")]
-    found = VOCABULARY if VOCABULARY in names else models[0] if len(models) == 1 else None
+    found = Vocabulary.file_name if Vocabulary.file_name in names else models[0] if len(models) == 1 else None
     if found is None:
         held = f"holds {', '.join(sorted(models))}" if models else "lacks both"
-        raise UserError(f"{folder}: needs {VOCABULARY} or one SentencePiece model (.model) and {held}.")
+        raise UserError(f"{folder}: needs {Vocabulary.file_name} or one SentencePiece model (.model) and {held}.")
     return files.join(folder, found)
 
 
@@ -213,10 +212,7 @@ def write_google_folder(
     known = {kind.head.architecture for kind in task_kinds()}
     if heads := [name for name in other_fields.get("architectures") or () if berts_name(name) in known]:
         fields["architectures"] = heads
-    stored = {}
-    for name, value in tensors.items():
-        array = value.T if name.google.transposed else value
-        stored.update(dict.fromkeys((name.google.name, *name.google.copies), array))
+    stored = as_stored(tensors, "google")
     names = sorted(stored)
     with whole_files.whole_folder(path, last=kind.google_files.config) as aside:
         with tf.device("CPU:0"), as_os_errors(path):

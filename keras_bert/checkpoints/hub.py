@@ -9,12 +9,12 @@ from collections.abc import Collection
 
 from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.hub_repository import HubRepository
-from keras_bert.checkpoints.tokenizer_settings import SENTENCEPIECE, VOCABULARY
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
 from keras_bert.models.kind import google_configs
 from keras_bert.text.tokenizer_json import TOKENIZER_FILES
+from keras_bert.text.vocabulary import Vocabulary, vocabulary_kinds
 
 PREFIX = "hf:"
 
@@ -147,17 +147,18 @@ class HubModel(HubRepository):
         """Sets `kind` and the files of the weights, and fetches the other files."""
         weights = next((name for name in huggingface.WEIGHT_FILES if name in names), None)
         small: tuple[str, ...]
+        vocabularies = [name for kind in vocabulary_kinds() for name in (kind.file_name, *kind.other_files)]
         of_google = [name for name in google_configs() if name in names]
         if of_google and not (huggingface.CONFIG in names and weights):
             self.kind, small = (
                 "google",
-                (of_google[0], VOCABULARY, *(name for name in names if name.endswith(".model"))),
+                (of_google[0], Vocabulary.file_name, *(name for name in names if name.endswith(".model"))),
             )
             self._weights = google.checkpoint_files(names, self._asked)
         else:
             self.kind, small = (
                 "huggingface",
-                (huggingface.CONFIG, VOCABULARY, SENTENCEPIECE, *TOKENIZER_FILES),
+                (huggingface.CONFIG, *vocabularies, *TOKENIZER_FILES),
             )
             self._weights = [weights] if weights else []
             if not weights and not self._unreachable:

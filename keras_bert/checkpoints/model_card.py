@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-import keras_bert
 from keras_bert.core import files, whole_files
+from keras_bert.core.program import VERSION
 from keras_bert.models.bert.config import BOTH, BertConfig
 from keras_bert.models.kind import berts_name, kind_of_config, with_article
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, own_architecture, transformers_pipeline
@@ -198,7 +198,7 @@ def _index(card: ModelCard, pipeline: str | None) -> list[dict[str, Any]] | None
 
 def _made(card: ModelCard) -> list[str]:
     command = f"```\n{card.command}\n```" if card.command else ""
-    written = f"Written by keras_bert {keras_bert.__version__}."
+    written = f"Written by keras_bert {VERSION}."
     return ["## How it was made", *([command] if command else []), written]
 
 

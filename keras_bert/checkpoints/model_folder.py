@@ -14,14 +14,6 @@ from keras_bert.checkpoints import google, huggingface
 from keras_bert.checkpoints.hub import HubModel, hub_proposal, is_hub_name, is_web_address
 from keras_bert.checkpoints.huggingface import CONFIG
 from keras_bert.checkpoints.stored_tensors import LoadReport, StoredTensors
-from keras_bert.checkpoints.tokenizer_settings import (
-    TOKENIZER_CONFIG,
-    TokenizerSettings,
-    first_capital,
-    infer_casing,
-    read_tokenizer_settings,
-    vocabulary_file,
-)
 from keras_bert.config.reading import FIELD, ReadingConfig
 from keras_bert.core import files, settings, whole_files
 from keras_bert.core.errors import UserError
@@ -32,16 +24,22 @@ from keras_bert.models.kind import ModelKind, google_configs, kind_of_config
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
-    NEXT_SENTENCE_HEAD,
     POOLER,
     TensorName,
     model_parts,
     parts,
 )
+from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, task_kinds
-from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
-from keras_bert.text.tokenizer_json import read_added_tokens
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.tokenizer_json import TOKENIZER_CONFIG
+from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.vocabulary import (
+    Vocabulary,
+    first_capital,
+    infer_casing,
+    read_tokenizer_settings,
+    vocabulary_file,
+)
 
 if TYPE_CHECKING:
     import keras
@@ -78,9 +76,6 @@ def newest_pretrained(folder: files.StrPath) -> str | None:
     found = [path for path in paths if files.is_file(configs[path])]
     pretrained = [path for path in found if FIELD not in settings.read_json(configs[path])]
     return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)
-
-
-TaskHead = Any  # The config of a head: an instance of the `head` of a `TaskKind`.
 
 
 @dataclasses.dataclass
@@ -130,7 +125,7 @@ class ModelFolder:
         return kind_of_config(self.config)
 
     @functools.cached_property
-    def head(self) -> TaskHead | None:
+    def head(self) -> Head | None:
         """The config of the task's head; None for a model without one.
 
         Raises:
@@ -139,8 +134,8 @@ class ModelFolder:
         kind = self.task_kind
         if kind is None:
             return None
-        config_file = google.config_file(self.path) if self.kind == "google" else files.join(self.path, CONFIG)
-        return kind.head.from_fields(self.other_fields, len(self.tensors.read(self.names(kind.part)[-1])), config_file)
+        num_outputs = len(self.tensors.read(self.names(kind.part)[-1]))
+        return kind.head.from_fields(self.other_fields, num_outputs, _config_file(self.path, self.kind))
 
     @functools.cached_property
     def task_kind(self) -> TaskKind | None:
@@ -161,7 +156,9 @@ class ModelFolder:
         has_pooler, has_masked_lm = (
             any(map(self.tensors.holds, self._names.get(part, ()))) for part in (POOLER, MASKED_LM_HEAD)
         )
-        return (has_pooler or not kind.pools) and not (kind.part == NEXT_SENTENCE_HEAD and has_masked_lm)
+        return (has_pooler or not kind.pools) and not (
+            kind.part in self.model_kind.parts(self.config) and has_masked_lm
+        )
 
     @property
     def task(self) -> dict[str, Any]:
@@ -184,13 +181,7 @@ class ModelFolder:
             UserError: its file cannot be read or does not fit the model.
         """
         vocabulary, rows = Vocabulary.from_file(self.vocabulary_file), self.config.vocab_size
-        if isinstance(vocabulary, SentencePieceVocabulary):
-            added = read_added_tokens(self.vocabulary_file, vocabulary.tokens)
-            if later := [token.content for token in added if token.id >= len(vocabulary)]:
-                raise UserError(
-                    f"{self.path}: needs a SentencePiece model without added tokens. Received: {later[0]!r} among "
-                    f"{len(later)}, which is not supported."
-                )
+        vocabulary.require_supported(self.path, self.vocabulary_file)
         if len(vocabulary) > rows:
             raise UserError(
                 f"{self.vocabulary_file}: needs at most {rows} rows, as the config's vocab_size says. "
@@ -303,31 +294,24 @@ def vocabulary_path(path: files.StrPath) -> str:
 
 
 def _opened(folder: str, name: str, kind: str, lower_case: bool | None) -> ModelFolder:
+    config_file = _config_file(folder, kind)
+    config = BertConfig.from_file(config_file)
     if kind == "google":
-        return _open_google(folder, name, lower_case)
-    config_file = files.join(folder, CONFIG)
-    config = BertConfig.from_file(config_file)
-    vocabulary = vocabulary_file(folder)
-    tokenizer, notes = read_tokenizer_settings(folder, lower_case)
-    return ModelFolder(folder, name, kind, config, vocabulary, tokenizer, _other_fields(config, config_file), notes)
+        vocabulary = google.vocabulary_file(folder, files.list_folder(folder))
+        notes = []
+        if lower_case is None:
+            lower_case, reason = infer_casing(vocabulary)
+            notes.append(reason)
+        tokenizer = TokenizerSettings(lower_case, quotes=False)  # Google's ALBERT leaves them as they are.
+    else:
+        vocabulary = vocabulary_file(folder)
+        tokenizer, notes = read_tokenizer_settings(folder, lower_case)
+    other_fields = kind_of_config(config).other_fields(settings.read_json(config_file))
+    return ModelFolder(folder, name, kind, config, vocabulary, tokenizer, other_fields, notes)
 
 
-def _open_google(folder: str, name: str, lower_case: bool | None) -> ModelFolder:
-    config_file = google.config_file(folder)
-    assert config_file is not None
-    config = BertConfig.from_file(config_file)
-    vocabulary = google.vocabulary_file(folder, files.list_folder(folder))
-    notes = []
-    if lower_case is None:
-        lower_case, reason = infer_casing(vocabulary)
-        notes.append(reason)
-    tokenizer = TokenizerSettings(lower_case, quotes=False)  # Google's ALBERT leaves them as they are.
-    other_fields = _other_fields(config, config_file)
-    return ModelFolder(folder, name, "google", config, vocabulary, tokenizer, other_fields, notes)
-
-
-def _other_fields(config: BertConfig, config_file: str) -> dict[str, Any]:
-    return kind_of_config(config).other_fields(settings.read_json(config_file))
+def _config_file(folder: str, kind: str) -> str:
+    return (kind == "google" and google.config_file(folder)) or files.join(folder, CONFIG)
 
 
 def given_vocabulary(path: StrPath, lower_case: bool | None) -> tuple[Vocabulary, bool]:

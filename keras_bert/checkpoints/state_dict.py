@@ -1,13 +1,9 @@
 """Reads the pickle of a PyTorch state dict with an interpreter that can only build descriptions of tensors.
 
 Nothing is unpickled: no name in the file is imported and nothing in it is called. `pickletools` splits the stream into
-opcodes. The few that `torch.save` writes for a state dict are interpreted here, and the few globals that it names stand
-for the functions of `state_dict_parts`. Every other opcode or global is refused by name. Time and memory are linear in
-the length of the stream, and at most `MOST_OPCODES` opcodes are read.
-
-The parts of a PyTorch state dict, and stand-ins for the functions that its pickle names.
-
-No PyTorch code is called or imported: a tensor becomes a description of one.
+opcodes. The few that `torch.save` writes for a state dict are interpreted here, and the few functions that it names
+have stand-ins, which make a description of a tensor where PyTorch makes the tensor. Every other opcode or global is
+refused by name. Time and memory are linear in the length of the stream, and at most `_MOST_OPCODES` opcodes are read.
 """
 
 import dataclasses
@@ -110,33 +106,21 @@ def _size(sizes: Any) -> tuple[Any, ...]:
     return sizes
 
 
-# The stand-ins for the functions that a pickle may call, by name.
-FUNCTIONS: dict[str, Callable[..., object]] = {
-    "collections.OrderedDict": dict,
-    "torch._utils._rebuild_tensor": _tensor,
-    "torch._utils._rebuild_tensor_v2": lambda storage, offset, shape, strides, *_: _tensor(
-        storage, offset, shape, strides
-    ),
-    "torch._utils._rebuild_tensor_v3": _tensor_of_bytes,
-    "torch._utils._rebuild_parameter": _parameter,
-    "torch._utils._rebuild_parameter_with_state": _parameter,
-    "torch.Size": _size,
-}
-# The fewest and most arguments they take.
-_LENGTHS = {
-    "collections.OrderedDict": (0, 0),
-    "torch._utils._rebuild_tensor": (4, 4),
-    "torch._utils._rebuild_tensor_v2": (6, 7),
-    "torch._utils._rebuild_tensor_v3": (7, 8),
-    "torch._utils._rebuild_parameter": (3, 3),
-    "torch._utils._rebuild_parameter_with_state": (4, 4),
-    "torch.Size": (1, 1),
+# The functions that a pickle may call: `{name: (stand-in, fewest arguments, most)}`.
+_FUNCTIONS: dict[str, tuple[Callable[..., object], int, int]] = {
+    "collections.OrderedDict": (dict, 0, 0),
+    "torch._utils._rebuild_tensor": (_tensor, 4, 4),
+    "torch._utils._rebuild_tensor_v2": (lambda *arguments: _tensor(*arguments[:4]), 6, 7),
+    "torch._utils._rebuild_tensor_v3": (_tensor_of_bytes, 7, 8),
+    "torch._utils._rebuild_parameter": (_parameter, 3, 3),
+    "torch._utils._rebuild_parameter_with_state": (_parameter, 4, 4),
+    "torch.Size": (_size, 1, 1),
 }
 _STORAGES = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 _FLOATS, _INTEGERS = ("float32", "float64", "float16", "bfloat16"), ("int64", "int32", "int16", "int8")
 _DTYPES = {f"torch.{name}" for name in (*_FLOATS, *_INTEGERS, *(f"u{name}" for name in _INTEGERS), "bool")}
 # Names that a pickle may hold but not call.
-NAMED = {
+_NAMED = {
     *(f"torch.{name}Storage" for name in _STORAGES),
     "torch.UntypedStorage",
     "torch.storage.UntypedStorage",
@@ -151,16 +135,8 @@ def _count(value: object) -> int:
     return value
 
 
-def call(name: str, arguments: tuple[object, ...]) -> object:
-    """The result of a function in `FUNCTIONS`. Raises `RefusedPickleError` for arguments it does not take."""
-    fewest, most = _LENGTHS[name]
-    if not fewest <= len(arguments) <= most:
-        raise RefusedPickleError(f"calls {name} with {len(arguments)} arguments")
-    return FUNCTIONS[name](*arguments)
-
-
 # A tensor takes about 30. This many take at most 30 MB, whatever they are.
-MOST_OPCODES = 300_000
+_MOST_OPCODES = 300_000
 # Strings are names of tensors, globals and devices.
 _LONGEST_STRING = 1 << 16
 
@@ -189,11 +165,7 @@ class StateDictPickle:
     storages: list[Storage]
 
 
-class _Mark:
-    pass
-
-
-_MARK = _Mark()
+_MARK = object()
 
 
 def read_state_dict(stream: PickleStream) -> StateDictPickle:
@@ -204,7 +176,7 @@ def read_state_dict(stream: PickleStream) -> StateDictPickle:
     """
     machine = _Machine()
     operations = pickletools.genops(stream)  # type: ignore[arg-type]  # It calls nothing else of a file.
-    for _ in range(MOST_OPCODES):
+    for _ in range(_MOST_OPCODES):
         try:
             opcode, argument, _ = next(operations)
         except (ValueError, OverflowError, MemoryError, StopIteration) as error:
@@ -217,7 +189,7 @@ def read_state_dict(stream: PickleStream) -> StateDictPickle:
         if isinstance(argument, str) and len(argument) > _LONGEST_STRING:
             raise RefusedPickleError(f"holds a string of {len(argument):,} characters, which no state dict needs")
         act(machine, argument)
-    raise RefusedPickleError(f"holds more than {MOST_OPCODES:,} opcodes, which no state dict needs")
+    raise RefusedPickleError(f"holds more than {_MOST_OPCODES:,} opcodes, which no state dict needs")
 
 
 class _Machine:
@@ -252,21 +224,18 @@ class _Machine:
                 return values
         raise RefusedPickleError("needs a mark on the stack and has none")
 
-    def push(self, value: object) -> None:
-        self.stack.append(value)
-
     def pop_tuple(self, length: int) -> None:
-        self.push(tuple(reversed([self.pop() for _ in range(length)])))
+        self.stack.append(tuple(reversed([self.pop() for _ in range(length)])))
 
     def put(self, index: int) -> None:
         value = self.pop()
         self.memo[index] = value
-        self.push(value)
+        self.stack.append(value)
 
     def get(self, index: int) -> None:
         if index not in self.memo:
             raise RefusedPickleError("reads a memo entry that was never written")
-        self.push(self.memo[index])
+        self.stack.append(self.memo[index])
 
     def append(self, values: Sequence[object]) -> None:
         self.top(list).extend(values)
@@ -286,9 +255,9 @@ class _Machine:
         self.set_items([key, value])
 
     def name_global(self, name: str) -> None:
-        if name not in FUNCTIONS and name not in NAMED:
+        if name not in _FUNCTIONS and name not in _NAMED:
             raise RefusedPickleError(f"names {printable(name)}, which no state dict needs")
-        self.push(NamedGlobal(name))
+        self.stack.append(NamedGlobal(name))
 
     def name_global_from_stack(self) -> None:
         name, module = self.pop(), self.pop()
@@ -298,14 +267,17 @@ class _Machine:
 
     def reduce(self) -> None:
         arguments, function = self.pop(), self.pop()
-        if type(function) is not NamedGlobal or function.name not in FUNCTIONS or type(arguments) is not tuple:
+        if type(function) is not NamedGlobal or function.name not in _FUNCTIONS or type(arguments) is not tuple:
             called = function.name if type(function) is NamedGlobal else f"a {type(function).__name__}"
             raise RefusedPickleError(f"calls {called}, which no state dict does")
-        self.push(call(function.name, arguments))
+        stand_in, fewest, most = _FUNCTIONS[function.name]
+        if not fewest <= len(arguments) <= most:
+            raise RefusedPickleError(f"calls {function.name} with {len(arguments)} arguments")
+        self.stack.append(stand_in(*arguments))
 
     def persistent(self) -> None:
         self.storages.append(storage_of(self.pop()))
-        self.push(self.storages[-1])
+        self.stack.append(self.storages[-1])
 
     def build(self) -> None:
         """Skips the attributes of a state dict: `_metadata` holds versions of modules, nothing about tensors."""
@@ -318,10 +290,10 @@ class _Machine:
 _ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
     "PROTO": lambda machine, argument: None,
     "FRAME": lambda machine, argument: None,
-    "MARK": lambda machine, argument: machine.push(_MARK),
-    "NONE": lambda machine, argument: machine.push(None),
-    "NEWTRUE": lambda machine, argument: machine.push(True),
-    "NEWFALSE": lambda machine, argument: machine.push(False),
+    "MARK": lambda machine, argument: machine.stack.append(_MARK),
+    "NONE": lambda machine, argument: machine.stack.append(None),
+    "NEWTRUE": lambda machine, argument: machine.stack.append(True),
+    "NEWFALSE": lambda machine, argument: machine.stack.append(False),
     **dict.fromkeys(
         (
             "BININT",
@@ -334,12 +306,12 @@ _ACTIONS: dict[str, Callable[[_Machine, Any], None]] = {
             "BINSTRING",
             "SHORT_BINSTRING",
         ),
-        lambda machine, argument: machine.push(argument),
+        lambda machine, argument: machine.stack.append(argument),
     ),
-    "EMPTY_DICT": lambda machine, argument: machine.push({}),
-    "EMPTY_LIST": lambda machine, argument: machine.push([]),
-    "EMPTY_TUPLE": lambda machine, argument: machine.push(()),
-    "TUPLE": lambda machine, argument: machine.push(tuple(machine.pop_to_mark())),
+    "EMPTY_DICT": lambda machine, argument: machine.stack.append({}),
+    "EMPTY_LIST": lambda machine, argument: machine.stack.append([]),
+    "EMPTY_TUPLE": lambda machine, argument: machine.stack.append(()),
+    "TUPLE": lambda machine, argument: machine.stack.append(tuple(machine.pop_to_mark())),
     "TUPLE1": lambda machine, argument: machine.pop_tuple(1),
     "TUPLE2": lambda machine, argument: machine.pop_tuple(2),
     "TUPLE3": lambda machine, argument: machine.pop_tuple(3),

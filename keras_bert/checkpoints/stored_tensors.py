@@ -2,16 +2,13 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from keras_bert.core.errors import UserError
 from keras_bert.models.tensor_names import StoredName, TensorName
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 
 class StoredTensors:
@@ -104,6 +101,19 @@ class StoredTensors:
         return value
 
 
+def as_stored(tensors: Mapping[TensorName, np.ndarray], column: str) -> dict[str, np.ndarray]:
+    """`{name in a format's file: array}` of tensors in our orientation, copies included.
+
+    safetensors writes the memory of a buffer regardless of strides, so a transpose must be a copy.
+    """
+    stored: dict[str, np.ndarray] = {}
+    for name, value in tensors.items():
+        in_file: StoredName = getattr(name, column)
+        array = np.ascontiguousarray(value.T if in_file.transposed else value)
+        stored.update(dict.fromkeys((in_file.name, *in_file.copies), array))
+    return stored
+
+
 def require_finite(value: np.ndarray, what: str) -> None:
     """Raises `UserError`, which begins with `what`, if a tensor holds NaN or infinity."""
     # The sum alone is almost always enough, and takes a third of the time of looking at each number.
@@ -158,13 +168,3 @@ class LoadReport:
 def _listed(names: list[str]) -> str:
     shown = ", ".join(names[:_SHOWN])
     return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
-
-
-def unwritten(shape: Sequence[int], dtype: str | None = None) -> "tf.Tensor":
-    """A Keras initializer that allocates memory without writing to it.
-
-    Drawing the initial values of BERT-base takes seconds, and pages that are never touched take no memory.
-    """
-    import tensorflow as tf
-
-    return tf.raw_ops.Empty(shape=shape, dtype=dtype or "float32", init=False)

@@ -13,19 +13,18 @@ from keras_bert.checkpoints.google import is_google_folder, write_google_folder
 from keras_bert.checkpoints.hub import hub_repository, shown_name
 from keras_bert.checkpoints.huggingface import WEIGHTS
 from keras_bert.checkpoints.model_card import CARD, ModelCard, write_card
-from keras_bert.checkpoints.model_folder import ModelFolder, TaskHead, open_model_folder
-from keras_bert.checkpoints.tokenizer_settings import (
-    TOKENIZER_CONFIG,
-    TokenizerSettings,
-    tokenizer_config,
-)
+from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
+from keras_bert.checkpoints.stored_tensors import as_stored
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, whole_files
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import berts_name, kind_of_config
-from keras_bert.models.tensor_names import NEXT_SENTENCE_HEAD, TensorName, model_variables, parts
+from keras_bert.models.tensor_names import TensorName, model_variables, parts
+from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_head, own_architecture, task_kinds
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
+from keras_bert.text.tokenizer_json import TOKENIZER_CONFIG
+from keras_bert.text.tokenizer_settings import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -62,11 +61,7 @@ def write_huggingface_folder(
         other_fields: more fields for config.json; `architectures` only tells which kind of classifier it is.
         card: what README.md says, or its full text.
     """
-    # safetensors writes the memory of a buffer regardless of strides, so a transpose must be a copy.
-    stored = {}
-    for name, value in tensors.items():
-        array = np.ascontiguousarray(value.T if name.huggingface.transposed else value)
-        stored.update(dict.fromkeys((name.huggingface.name, *name.huggingface.copies), array))
+    stored = as_stored(tensors, "huggingface")
     with whole_files.whole_folder(path, last="config.json") as aside:
         config_file, weights_file = files.join(aside, "config.json"), files.join(aside, WEIGHTS)
         fields = _config(config, tensors, vocabulary, other_fields or {})
@@ -76,7 +71,7 @@ def write_huggingface_folder(
         if not files.is_remote(path):
             shutil.copymode(config_file, weights_file)  # safetensors makes it readable for the owner only.
         whole_files.write_json(
-            files.join(aside, TOKENIZER_CONFIG), tokenizer_config(tokenizer, config.max_position_embeddings, vocabulary)
+            files.join(aside, TOKENIZER_CONFIG), vocabulary.tokenizer_config(tokenizer, config.max_position_embeddings)
         )
         vocabulary.to_file(files.join(aside, vocabulary.file_name))
         parameters = sum(value.size for value in tensors.values())
@@ -92,11 +87,11 @@ def _config(
     kept = {key: value for key, value in other_fields.items() if key not in _NOT_KEPT}
     model_kind = kind_of_config(config)
     present = {part: names for part, names in parts(config).items() if not tensors.keys().isdisjoint(names)}
-    kind = _kind(present, list(map(berts_name, other_fields.get("architectures") or ())))
+    kind = _kind(present, config, list(map(berts_name, other_fields.get("architectures") or ())))
     architecture = kind.head.architecture if kind else model_kind.class_in_transformers(present, config)
     if own_architecture(other_fields):
         architecture = "BertModel"
-    if kind and hasattr(kind.head, "num_labels") and "id2label" not in kept:
+    if kind and not kind.head.outputs and "id2label" not in kept:
         kept["num_labels"] = _num_outputs(tensors, present[kind.part])  # transformers would assume 2.
     return {
         "architectures": [model_kind.class_name(architecture)],
@@ -108,14 +103,15 @@ def _config(
     }
 
 
-def _kind(present: Collection[str], named: Collection[str]) -> TaskKind | None:
+def _kind(present: Collection[str], config: BertConfig, named: Collection[str]) -> TaskKind | None:
     """The kind of task whose head is among the parts, of those that transformers has a class for; or None.
 
-    Several kinds have a part of the same name, and next sentence prediction has one that models for pretraining have
-    too. The kind that is `named` counts, else the first of the others.
+    Several kinds have a part of the same name, and one has a part that models for pretraining have too. The kind that
+    is `named` counts, else the first of the others.
     """
     kinds = [kind for kind in task_kinds() if kind.in_transformers and kind.part in present]
-    others = (kind for kind in kinds if kind.part != NEXT_SENTENCE_HEAD)
+    of_pretraining = kind_of_config(config).parts(config)
+    others = (kind for kind in kinds if kind.part not in of_pretraining)
     return next((kind for kind in kinds if kind.head.architecture in named), next(others, None))
 
 
@@ -132,7 +128,7 @@ def write_model_folder(
     split_chinese: bool = True,
     quotes: bool = True,
     max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
-    head: TaskHead | None = None,
+    head: Head | None = None,
     task: Mapping[str, Any] | None = None,
     card: ModelCard | None = None,
 ) -> None:
@@ -148,26 +144,26 @@ def write_model_folder(
         task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
         card: what its README.md says.
     """
-    kind = type(model).__name__
-    if head and head.architecture != kind:
-        raise ValueError(f"head: needs the config of a {kind}. Received: that of a {head.architecture}.")
-    if head and hasattr(head, "num_labels") and head.num_labels != model.num_labels:
-        raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_labels}.")
+    architecture = type(model).__name__
+    if head and head.architecture != architecture:
+        raise ValueError(f"head: needs the config of a {architecture}. Received: that of a {head.architecture}.")
+    if head and not head.outputs and head.num_outputs != model.num_labels:
+        raise ValueError(f"head: needs {model.num_labels} labels, as the model has. Received: {head.num_outputs}.")
     tensors = {name: variable.numpy() for name, variable in model_variables(model)}
     tokenizer = TokenizerSettings(lower_case, strip_accents, split_chinese, quotes, max_characters_per_word)
-    fields: dict[str, Any] = head.to_fields() if head else {"architectures": [kind]}
+    fields: dict[str, Any] = head.to_fields() if head else {"architectures": [architecture]}
     if task:
         fields[FIELD] = {**fields.get(FIELD, {}), **task}
-    if head and not _is_transformers_own(head, fields, model.config):
+    if head and not _is_in_transformers(head, model.config):
         fields["architectures"] = ["BertModel"]
         fields[FIELD] = {**fields.get(FIELD, {}), "architecture": head.architecture}
     write_huggingface_folder(path, model.config, tensors, vocabulary, tokenizer, fields, card)
 
 
-def _is_transformers_own(head: TaskHead, fields: Mapping[str, Any], config: BertConfig) -> bool:
-    """Whether the fields suffice for transformers to compute what the model does."""
+def _is_in_transformers(head: Head, config: BertConfig) -> bool:
+    """Whether transformers has a class that computes what a model with this head does."""
     kind = kind_of_head(head)
-    return kind.is_of(fields) and not (kind.pools and config.pools_last) and not getattr(head, "bilstm_size", None)
+    return kind.in_transformers and not (kind.pools and config.pools_last) and not head.bilstm_size
 
 
 def describe_folder(path: files.StrPath, card: ModelCard) -> None:

@@ -5,12 +5,12 @@ import shlex
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
 from keras_bert.checkpoints.writing import FORMATS, convert_folder
 from keras_bert.cli.options import casing_option, folder_to_write
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import list_folder
 from keras_bert.core.program import PROGRAM
+from keras_bert.text.tokenizer_settings import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
 
 

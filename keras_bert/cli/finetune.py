@@ -26,8 +26,13 @@ from keras_bert.cli.options import (
     table_settings,
 )
 from keras_bert.config.features import FEATURES, FeaturesConfig, feature_layers
-from keras_bert.config.finetuning import FinetuneConfig, FinetuneTrainingConfig, InputConfig, TaskDataConfig
-from keras_bert.config.heads import PROBLEM_TYPES
+from keras_bert.config.finetuning import (
+    PROBLEM_TYPES,
+    FinetuneConfig,
+    FinetuneTrainingConfig,
+    InputConfig,
+    TaskDataConfig,
+)
 from keras_bert.config.recipes import config_names, find_config
 from keras_bert.config.training import require_warmup
 from keras_bert.core import files, imports, settings

@@ -15,19 +15,15 @@ from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.tensor_names import (
     BILSTM,
-    CLASSIFIER,
-    CRF_TAGGER,
     ENCODER,
-    FEATURE_TAGGER,
     MASKED_LM_HEAD,
     NEXT_SENTENCE_HEAD,
     POOLER,
-    SCALAR_MIX,
     SENTENCE_ORDER_HEAD,
     SPAN_BOUNDARY_HEAD,
-    SPAN_HEAD,
 )
 from keras_bert.tasks.kind import task_kinds
+from keras_bert.text.vocabulary import vocabulary_kind
 
 _PARTS = {
     ENCODER: "encoder",
@@ -36,11 +32,6 @@ _PARTS = {
     NEXT_SENTENCE_HEAD: "next sentence head",
     SENTENCE_ORDER_HEAD: "sentence order head",
     SPAN_BOUNDARY_HEAD: "span boundary head",
-    CLASSIFIER: "classifier",
-    SPAN_HEAD: "answer span head",
-    FEATURE_TAGGER: "tagger over frozen features",
-    CRF_TAGGER: "conditional random field",
-    SCALAR_MIX: "layer weights of the features",
     BILSTM: "BiLSTM",
 }
 
@@ -86,16 +77,8 @@ def _contents(folder: ModelFolder) -> Iterator[str]:
     unknown = folder.tensors.unused(known)
     if unknown:
         yield f"Not part of {folder.model_kind.title}: {', '.join(unknown)}."
-    tokenizer, cased = folder.tokenizer, "are" if folder.tokenizer.lower_case else "are not"
-    if folder.vocabulary_file.endswith(".model"):
-        yield f"{folder.vocabulary_file}: a SentencePiece model; texts {cased} lower-cased, accents are stripped."
-        return
-    strips = tokenizer.lower_case if tokenizer.strip_accents is None else tokenizer.strip_accents
-    yield (
-        f"{folder.vocabulary_file}: texts {cased} lower-cased, "
-        f"accents are {'stripped' if strips else 'kept'}, "
-        f"Chinese characters {'are split into single words' if tokenizer.split_chinese else 'stay together'}."
-    )
+    description = vocabulary_kind(folder.vocabulary_file).describe(folder.tokenizer)
+    yield f"{folder.vocabulary_file}: {description}"
 
 
 def _table(config: BertConfig) -> Iterator[str]:

@@ -80,7 +80,6 @@ def prepare(
     from keras_bert.data.corpus.held_out import VALIDATION
     from keras_bert.data.shards.prepare import prepare as prepare_documents
     from keras_bert.text.marks import read_phrases
-    from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 
     if whole_words:
         from keras_bert.text.marks import require_jieba
@@ -131,5 +130,5 @@ def prepare(
             "lines or give more files, of which --validation-share is held out, and prepare them again."
         )
         return
-    recipe = "albert_mini" if isinstance(vocabulary, SentencePieceVocabulary) else "wiki_mini"
+    recipe = vocabulary.example_recipe
     click.echo(f"Written: {output}. Next: {PROGRAM} pretrain --config {recipe} --data {shlex.quote(output)}")

@@ -35,9 +35,9 @@ from keras_bert.core.files import join, shown
 from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder, same_command
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.data.corpus.held_out import TRAIN
-from keras_bert.data.shards.prepared_folder import is_prepared, vocabulary_in
+from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.models.bert.config import BOTH, MASKED, NEXT
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 from keras_bert.training.run_folder import PRETRAINING, RunFolder
 
 
@@ -246,7 +246,7 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
 
 def _settings_of_vocabulary(data: Sequence[str], file: str | None, lower_case: bool | None) -> dict[str, Any]:
     """Returns the model's rows and the casing if the vocabulary is there already, so that nobody has to state them."""
-    prepared = vocabulary_in(data[0]) if len(data) == 1 and is_prepared(data[0]) else None
+    prepared = find_vocabulary(data[0]) if len(data) == 1 and is_prepared(data[0]) else None
     if prepared:
         vocabulary = Vocabulary.from_file(prepared)
         lower_case = settings.read_json(join(data[0], TRAIN, "meta.json"))["lower_case"]

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from keras_bert.config.corpus import require_format
 from keras_bert.config.features import TAGGING_TASKS, FeaturesConfig
-from keras_bert.config.heads import LEARNED_SCHEMES, PROBLEM_TYPES, SINGLE_LABEL
 from keras_bert.config.initialization import ReplacedWeightsConfig
 from keras_bert.config.reading import LONG, TRUNCATE
 from keras_bert.config.recipes import name_from_file
@@ -16,6 +15,13 @@ from keras_bert.config.training import OptimizerConfig, RunConfig
 from keras_bert.core import settings
 from keras_bert.core.settings import require, require_multiple, require_positive
 
+SINGLE_LABEL, MULTI_LABEL, REGRESSION = PROBLEM_TYPES = (
+    "single_label_classification",
+    "multi_label_classification",
+    "regression",
+)
+# The schemes in which a head can learn entities.
+BIO, BIOES = LEARNED_SCHEMES = ("bio", "bioes")
 # The share of its units that each kind changes if the setting gives none.
 WORDS, BLANKS, CHARACTERS = "words", "blanks", "Chinese characters"
 KINDS = {

@@ -4,6 +4,8 @@ import os
 import shlex
 import sys
 
+VERSION = "0.2.0"
+
 _PROGRAMS = {"run.py": "python run.py", "keras-bert": "keras-bert"}
 _CALLED = _PROGRAMS.get(os.path.basename(sys.argv[0]))
 
@@ -36,5 +38,5 @@ def own_program() -> list[str]:
     """The beginning of a command line that starts this program in a process of its own."""
     if _CALLED:
         return [sys.executable, os.path.abspath(sys.argv[0])]
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     return [sys.executable, "-c", f"import sys; sys.path.insert(0, {home!r}); from keras_bert.cli import main; main()"]

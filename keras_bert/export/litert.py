@@ -10,8 +10,6 @@ import tensorflow as tf
 from numpy.typing import ArrayLike
 
 from keras_bert.checkpoints.huggingface import CONFIG
-from keras_bert.checkpoints.tokenizer_settings import TOKENIZER_CONFIG, VOCABULARY, tokenizer_config
-from keras_bert.config.heads import CrfTaggingConfig
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
@@ -23,7 +21,8 @@ from keras_bert.inference.loading import LoadedModel
 from keras_bert.models.bert.config import MASKED, NEXT
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.text import standalone_tokenizer
-from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
+from keras_bert.text.tokenizer_json import TOKENIZER_CONFIG
+from keras_bert.text.vocabulary import Vocabulary
 
 NONE, FLOAT16, INT8 = QUANTIZATIONS = ("none", "float16", "int8")
 TOKENS = "tokens"
@@ -48,13 +47,14 @@ def edge_signature(
     network = EdgeNetwork(bert.model, quantization)
     head = None if encoder_only else bert.head
     predicts = None if encoder_only else bert.predicts
-    if isinstance(head, CrfTaggingConfig):
-        raise UserError(
-            f"{bert.path}: --format litert needs a head without a CRF, because LiteRT lacks what finding its best "
-            f"labels takes. Received: a {head.architecture}. Export a SavedModel, or the --encoder."
-        )
     if head:
-        signature = kind_of_head(head).signatures(bert, inputs, network, 1)[TOKENS]
+        kind = kind_of_head(head)
+        if kind.not_in_litert:
+            raise UserError(
+                f"{bert.path}: --format litert needs {kind.not_in_litert}. Received: a {head.architecture}. Export a "
+                "SavedModel, or the --encoder."
+            )
+        signature = kind.signatures(bert, inputs, network, 1)[TOKENS]
     elif predicts == MASKED:
         signature = masked_lm_at_positions(inputs, network, top_k)
     elif predicts == NEXT:
@@ -200,7 +200,7 @@ def _row(name: str, spec: tf.TensorSpec, dimensions: Sequence[str]) -> str:
 MODEL, LABELS, TOKENIZER, CARD = "model.tflite", "labels.txt", "tokenizer.py", "README.md"
 _TABLE = os.path.basename(standalone_tokenizer.FILE)
 _SHOWN = 5
-_ALWAYS_WRITTEN = {MODEL, TOKENIZER, CARD, VOCABULARY, TOKENIZER_CONFIG, CONFIG, _TABLE}
+_ALWAYS_WRITTEN = {MODEL, TOKENIZER, CARD, Vocabulary.file_name, TOKENIZER_CONFIG, CONFIG, _TABLE}
 
 
 def write_litert(
@@ -218,10 +218,10 @@ def write_litert(
         UserError: the folder holds something else, a label has a line break, or the model cannot be converted; see
             `edge_signature`.
     """
-    if isinstance(bert.tokenizer.vocabulary, SentencePieceVocabulary):
+    if not bert.tokenizer.vocabulary.in_plain_python:
         raise UserError(
-            f"{bert.path}: needs a WordPiece vocabulary, which the tokenizer in plain Python reads. Received: a "
-            "SentencePiece model. Export a SavedModel instead."
+            f"{bert.path}: needs a WordPiece vocabulary, which the tokenizer in plain Python reads. Received: "
+            f"{bert.tokenizer.vocabulary.title}. Export a SavedModel instead."
         )
     held = set(files.list_folder(output))
     if held and not _ALWAYS_WRITTEN <= held <= {*_ALWAYS_WRITTEN, LABELS}:
@@ -229,7 +229,7 @@ def write_litert(
         raise UserError(
             f"{output}: needs a new or empty folder, or an earlier export. Received: {found}. Give another."
         )
-    labels = () if encoder_only else getattr(bert.head, "labels", ())
+    labels = () if encoder_only or not bert.head or bert.head.outputs else bert.head.labels
     broken = next((label for label in labels if "\n" in label or "\r" in label), None)
     if broken is not None:
         raise UserError(
@@ -238,11 +238,10 @@ def write_litert(
         )
     signature, content = convert(edge_signature(bert, quantization, top_k, encoder_only), quantization, bert.path)
     with whole_folder(output, last=MODEL) as aside:
-        settings = tokenizer_config(
-            bert.folder.tokenizer, bert.config.max_position_embeddings, bert.tokenizer.vocabulary
-        )
+        vocabulary = bert.tokenizer.vocabulary
+        settings = vocabulary.tokenizer_config(bert.folder.tokenizer, bert.config.max_position_embeddings)
         write_json(files.join(aside, TOKENIZER_CONFIG), settings)
-        bert.tokenizer.vocabulary.to_file(files.join(aside, VOCABULARY))
+        vocabulary.to_file(files.join(aside, vocabulary.file_name))
         write_json(files.join(aside, CONFIG), {**bert.folder.other_fields, **bert.config.to_fields()})
         if labels:
             _write(files.join(aside, LABELS), "".join(f"{label}\n" for label in labels).encode())

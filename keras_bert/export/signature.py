@@ -63,7 +63,7 @@ class TextInputs:
 
     def from_pieces(self, pieces: PieceSpans) -> dict[str, tf.Tensor]:
         """The encoder's inputs for the pieces of texts, a row each; see `single_row`."""
-        row = single_row(pieces, self.reading.max_length, self.reading.long)
+        row = single_row(pieces, self.reading.max_length, self.reading.long, self.vocabulary)
         return padded_rows([row], self.vocabulary, self.lengths)
 
     def from_columns(self, *columns: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor | None]:
@@ -73,7 +73,7 @@ class TextInputs:
             one row.
         """
         pieces, reading = [self._pieces(texts) for texts in columns], self.reading
-        segments, texts = fit_rows(pieces, reading.max_length, reading.long, reading.stride)
+        segments, texts = fit_rows(pieces, reading.max_length, reading.long, reading.stride, self.vocabulary)
         return padded_rows(segments, self.vocabulary, self.lengths), texts
 
     def from_tokens(

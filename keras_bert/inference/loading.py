@@ -8,9 +8,10 @@ from typing import Any, TypeVar, cast
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
-from keras_bert.checkpoints.stored_tensors import LoadReport, unwritten
+from keras_bert.checkpoints.stored_tensors import LoadReport
 from keras_bert.config.inference import SamplingConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
@@ -220,7 +221,7 @@ def _model_maker(folder: ModelFolder) -> Callable[[BertConfig], keras.Model]:
 
 
 def _loaded(make_model: Callable[[BertConfig], keras.Model], folder: ModelFolder) -> tuple[keras.Model, LoadReport]:
-    with normal_replaced_by(unwritten):
+    with normal_replaced_by(_uninitialized):
         model = make_model(folder.config)
     report = folder.load_into(model)
     if report.made_new:  # These tensors need the initial values of a new model.
@@ -231,4 +232,12 @@ def _loaded(make_model: Callable[[BertConfig], keras.Model], folder: ModelFolder
 
 def model_tokenizer(folder: ModelFolder) -> Tokenizer:
     """Returns the tokenizer of a model folder. Raises `UserError` if the vocabulary does not fit the model."""
-    return make_tokenizer(folder.vocabulary, **vars(folder.tokenizer))
+    return make_tokenizer(folder.vocabulary, folder.tokenizer)
+
+
+def _uninitialized(shape: Sequence[int], dtype: str | None = None) -> "tf.Tensor":
+    """A Keras initializer that allocates memory without writing to it.
+
+    Drawing the initial values of BERT-base takes seconds, and pages that are never touched take no memory.
+    """
+    return tf.raw_ops.Empty(shape=shape, dtype=dtype or "float32", init=False)

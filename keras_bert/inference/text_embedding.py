@@ -63,7 +63,6 @@ class PooledEncoder(keras.Model):
 
 
 BATCH_TOKENS = 4096
-_SPECIAL_TOKENS = 2  # [CLS] and [SEP]
 
 
 @dataclasses.dataclass
@@ -139,7 +138,7 @@ class TextEmbedder:
             found = self._tokenizer.tokenize_with_offsets(texts)
         else:
             found = (self._tokenizer.tokenize(texts),)
-        spans = single_row(PieceSpans.of(found[0]), self.max_length, self._long)
+        spans = single_row(PieceSpans.of(found[0]), self.max_length, self._long, self._tokenizer.vocabulary)
         lengths = spans.lengths.numpy()
         splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
         positions = np.arange(splits[-1], dtype="int32") - np.repeat(splits[:-1].astype("int32"), lengths)
@@ -149,8 +148,10 @@ class TextEmbedder:
         rows = [pieces[start:end] for start, end in itertools.pairwise(splits)]
 
         vectors = np.empty((splits[-1] if is_by_token else len(lengths), self._model.width), "float32")
+        pattern = self._tokenizer.vocabulary.row_pattern
+        first = len(pattern.start)
         done = 0
-        for batch in batches_by_length(lengths + _SPECIAL_TOKENS, self._batch_tokens):
+        for batch in batches_by_length(lengths + pattern.special_tokens(1), self._batch_tokens):
             inputs = encoder_inputs([rows[index] for index in batch], self._tokenizer.vocabulary)
             output = self._model.predict_on_batch(inputs)
             done += len(batch)
@@ -160,7 +161,7 @@ class TextEmbedder:
                 vectors[batch] = output
                 continue
             for index, states in zip(batch, output, strict=True):
-                vectors[splits[index] : splits[index + 1]] = states[1 : 1 + lengths[index]]
+                vectors[splits[index] : splits[index + 1]] = states[first : first + lengths[index]]
         return EmbeddedTexts(vectors, found[0].row_lengths().numpy() > lengths, splits, pieces, *offsets)
 
 

@@ -1,4 +1,4 @@
-"""Segments to rows of tokens: [CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
+"""Segments to rows of tokens in the vocabulary's pattern: [CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -105,11 +105,11 @@ def flat_rows(segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> FlatRow
         segments: the first and, for pairs, the second texts, truncated.
         vocabulary: the vocabulary of the pieces.
     """
-    lengths = _row_lengths(segments)
+    lengths = _row_lengths(segments, vocabulary)
     row = tf.repeat(tf.range(tf.size(lengths)), lengths)
     positions = tf.range(tf.size(row)) - tf.gather(tf.cumsum(lengths, exclusive=True), row)
     ids = _ids(segments, vocabulary, positions, lambda column: tf.gather(column, row))
-    return FlatRows(ids, lengths, _second_starts(segments))
+    return FlatRows(ids, lengths, segment_starts(segments, vocabulary)[1])
 
 
 def padded_rows(
@@ -122,11 +122,11 @@ def padded_rows(
         vocabulary: the vocabulary of the pieces.
         lengths: see `padded_length`; None pads to the longest row.
     """
-    totals = _row_lengths(segments)
+    totals = _row_lengths(segments, vocabulary)
     needed = tf.reduce_max(tf.concat([totals, [1]], axis=0))
     positions = tf.range(needed if lengths is None else padded_length(lengths, needed))[tf.newaxis]
     is_real = positions < totals[:, tf.newaxis]
-    is_second = is_real & (positions >= _second_starts(segments)[:, tf.newaxis])
+    is_second = is_real & (positions >= segment_starts(segments, vocabulary)[1][:, tf.newaxis])
     return {
         "input_word_ids": _ids(segments, vocabulary, positions, lambda column: column[:, tf.newaxis]),
         "input_mask": tf.cast(is_real, tf.int32),
@@ -134,12 +134,16 @@ def padded_rows(
     }
 
 
-def _row_lengths(segments: Sequence[PieceSpans]) -> tf.Tensor:
-    return 1 + tf.add_n([spans.lengths + 1 for spans in segments])
+def _row_lengths(segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> tf.Tensor:
+    return vocabulary.row_pattern.special_tokens(len(segments)) + tf.add_n([spans.lengths for spans in segments])
 
 
-def _second_starts(segments: Sequence[PieceSpans]) -> tf.Tensor:
-    return segments[0].lengths + 2
+def segment_starts(segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> tuple[tf.Tensor, tf.Tensor]:
+    """The positions in a row where the segments start, int32 `[batch]` each; the row's length for no second one."""
+    pattern = vocabulary.row_pattern
+    after_first = pattern.end if len(segments) == 1 else pattern.between
+    first = tf.fill(tf.shape(segments[0].lengths), len(pattern.start))
+    return first, first + segments[0].lengths + len(after_first)
 
 
 def _ids(
@@ -148,7 +152,7 @@ def _ids(
     positions: tf.Tensor,
     spread: Callable[[tf.Tensor], tf.Tensor],
 ) -> tf.Tensor:
-    """The ids at positions in rows, [PAD] after a row's end.
+    """The ids at positions in rows, padding after a row's end.
 
     Args:
         segments: see `flat_rows`.
@@ -157,17 +161,23 @@ def _ids(
         spread: function (`[batch]`) -> the value of each position's row, broadcastable to `positions`.
     """
     # The special tokens come before all pieces, so that one gather fetches everything.
-    values = [tf.constant([vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id], tf.int32)]
-    cls, sep, pad = range(3)
-    sources = tf.where(tf.equal(positions, 0), cls, pad)
-    offset, start = 3, 1
-    for spans in segments:
+    pattern = vocabulary.row_pattern
+    special = (*pattern.start, *pattern.between, *pattern.end, vocabulary.pad_id)
+    values = [tf.constant(special, tf.int32)]
+    between, end, pad = len(pattern.start), len(pattern.start) + len(pattern.between), len(special) - 1
+    sources = pad
+    for place in range(len(pattern.start)):
+        sources = tf.where(tf.equal(positions, place), place, sources)
+    offset, start = len(special), len(pattern.start)
+    for number, spans in enumerate(segments, start=1):
         position_spans = spans.spread(spread)
         inside = positions - start
         is_piece = (inside >= 0) & (inside < position_spans.lengths)
         sources = tf.where(is_piece, position_spans.indices(inside) + offset, sources)
-        sources = tf.where(tf.equal(inside, position_spans.lengths), sep, sources)
+        first, count = (end, len(pattern.end)) if number == len(segments) else (between, len(pattern.between))
+        for place in range(count):
+            sources = tf.where(tf.equal(inside, position_spans.lengths + place), first + place, sources)
         values.append(spans.values)
         offset += tf.size(spans.values)
-        start += position_spans.lengths + 1
+        start += position_spans.lengths + count
     return tf.gather(tf.concat(values, axis=0), sources)

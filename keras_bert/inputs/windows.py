@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_bert.config.reading import HEAD_TAIL, TRUNCATE, WINDOWS
 from keras_bert.inputs.rows import PieceSpans
+from keras_bert.text.vocabulary import Vocabulary
 
 
 def windows(spans: PieceSpans, room: tf.Tensor, stride: int, last_is_full: bool = True) -> tuple[PieceSpans, tf.Tensor]:
@@ -88,17 +89,17 @@ def head_and_tail(spans: PieceSpans, kept: PieceSpans) -> PieceSpans:
     return spans._replace(lengths=kept.lengths, heads=kept.lengths // 4, gaps=spans.lengths - kept.lengths)
 
 
-def single_row(spans: PieceSpans, max_length: int, long: str) -> PieceSpans:
+def single_row(spans: PieceSpans, max_length: int, long: str, vocabulary: Vocabulary) -> PieceSpans:
     """The pieces of each text that fit into one row of `max_length` tokens, as `fit_rows` takes them.
 
     A model that reads a long text in windows has several rows for it; here it gets the beginning.
     """
-    [row], _ = fit_rows([spans], max_length, TRUNCATE if long == WINDOWS else long, None)
+    [row], _ = fit_rows([spans], max_length, TRUNCATE if long == WINDOWS else long, None, vocabulary)
     return row
 
 
 def fit_rows(
-    columns: Sequence[PieceSpans], max_length: int, long: str, stride: int | None
+    columns: Sequence[PieceSpans], max_length: int, long: str, stride: int | None, vocabulary: Vocabulary
 ) -> tuple[Sequence[PieceSpans], tf.Tensor | None]:
     """The segments of rows of at most `max_length` tokens.
 
@@ -107,10 +108,11 @@ def fit_rows(
         max_length: the maximum number of tokens of a row, special tokens included.
         long: how to handle longer texts, one of `config.reading.LONG`; see `InputConfig`.
         stride: pieces from one window to the next; half a window if 0 or None.
+        vocabulary: the vocabulary of the pieces, which adds the special tokens.
 
     Returns: `(segments, int32 [rows] the text of each row)`, with None for the latter if every text is one row.
     """
-    longest = max_length - 1 - len(columns)
+    longest = max_length - vocabulary.row_pattern.special_tokens(len(columns))
     first, second = columns if len(columns) == 2 else (columns[0], None)
     if long == WINDOWS:
         stride = stride or max(longest // 2, 1)

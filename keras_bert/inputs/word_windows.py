@@ -97,7 +97,7 @@ class WordWindows(NamedTuple):
     Attributes:
         spans: the pieces of each window, without special tokens; the windows of one text need not be consecutive.
         text: int32 [windows], the text of each window.
-        window, column: int32 [words]; columns include [CLS].
+        window, column: int32 [words]; columns are positions in the row.
     """
 
     spans: PieceSpans
@@ -106,7 +106,7 @@ class WordWindows(NamedTuple):
     column: tf.Tensor
 
 
-def word_windows(words: Words, capacity: int) -> WordWindows:
+def word_windows(words: Words, max_length: int, vocabulary: Vocabulary) -> WordWindows:
     """Lays words out in windows that fit into rows.
 
     A text too long for a row is split into windows of whole words, each starting in the middle of the one before. A
@@ -115,8 +115,11 @@ def word_windows(words: Words, capacity: int) -> WordWindows:
 
     Args:
         words: the words.
-        capacity: the maximum number of pieces of a window. A longer word is truncated to that.
+        max_length: the maximum number of tokens of a row. A longer word is truncated to that, less the special tokens.
+        vocabulary: the vocabulary of the pieces.
     """
+    pattern = vocabulary.row_pattern
+    capacity = max_length - pattern.special_tokens(1)
     words = _cut_words(words, capacity)
     splits = words.piece_splits
     firsts, lasts, text = _windows(words, capacity)
@@ -126,7 +129,7 @@ def word_windows(words: Words, capacity: int) -> WordWindows:
     left = tf.gather(splits, shown) - tf.gather(starts, window)
     right = tf.gather(splits, tf.gather(lasts, window)) - tf.gather(splits, shown + 1)
     best = window_of_most_context(tf.minimum(left, right), window, tf.size(firsts), shown, tf.size(splits) - 1)
-    return WordWindows(spans, text, best, 1 + splits[:-1] - tf.gather(starts, best))
+    return WordWindows(spans, text, best, len(pattern.start) + splits[:-1] - tf.gather(starts, best))
 
 
 def _cut_words(words: Words, capacity: int) -> Words:

@@ -72,16 +72,16 @@ class ModelKind(abc.ABC):
     def parts(self, config: Any) -> dict[str, list[Any]]:
         """The `TensorName`s, by part, of the encoder, the pooler and the pretraining heads of a model.
 
-        Other heads have the same names in every kind; see `checkpoints.names.parts`.
+        Other heads have the same names in every kind; see `models.tensor_names.parts`.
         """
 
     @abc.abstractmethod
     def encoder_table(self, config: Any) -> list[Any]:
-        """The `models.parameters.Part`s of the encoder, pooler included."""
+        """The `models.sizes.Part`s of the encoder, pooler included."""
 
     @abc.abstractmethod
     def heads_table(self, config: Any) -> list[Any]:
-        """The `models.parameters.Part`s of the pretraining heads."""
+        """The `models.sizes.Part`s of the pretraining heads."""
 
     def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
         """Formulas that people quote for the encoder's size: `[(formula, its result, how it differs)]`."""

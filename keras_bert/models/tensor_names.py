@@ -2,9 +2,8 @@
 
 A dense kernel is [in, out] in Keras and in Google's files, [out, in] in Hugging Face's.
 
-Every kind of model names its encoder, its pooler and its pretraining heads (`ModelKind.parts`); here are the other
-heads, which have the same names in every kind. A new kind of task brings the parts that are nowhere
-(`TaskKind.tensors`): the attribute of the models that have the part, and the three names of each tensor.
+Every kind of model names its encoder, its pooler and its pretraining heads (`ModelKind.parts`), and every kind of task
+its head (`TaskKind.tensors`), which has the same names in every kind of model.
 """
 
 import dataclasses
@@ -164,7 +163,7 @@ _SPAN_BOUNDARY_HEAD = (
 )
 
 
-def _own(attribute: str, name: str) -> TensorName:
+def own_tensor(attribute: str, name: str) -> TensorName:
     """A tensor that neither Hugging Face's nor Google's models have, stored in Keras' orientation."""
     return TensorName(attribute, StoredName(f"keras_bert.{name}"), StoredName(f"keras_bert/{name.replace('.', '/')}"))
 
@@ -174,55 +173,31 @@ def bidirectional(attribute: str, name: str) -> tuple[TensorName, ...]:
     output.
     """
     return tuple(
-        _own(f"{attribute}.{direction}_layer.cell.{weight}", f"{name}.{direction}.{weight}")
+        own_tensor(f"{attribute}.{direction}_layer.cell.{weight}", f"{name}.{direction}.{weight}")
         for direction in ("forward", "backward")
         for weight in ("kernel", "recurrent_kernel", "bias")
     )
 
 
-def _lstms(attribute: str, name: str) -> tuple[TensorName, ...]:
+def lstms(attribute: str, name: str) -> tuple[TensorName, ...]:
     """The tensors of `layers.bilstm.make_lstms`."""
     return tuple(row for index in (0, 1) for row in bidirectional(f"{attribute}.{index}", f"{name}.{index}"))
 
 
-_FEATURE_TAGGER = (
-    *_lstms("tagger.lstms", "tagger.lstm"),
-    *dense("tagger.classifier.dense", "keras_bert.tagger.classifier", "keras_bert/tagger/classifier"),
-)
-
-_CRF = (
-    *(_own(f"crf.{name}", f"crf.{name}") for name in ("transitions", "starts", "ends")),
-    *dense("crf.classifier.dense", "keras_bert.crf.classifier", "keras_bert/crf/classifier"),
-)
-
 ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
-SENTENCE_ORDER_HEAD, SPAN_BOUNDARY_HEAD = "sop_head", "sbo_head"
-CLASSIFIER, SPAN_HEAD = "classifier", "qa_outputs"
-FEATURE_TAGGER, SCALAR_MIX, BILSTM, CRF_TAGGER = "tagger", "tagger.mix", "bilstm", "crf"
-
-# By the attribute of the models that have the part. A file has all tensors of a part or none.
-HEADS: dict[str, tuple[TensorName, ...]] = {
-    SPAN_BOUNDARY_HEAD: _SPAN_BOUNDARY_HEAD,
-    # For sequences, tokens or choices, as the config's `architectures` says; Google's own is for sequences.
-    CLASSIFIER: output_layer("classifier.dense", "classifier", ""),
-    SPAN_HEAD: output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/"),
-    # A BiLSTM over frozen features, and its scalar mix of layers if it learns one.
-    FEATURE_TAGGER: _FEATURE_TAGGER,
-    SCALAR_MIX: tuple(_own(f"tagger.mix.{name}", f"tagger.mix.{name}") for name in ("layer_weights", "gamma")),
-    # A BiLSTM between an encoder that is trained and any task's head.
-    BILSTM: _lstms("bilstm.lstms", "bilstm"),
-    CRF_TAGGER: _CRF,
-}
+SENTENCE_ORDER_HEAD, SPAN_BOUNDARY_HEAD, BILSTM = "sop_head", "sbo_head", "bilstm"
 
 
 def parts(config: BertConfig) -> dict[str, list[TensorName]]:
-    """The names of all tensors that a model of this architecture can have, by part: those of its kind, `HEADS`, and
-    what the registered kinds of tasks add.
+    """The names of all tensors that a model of this architecture can have, by the attribute of the models that have the
+    part: those of its kind, and of every head. A file has all tensors of a part or none.
     """
-    layers = config.num_hidden_layers
-    of_tasks = {part: rows for kind in task_kinds() for part, rows in kind.tensors.items()}
-    others = {part: for_layers(rows, layers) for part, rows in {**HEADS, **of_tasks}.items()}
-    return {**kind_of_config(config).parts(config), **others}
+    heads = {SPAN_BOUNDARY_HEAD: _SPAN_BOUNDARY_HEAD}
+    for kind in task_kinds():
+        heads |= kind.tensors
+    heads[BILSTM] = lstms("bilstm.lstms", "bilstm")  # Between an encoder that is trained and any task's head.
+    of_heads = {part: for_layers(rows, config.num_hidden_layers) for part, rows in heads.items()}
+    return {**kind_of_config(config).parts(config), **of_heads}
 
 
 def heads(config: BertConfig) -> tuple[str, ...]:

@@ -3,14 +3,13 @@
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import keras
 import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
-from keras_bert.config.heads import REGRESSION
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
@@ -24,6 +23,7 @@ from keras_bert.data.tables.tables import known_format, source_files
 from keras_bert.export.serving_function import ServingFunction, serving_function
 from keras_bert.inference.loading import load_folder
 from keras_bert.tasks.answer_files import FILE, FOLDER, STANDARD_STREAM, check_output, require_unread
+from keras_bert.tasks.head import LabelledHead
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
 from keras_bert.tasks.question_answering.problem import N_BEST
@@ -206,8 +206,8 @@ def _taken_for_own(folder: ModelFolder, task: str | None) -> ModelFolder:
             f"Fine-tune one with: {PROGRAM} finetune --task NAME --init MODEL"
         )
     texts = {"texts": ["text_a", "text_b"]} if folder.reading.pair else {}
-    if getattr(folder.head, "is_unnamed", False) and getattr(folder.head, "problem_type", None) != REGRESSION:
-        labels = folder.head.labels
+    if folder.head.is_unnamed and not folder.head.answers_numbers:
+        labels = cast(LabelledHead, folder.head).labels
         note = f"{folder.path}: its config.json has no names for the labels {labels[0]} to {labels[-1]} (id2label)."
         folder = dataclasses.replace(folder, notes=[*folder.notes, note])
     length = folder.reading.max_length

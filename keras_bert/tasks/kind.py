@@ -16,6 +16,7 @@ from keras_bert.config.reading import FIELD
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import berts_name
+from keras_bert.tasks.head import Head
 
 # The order matters: if a file does not name its head, the first of the kinds that it could be is chosen.
 _ROOMS = (
@@ -33,11 +34,10 @@ class TaskKind(abc.ABC):
     """What distinguishes one kind of task from another: its head, model, signatures and problem.
 
     Class attributes:
-        head: the class of the head's config, a dataclass with `architecture` (the name of the model's class),
-            `to_fields()` (what config.json stores) and `from_fields(fields, num_outputs, path)`.
-        part: the part of the model that holds the head's tensors, a key of `checkpoints.names.parts(config)`.
-        tensors: the `TensorName`s, by part, of parts that are not in `checkpoints.names.HEADS`. The last of `part` is
-            the bias of the output layer, whose length is the number of outputs.
+        head: the class of the head's config.
+        part: the part of the model that holds the head's tensors, a key of `models.tensor_names.parts(config)`.
+        tensors: the `TensorName`s, by part, of the head; empty if a model for pretraining has it too. The last of
+            `part` is the bias of the output layer, whose length is the number of outputs.
         titles: what `inspect` calls those parts.
         tasks: the names that `--task` takes.
         own_task: that of the user's own files, which a model is taken for that names no task; None for none.
@@ -48,13 +48,14 @@ class TaskKind(abc.ABC):
             so config.json then calls the model a BertModel too.
         in_google: whether Google's files, which name no class, are searched for such a head.
         pipeline: the hub's pipeline tag.
+        not_in_litert: what LiteRT needs instead, and why, if it cannot run the head; "" if it can.
         answers_in_folder: whether `predict` always writes several files.
         weighs_classes: whether its loss takes `training.class_weights` and `training.balance_classes`.
         noun: what the task's examples are called.
         example_files: names for a file to answer and for the answers, in the command that a model card shows.
     """
 
-    head: ClassVar[type[Any]]
+    head: ClassVar[type[Head]]
     part: ClassVar[str]
     tensors: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     titles: ClassVar[Mapping[str, str]] = {}
@@ -64,6 +65,7 @@ class TaskKind(abc.ABC):
     pools: ClassVar[bool] = False
     in_google: ClassVar[bool] = False
     pipeline: ClassVar[str | None] = None
+    not_in_litert: ClassVar[str] = ""
     answers_in_folder: ClassVar[bool] = False
     weighs_classes: ClassVar[bool] = False
     noun: ClassVar[str] = "examples"

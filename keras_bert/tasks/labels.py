@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.tasks.task import Task
 
 _SHOWN = 20

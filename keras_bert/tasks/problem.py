@@ -301,8 +301,6 @@ def open_problem(
     own = {INPUT: asked} if asked else _own_files(config.data)
     problem = kind.open_problem(config, tokenizer, head, described or {}, own)
     if head is None and config.head.bilstm_size:
-        if not hasattr(problem.head, "bilstm_size"):
-            raise UserError(f"head.bilstm_size: needs a task of the package's own kinds. Received: {config.task}.")
         problem.head = dataclasses.replace(problem.head, bilstm_size=config.head.bilstm_size)
     return problem
 

@@ -35,8 +35,11 @@ class SequenceRows:
         input_config = self._input_config
         with tf.device("CPU"):
             columns = [PieceSpans.of(self._tokenizer(column)) for column in texts]
-            segments, examples = fit_rows(columns, input_config.max_length, input_config.long, input_config.stride)
-            rows = flat_rows(segments, self._tokenizer.vocabulary)
+            vocabulary = self._tokenizer.vocabulary
+            segments, examples = fit_rows(
+                columns, input_config.max_length, input_config.long, input_config.stride, vocabulary
+            )
+            rows = flat_rows(segments, vocabulary)
         count = len(texts[0])
         self._ids.extend(rows.ids.numpy())
         self._lengths.extend(rows.lengths.numpy())

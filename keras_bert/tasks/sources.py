@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from keras_bert.config.heads import SINGLE_LABEL
+from keras_bert.config.finetuning import SINGLE_LABEL
 from keras_bert.core import files
 from keras_bert.core.errors import MissingData, UserError
 from keras_bert.data.corpus.text_lines import COMPRESSED

@@ -6,13 +6,19 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from keras_bert.config.corpus import require_format
-from keras_bert.config.heads import METRIC_NAMES, PROBLEM_TYPES, REGRESSION
+from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
 from keras_bert.core.settings import require
 
 # The split that holds a user's file to answer, in place of all the task's splits.
 INPUT = "input"
 # A confusion matrix of more labels than this is not made: nobody reads it, and it takes the square of the memory.
 MOST_CONFUSED = 500
+
+METRIC_NAMES = {
+    SINGLE_LABEL: ("accuracy", "f1", "macro_f1", "matthews", "gender_parity"),
+    MULTI_LABEL: ("micro_f1", "macro_f1", "exact_match"),
+    REGRESSION: ("pearson", "spearman"),
+}
 
 _AnyTask = TypeVar("_AnyTask", bound=Any)
 
@@ -88,7 +94,7 @@ class Task(NamedSplits):
 
     Attributes:
         name: as in `--task NAME`.
-        kind: one of `config.heads.PROBLEM_TYPES`.
+        kind: one of `config.finetuning.PROBLEM_TYPES`.
         texts: the column with the text, or the two columns with a pair.
         label: the column with the label; None if no split has one.
         splits: `{name: Split}`. Names start with "train", "dev" or "test".

@@ -5,18 +5,24 @@ its type.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import StrPath, open_file
+from keras_bert.core.files import StrPath, join, open_file
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.whole_files import atomic_write
+from keras_bert.text.tokenizer_json import GENERIC, TOKENIZER_CONFIG, read_added_tokens
+from keras_bert.text.tokenizer_settings import TokenizerSettings, no_casing_note
 from keras_bert.text.vocabulary import CLS, MASK, SEP, Vocabulary
 
 WORD_START = "▁"
 PAD, UNK = "<pad>", "<unk>"
+# transformers' names of ALBERT's tokenizer.
+_ALBERTS = ("AlbertTokenizer", "AlbertTokenizerFast")
+_QUOTES = "fold_quotes"  # Our own field: whether texts' `` and '' become ".
 _NORMAL, _UNKNOWN, _USER_DEFINED = 1, 2, 4
 
 
@@ -29,7 +35,12 @@ class SentencePieceVocabulary(Vocabulary):
         word_start_id: the id of the piece that is nothing but the mark of a word's start; -1 if there is none.
     """
 
+    title = "a SentencePiece model"
     file_name = "spiece.model"
+    tokenizer = "keras_bert.text.sentencepiece:SentencePieceTokenizer"
+    tokenizer_settings = ("lower_case", "quotes")
+    in_plain_python = takes_new_words = False
+    example_recipe = "albert_mini"
 
     def __init__(self, model: bytes, source: StrPath = "vocabulary") -> None:
         """`source` names the origin of the model in messages.
@@ -71,12 +82,69 @@ class SentencePieceVocabulary(Vocabulary):
 
     @classmethod
     def from_file(cls, path: StrPath) -> "SentencePieceVocabulary":
-        """Reads a model's file. Raises `UserError`."""
+        """Reads a model's file, whatever its name. Raises `UserError`."""
+        return cls.read(path)
+
+    @classmethod
+    def is_file(cls, path: str) -> bool:
+        return path.endswith(".model")
+
+    @classmethod
+    def read(cls, path: StrPath) -> "SentencePieceVocabulary":
         try:
             with open_file(path) as stream:
                 return cls(stream.read(), source=path)
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror or error}). Give a spiece.model.") from None
+
+    @classmethod
+    def read_settings(
+        cls, folder: str, config: Mapping[str, Any], lower_case: bool | None
+    ) -> tuple[TokenizerSettings, list[str]]:
+        path = join(folder, TOKENIZER_CONFIG)
+        named = config.get("tokenizer_class") or _ALBERTS[0]
+        wrong = named if named not in (*_ALBERTS, *GENERIC) else None
+        for field, own in (("keep_accents", False), ("remove_space", True)):
+            if config.get(field) not in (None, own):
+                wrong = f"{field} {config[field]}"
+        if wrong:
+            raise UserError(
+                f"{path}: needs ALBERT's tokenizer for {cls.file_name}. Received: {wrong}, which is not supported."
+            )
+        said = config.get("do_lower_case")
+        notes = [] if lower_case is not None or said is not None else [no_casing_note(folder)]
+        is_lowered = said is not False if lower_case is None else lower_case
+        return TokenizerSettings(is_lowered, quotes=config.get(_QUOTES) is not False), notes
+
+    def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
+        return {
+            "do_lower_case": settings.lower_case,
+            "keep_accents": False,
+            "remove_space": True,
+            **({} if settings.quotes else {_QUOTES: False}),
+            "tokenizer_class": _ALBERTS[0],
+            "model_max_length": max_positions,
+            "bos_token": CLS,
+            "eos_token": SEP,
+            "unk_token": UNK,
+            "sep_token": SEP,
+            "pad_token": PAD,
+            "cls_token": CLS,
+            "mask_token": MASK,
+        }
+
+    @classmethod
+    def describe(cls, settings: TokenizerSettings) -> str:
+        cased = "are" if settings.lower_case else "are not"
+        return f"{cls.title}; texts {cased} lower-cased, accents are stripped."
+
+    def require_supported(self, folder: str, path: str) -> None:
+        later = [token.content for token in read_added_tokens(path, self.tokens) if token.id >= len(self)]
+        if later:
+            raise UserError(
+                f"{folder}: needs a SentencePiece model without added tokens. Received: {later[0]!r} among "
+                f"{len(later)}, which is not supported."
+            )
 
     def appended(self, text: str, piece: str) -> str:
         if not piece.startswith(WORD_START):

@@ -1,22 +1,19 @@
-"""How a folder's tokenizer treats case, accents and ideographs, and which file holds its pieces."""
+"""How a folder's tokenizer treats case, accents and ideographs, and BERT's own settings in Hugging Face's files."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
-from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD, strips
 from keras_bert.text.tokenizer_json import GENERIC, TOKENIZER, TOKENIZER_CONFIG, read_if_there
-from keras_bert.text.vocabulary import Vocabulary
 
-VOCABULARY, SENTENCEPIECE = "vocab.txt", "spiece.model"
+if TYPE_CHECKING:
+    from keras_bert.text.vocabulary import Vocabulary
 
 # Tokenizer classes of transformers besides the generic ones.
 _BERTS = ("BertTokenizer", "BertTokenizerFast")
-_ALBERTS = ("AlbertTokenizer", "AlbertTokenizerFast")
-_QUOTES = "fold_quotes"  # Our own field: whether texts' `` and '' become ".
 _FIELDS = {"lower_case": "do_lower_case", "strip_accents": "strip_accents", "split_chinese": "tokenize_chinese_chars"}
 _IN_NORMALIZER = {"lower_case": "lowercase", "strip_accents": "strip_accents", "split_chinese": "handle_chinese_chars"}
 _NORMALIZER, _PRE_TOKENIZER = "BertNormalizer", "BertPreTokenizer"
@@ -25,7 +22,7 @@ _MAX_CHARACTERS = "max_input_chars_per_word"  # In tokenizer.json and, our own, 
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerSettings:
-    """The arguments of `make_tokenizer` besides the vocabulary, as `**vars(settings)`.
+    """The settings of the package's tokenizers; each kind of vocabulary names those that its own has.
 
     Attributes:
         lower_case: whether texts are lower-cased.
@@ -41,81 +38,56 @@ class TokenizerSettings:
     quotes: bool = True
     max_characters_per_word: int = MAX_CHARACTERS_PER_WORD
 
-    def in_effect(self, vocabulary: Vocabulary) -> dict[str, bool | int]:
+    def in_effect(self, vocabulary: "Vocabulary") -> dict[str, bool | int]:
         """The settings that the tokenizer of a vocabulary uses, by name."""
-        if isinstance(vocabulary, SentencePieceVocabulary):
-            return {"lower_case": self.lower_case, "quotes": self.quotes}
-        return {
-            "lower_case": self.lower_case,
-            "strip_accents": strips(self.lower_case, self.strip_accents),
-            "split_chinese": self.split_chinese,
-            "max_characters_per_word": self.max_characters_per_word,
-        }
+        values = {**vars(self), "strip_accents": strips(self.lower_case, self.strip_accents)}
+        return {name: values[name] for name in vocabulary.tokenizer_settings}
 
     def is_berts_own(self) -> bool:
         """Whether Google's tokenizer supports these settings, of which it only has `lower_case`."""
         return self.strip_accents in (None, self.lower_case) and self.split_chinese
 
 
-def vocabulary_file(folder: str) -> str:
-    """The path of vocab.txt or of spiece.model, or else of tokenizer.json, which also holds WordPiece's pieces.
-
-    Raises `UserError` for none of them.
-    """
-    for name in (VOCABULARY, SENTENCEPIECE, TOKENIZER):
-        path = files.join(folder, name)
-        if files.is_file(path):
-            return path
-    raise UserError(f"{folder}: needs {VOCABULARY} or {SENTENCEPIECE} and lacks both.")
-
-
-def read_tokenizer_settings(folder: str, lower_case: bool | None = None) -> tuple[TokenizerSettings, list[str]]:
-    """`(the settings of a Hugging Face folder, lines to show the user)`.
+def read_berts_settings(
+    folder: str, config: Mapping[str, Any], lower_case: bool | None
+) -> tuple[TokenizerSettings, list[str]]:
+    """`Vocabulary.read_settings` of WordPieces.
 
     As in transformers, tokenizer_config.json counts and, where it is silent, the default of BERT's class; a generic
     class follows tokenizer.json. A line tells where the file that does not count says otherwise.
-
-    Args:
-        folder: the folder.
-        lower_case: what the user says; None for what the folder says.
-
-    Raises:
-        UserError: the tokenizer is neither BERT's nor ALBERT's.
     """
     config_file, tokenizer_file = files.join(folder, TOKENIZER_CONFIG), files.join(folder, TOKENIZER)
-    config = read_if_there(config_file)
     said = {} if lower_case is None else {"lower_case": lower_case}
+    named = config.get("tokenizer_class") or _BERTS[0]
+    wrong = named if named not in (*_BERTS, *GENERIC) else None
+    if config.get("do_basic_tokenize") is False:
+        wrong = "do_basic_tokenize false"
+    if wrong:
+        raise UserError(f"{config_file}: needs BERT's tokenizer. Received: {wrong}, which is not supported.")
+    content = read_if_there(tokenizer_file)
+    in_json = _read_tokenizer_file(tokenizer_file, content, named in GENERIC) if content else {}
+    longest = (content.get("model") or config).get(_MAX_CHARACTERS, MAX_CHARACTERS_PER_WORD)
+    if type(longest) is not int or longest < 1:
+        file = tokenizer_file if content else config_file
+        raise UserError(f"{file}: needs a positive whole number as {_MAX_CHARACTERS}. Received: {longest!r}.")
+    given: dict[str, Any] = {ours: bool(config[name]) for ours, name in _FIELDS.items() if config.get(name) is not None}
+    counts, other = ({**given, **in_json}, given) if named in GENERIC and content else (given, in_json)
+    found = TokenizerSettings(**{**counts, **said, "max_characters_per_word": longest})
     notes = []
-    if vocabulary_file(folder).endswith(SENTENCEPIECE):
-        found, content = dataclasses.replace(_alberts_settings(config, config_file), **said), dict[str, Any]()
-    else:
-        named = config.get("tokenizer_class") or _BERTS[0]
-        wrong = named if named not in (*_BERTS, *GENERIC) else None
-        if config.get("do_basic_tokenize") is False:
-            wrong = "do_basic_tokenize false"
-        if wrong:
-            raise UserError(f"{config_file}: needs BERT's tokenizer. Received: {wrong}, which is not supported.")
-        content = dict(read_if_there(tokenizer_file))
-        in_json: dict[str, Any] = _read_tokenizer_file(tokenizer_file, content, named in GENERIC) if content else {}
-        longest = (content.get("model") or config).get(_MAX_CHARACTERS, MAX_CHARACTERS_PER_WORD)
-        if type(longest) is not int or longest < 1:
-            file = tokenizer_file if content else config_file
-            raise UserError(f"{file}: needs a positive whole number as {_MAX_CHARACTERS}. Received: {longest!r}.")
-        given: dict[str, Any] = {
-            ours: bool(config[name]) for ours, name in _FIELDS.items() if config.get(name) is not None
-        }
-        counts, other = ({**given, **in_json}, given) if named in GENERIC and content else (given, in_json)
-        found = TokenizerSettings(**{**counts, **said, "max_characters_per_word": longest})
-        differ = _differences(found, dataclasses.replace(found, **{**other, **said}))
-        if differ:
-            names = (TOKENIZER, TOKENIZER_CONFIG) if named in GENERIC else (TOKENIZER_CONFIG, TOKENIZER)
-            notes.append(f"{folder}: {names[0]} counts, as in transformers, where {names[1]} differs: {differ}.")
+    if differ := _differences(found, dataclasses.replace(found, **{**other, **said})):
+        names = (TOKENIZER, TOKENIZER_CONFIG) if named in GENERIC else (TOKENIZER_CONFIG, TOKENIZER)
+        notes.append(f"{folder}: {names[0]} counts, as in transformers, where {names[1]} differs: {differ}.")
     if lower_case is None and not content and config.get("do_lower_case") is None:
-        notes.append(
-            f"{folder}: no file says whether texts are lower-cased. They are, as in transformers; if that is wrong, "
-            f'put "do_lower_case": false into {TOKENIZER_CONFIG}.'
-        )
+        notes.append(no_casing_note(folder))
     return found, notes
+
+
+def no_casing_note(folder: str) -> str:
+    """The line to show if no file of a folder says whether texts are lower-cased."""
+    return (
+        f"{folder}: no file says whether texts are lower-cased. They are, as in transformers; if that is wrong, "
+        f'put "do_lower_case": false into {TOKENIZER_CONFIG}.'
+    )
 
 
 def _differences(counts: TokenizerSettings, other: TokenizerSettings) -> str:
@@ -123,21 +95,6 @@ def _differences(counts: TokenizerSettings, other: TokenizerSettings) -> str:
     values = [{**vars(each), "strip_accents": strips(each.lower_case, each.strip_accents)} for each in (counts, other)]
     pairs = [(name, *(str(value[ours]).lower() for value in values)) for ours, name in _FIELDS.items()]
     return ", ".join(f"{name} {one}, not {two}" for name, one, two in pairs if one != two)
-
-
-def _alberts_settings(config: Mapping[str, Any], path: str) -> TokenizerSettings:
-    """The settings of ALBERT's tokenizer, from the content of tokenizer_config.json."""
-    named = config.get("tokenizer_class") or _ALBERTS[0]
-    wrong = named if named not in (*_ALBERTS, *GENERIC) else None
-    for field, own in (("keep_accents", False), ("remove_space", True)):
-        if config.get(field) not in (None, own):
-            wrong = f"{field} {config[field]}"
-    if wrong:
-        raise UserError(
-            f"{path}: needs ALBERT's tokenizer for {SENTENCEPIECE}. Received: {wrong}, which is not supported."
-        )
-    lower_case, quotes = config.get("do_lower_case"), config.get(_QUOTES)
-    return TokenizerSettings(lower_case is not False, quotes=quotes is not False)
 
 
 def _read_tokenizer_file(path: str, content: Mapping[str, Any], is_generic: bool) -> dict[str, Any]:
@@ -148,7 +105,7 @@ def _read_tokenizer_file(path: str, content: Mapping[str, Any], is_generic: bool
     if model.get("type", "WordPiece") != "WordPiece":
         raise UserError(
             f"{path}: needs a WordPiece tokenizer. Received: {model['type']}. If it is ALBERT's, put its "
-            f"{SENTENCEPIECE} beside this file."
+            "spiece.model beside this file."
         )
     for what, part, needed in (("normalizer", normalizer, _NORMALIZER), ("pre_tokenizer", splitter, _PRE_TOKENIZER)):
         if part.get("type") != needed:
@@ -161,51 +118,13 @@ def _read_tokenizer_file(path: str, content: Mapping[str, Any], is_generic: bool
     return {ours: value for ours, value in in_json.items() if value is not None or ours == "strip_accents"}
 
 
-def infer_casing(vocabulary_path: str) -> tuple[bool, str]:
-    """`(lower_case, a line that says why)`, inferred from a vocabulary without settings."""
-    if vocabulary_path.endswith(".model"):
-        tokens = Vocabulary.from_file(vocabulary_path).tokens
-    else:
-        with files.open_file(vocabulary_path, "r", errors="replace", newline="\n") as stream:
-            tokens = [line.rstrip("\r\n") for line in stream]
-    capital = first_capital(tokens)
-    if capital is None:
-        return True, f"{vocabulary_path} has no piece with a capital letter, so the model is taken to be uncased."
-    return False, f"{vocabulary_path} has pieces with capital letters ({capital}), so the model is taken to be cased."
-
-
-def first_capital(tokens: Iterable[str]) -> str | None:
-    """The first piece with a capital letter, without its mark; None in a vocabulary for lower-cased texts."""
-    pieces = (token.removeprefix("##").removeprefix("▁") for token in tokens)
-    # Special tokens such as [CLS] and <S> do not count, nor do symbols without lower case such as ℝ.
-    return next((piece for piece in pieces if piece.isalpha() and piece != piece.lower()), None)
-
-
-def tokenizer_config(
-    tokenizer_settings: TokenizerSettings, max_positions: int, vocabulary: Vocabulary
-) -> dict[str, Any]:
-    """The content of tokenizer_config.json."""
-    if isinstance(vocabulary, SentencePieceVocabulary):
-        return {
-            "do_lower_case": tokenizer_settings.lower_case,
-            "keep_accents": False,
-            "remove_space": True,
-            **({} if tokenizer_settings.quotes else {_QUOTES: False}),
-            "tokenizer_class": _ALBERTS[0],
-            "model_max_length": max_positions,
-            "bos_token": "[CLS]",
-            "eos_token": "[SEP]",
-            "unk_token": "<unk>",
-            "sep_token": "[SEP]",
-            "pad_token": "<pad>",
-            "cls_token": "[CLS]",
-            "mask_token": "[MASK]",
-        }
-    longest = tokenizer_settings.max_characters_per_word
+def berts_tokenizer_config(settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
+    """The content of tokenizer_config.json for WordPieces."""
+    longest = settings.max_characters_per_word
     return {
-        "do_lower_case": tokenizer_settings.lower_case,
-        "tokenize_chinese_chars": tokenizer_settings.split_chinese,
-        "strip_accents": tokenizer_settings.strip_accents,
+        "do_lower_case": settings.lower_case,
+        "tokenize_chinese_chars": settings.split_chinese,
+        "strip_accents": settings.strip_accents,
         **({_MAX_CHARACTERS: longest} if longest != MAX_CHARACTERS_PER_WORD else {}),
         "tokenizer_class": "BertTokenizer",
         "model_max_length": max_positions,

@@ -5,14 +5,14 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.vocabulary import Vocabulary, named_class
 
 Texts: TypeAlias = "tf.Tensor | Sequence[str] | Sequence[bytes]"
 
 
 class Tokenizer(tf.Module):
-    """Splits texts into the pieces of a vocabulary: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
+    """Splits texts into the pieces of a vocabulary, such as a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
 
     Works eagerly, in `tf.function`, in `tf.data` (parallel maps too) and in a self-contained SavedModel. Special tokens
     are not added, and `[MASK]` in a text is text; the tokens in `vocabulary.added` are matched whole.
@@ -44,24 +44,11 @@ class Tokenizer(tf.Module):
         raise NotImplementedError
 
 
-def make_tokenizer(
-    vocabulary: Vocabulary,
-    lower_case: bool = True,
-    strip_accents: bool | None = None,
-    split_chinese: bool = True,
-    quotes: bool = True,
-    max_characters_per_word: int = MAX_CHARACTERS_PER_WORD,
-) -> Tokenizer:
-    """The tokenizer of a vocabulary; the other arguments are those of the two classes, each of which uses its own."""
-    from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
-
-    if isinstance(vocabulary, SentencePieceVocabulary):
-        from keras_bert.text.sentencepiece import SentencePieceTokenizer
-
-        return SentencePieceTokenizer(vocabulary, lower_case, quotes)
-    from keras_bert.text.wordpiece import WordPieceTokenizer
-
-    return WordPieceTokenizer(vocabulary, lower_case, strip_accents, split_chinese, max_characters_per_word)
+def make_tokenizer(vocabulary: Vocabulary, settings: TokenizerSettings | None = None) -> Tokenizer:
+    """The tokenizer of a vocabulary, with those of the settings that it has."""
+    values = vars(settings or TokenizerSettings())
+    own = {name: values[name] for name in vocabulary.tokenizer_settings}
+    return named_class(vocabulary.tokenizer)(vocabulary, **own)
 
 
 def string_batch(texts: Texts) -> tf.Tensor:

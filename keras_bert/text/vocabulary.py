@@ -3,13 +3,14 @@
 import codecs
 import copy
 import hashlib
+import importlib
 import itertools
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +19,17 @@ from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, is_file, join, open_file, parent
 from keras_bert.core.whole_files import atomic_write, write_json
-from keras_bert.text.standalone_tokenizer import AddedToken
+from keras_bert.text.standalone_tokenizer import AddedToken, strips
 from keras_bert.text.tokenizer_json import (
     CONTINUATION,
     SPECIAL_TOKENS,
+    TOKENIZER,
     TOKENIZER_CONFIG,
     read_added_tokens,
+    read_if_there,
     read_pieces,
 )
+from keras_bert.text.tokenizer_settings import TokenizerSettings, berts_tokenizer_config, read_berts_settings
 
 # Ideographs are words of their own, between which Chinese and Japanese have no space; so have kana.
 _IDEOGRAPH = r"[\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff65]"
@@ -70,8 +74,20 @@ def is_unused(token: str) -> bool:
     return _UNUSED.fullmatch(token) is not None
 
 
+class RowPattern(NamedTuple):
+    """The ids of the special tokens of a row: before the first segment, between two segments, and after the last."""
+
+    start: tuple[int, ...]
+    between: tuple[int, ...]
+    end: tuple[int, ...]
+
+    def special_tokens(self, segments: int) -> int:
+        """How many special tokens a row of one or two segments has."""
+        return len(self.start) + len(self.between) * (segments - 1) + len(self.end)
+
+
 class Vocabulary:
-    """The pieces in the order of their ids.
+    """The pieces in the order of their ids: BERT's WordPieces. Vocabularies of other tokenizers extend this class.
 
     Attributes:
         tokens: the pieces; the id of a piece is its index.
@@ -84,10 +100,29 @@ class Vocabulary:
         fingerprint: SHA-256 (hex) of the file that `to_file` writes and of `added`.
 
     Class attributes:
+        title: what messages call such a vocabulary.
         file_name: what folders call that file.
+        other_files: the names of more files that the hub has for it.
+        tokenizer: `module:class` of its tokenizer, whose arguments are the vocabulary and some `TokenizerSettings`.
+        tokenizer_settings: the names of these settings.
+        in_plain_python: whether `StandaloneTokenizer` reads it, which exports for LiteRT need.
+        takes_new_words: whether a model's vocabulary may be replaced by another of its kind.
+        example_recipe: a recipe that trains with such a vocabulary.
     """
 
+    title: ClassVar[str] = "a WordPiece vocabulary"
     file_name: ClassVar[str] = "vocab.txt"
+    other_files: ClassVar[tuple[str, ...]] = ()
+    tokenizer: ClassVar[str] = "keras_bert.text.wordpiece:WordPieceTokenizer"
+    tokenizer_settings: ClassVar[tuple[str, ...]] = (
+        "lower_case",
+        "strip_accents",
+        "split_chinese",
+        "max_characters_per_word",
+    )
+    in_plain_python: ClassVar[bool] = True
+    takes_new_words: ClassVar[bool] = True
+    example_recipe: ClassVar[str] = "wiki_mini"
 
     tokens: list[str]
     ids: dict[str, int]
@@ -130,20 +165,35 @@ class Vocabulary:
         added_bytes = json.dumps(self._added_fields()).encode() if self.added else b""
         self.fingerprint = hashlib.sha256(self._file_bytes() + added_bytes).hexdigest()
 
+    @property
+    def row_pattern(self) -> RowPattern:
+        """The special tokens of rows: [CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
+        return RowPattern((self.cls_id,), (self.sep_id,), (self.sep_id,))
+
     @classmethod
     def from_file(cls, path: StrPath) -> "Vocabulary":
-        """Reads a `vocab.txt` or a `tokenizer.json`, with the added tokens in the files beside it, or a SentencePiece
-        model (`.model`).
+        """Reads a vocabulary of any kind: a `vocab.txt` or a `tokenizer.json`, with the added tokens in the files
+        beside it, a SentencePiece model (`.model`), or one of a kind added by `register_vocabulary`.
+
+        Raises:
+            UserError: the file cannot be read, or holds no vocabulary.
+        """
+        return vocabulary_kind(path).read(path)
+
+    @classmethod
+    def is_file(cls, path: str) -> bool:
+        """Whether this is a file of this kind, by its name. WordPieces are in whatever is no other kind's."""
+        return True
+
+    @classmethod
+    def read(cls, path: StrPath) -> "Vocabulary":
+        """Reads a vocabulary of this kind.
 
         Only "\\n" ends a line of vocab.txt: U+2028 and the like are pieces in BERT's own files.
 
         Raises:
             UserError: the file cannot be read, is not UTF-8, or holds no vocabulary.
         """
-        if os.fspath(path).endswith(".model"):
-            from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
-
-            return SentencePieceVocabulary.from_file(path)
         if os.fspath(path).endswith(".json"):
             pieces = read_pieces(path)
             return cls(pieces, path, read_added_tokens(path, pieces))
@@ -162,6 +212,37 @@ class Vocabulary:
             except UnicodeDecodeError:
                 raise UserError(f"{path}: needs UTF-8. Received: {row!r} in line {number}. Convert the file.") from None
         return cls(tokens, path, read_added_tokens(path, tokens))
+
+    @classmethod
+    def read_settings(
+        cls, folder: str, config: Mapping[str, Any], lower_case: bool | None
+    ) -> tuple[TokenizerSettings, list[str]]:
+        """`(the settings of the tokenizer in a Hugging Face folder, lines to show the user)`.
+
+        Args:
+            folder: the folder.
+            config: the content of its tokenizer_config.json; empty without the file.
+            lower_case: what the user says; None for what the folder says.
+
+        Raises:
+            UserError: it is another tokenizer.
+        """
+        return read_berts_settings(folder, config, lower_case)
+
+    def tokenizer_config(self, settings: TokenizerSettings, max_positions: int) -> dict[str, Any]:
+        """The content of tokenizer_config.json."""
+        return berts_tokenizer_config(settings, max_positions)
+
+    @classmethod
+    def describe(cls, settings: TokenizerSettings) -> str:
+        """What the tokenizer does to texts, as `inspect` says it."""
+        cased = "are" if settings.lower_case else "are not"
+        accents = "stripped" if strips(settings.lower_case, settings.strip_accents) else "kept"
+        ideographs = "are split into single words" if settings.split_chinese else "stay together"
+        return f"texts {cased} lower-cased, accents are {accents}, Chinese characters {ideographs}."
+
+    def require_supported(self, folder: str, path: str) -> None:
+        """Raises `UserError` if files beside the vocabulary's, `path`, add to it what is not supported."""
 
     def word_pieces(self) -> list[str]:
         """The pieces as tensorflow-text's WordPiece needs them: those that no word contains get names that no text has.
@@ -218,6 +299,75 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+
+# The kinds of vocabularies in the package, as `module:class`. A file is of the last kind that knows its name.
+_KINDS = ("keras_bert.text.vocabulary:Vocabulary", "keras_bert.text.sentencepiece_vocabulary:SentencePieceVocabulary")
+_registered: list[type[Vocabulary]] = []
+
+
+def named_class(place: str) -> Any:
+    """The class at `module:class`."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def register_vocabulary(kind: type[Vocabulary]) -> type[Vocabulary]:
+    """Registers a kind of vocabulary. Raises `ValueError` if the name of its file is taken."""
+    if kind.file_name in (other.file_name for other in vocabulary_kinds()):
+        raise ValueError(f"{kind.file_name}: is registered already.")
+    _registered.append(kind)
+    return kind
+
+
+def unregister_vocabulary(kind: type[Vocabulary]) -> None:
+    """Removes a kind from the registry."""
+    _registered.remove(kind)
+
+
+def vocabulary_kinds() -> list[type[Vocabulary]]:
+    """Every kind of vocabulary, BERT's first."""
+    return [*map(named_class, _KINDS), *_registered]
+
+
+def vocabulary_kind(path: StrPath) -> type[Vocabulary]:
+    """The kind of the vocabulary in a file, by its name."""
+    return next(kind for kind in reversed(vocabulary_kinds()) if kind.is_file(os.fspath(path)))
+
+
+def find_vocabulary(folder: StrPath) -> str | None:
+    """The path of the vocabulary in a folder, by the names of its kinds; None if there is none."""
+    return next(filter(is_file, (join(folder, kind.file_name) for kind in vocabulary_kinds())), None)
+
+
+def vocabulary_file(folder: str) -> str:
+    """As `find_vocabulary`, or else tokenizer.json, which also holds WordPieces. Raises `UserError` for neither."""
+    found, other = find_vocabulary(folder), join(folder, TOKENIZER)
+    if found or is_file(other):
+        return found or other
+    names = [kind.file_name for kind in vocabulary_kinds()]
+    raise UserError(f"{folder}: needs {' or '.join(names)} and lacks {'both' if len(names) == 2 else 'them'}.")
+
+
+def read_tokenizer_settings(folder: str, lower_case: bool | None = None) -> tuple[TokenizerSettings, list[str]]:
+    """`(the settings of the tokenizer in a Hugging Face folder, lines to show the user)`; see `read_settings`."""
+    config = read_if_there(join(folder, TOKENIZER_CONFIG))
+    return vocabulary_kind(vocabulary_file(folder)).read_settings(folder, config, lower_case)
+
+
+def infer_casing(path: str) -> tuple[bool, str]:
+    """`(lower_case, a line that says why)`, inferred from a vocabulary without settings."""
+    capital = first_capital(Vocabulary.from_file(path).tokens)
+    if capital is None:
+        return True, f"{path} has no piece with a capital letter, so the model is taken to be uncased."
+    return False, f"{path} has pieces with capital letters ({capital}), so the model is taken to be cased."
+
+
+def first_capital(tokens: Iterable[str]) -> str | None:
+    """The first piece with a capital letter, without its mark; None in a vocabulary for lower-cased texts."""
+    pieces = (token.removeprefix("##").removeprefix("▁") for token in tokens)
+    # Special tokens such as [CLS] and <S> do not count, nor do symbols without lower case such as ℝ.
+    return next((piece for piece in pieces if piece.isalpha() and piece != piece.lower()), None)
 
 
 def _check(tokens: list[str], source: StrPath) -> None:

@@ -10,13 +10,13 @@ import safetensors.numpy
 from tiny import VOCABULARY, pretraining_batch, random_model, without_dropout
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
 from keras_bert.checkpoints.writing import convert_folder, write_huggingface_folder, write_model_folder
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import model_variables
+from keras_bert.text.tokenizer_settings import TokenizerSettings
 
 
 @pytest.fixture(scope="module")

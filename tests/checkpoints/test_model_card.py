@@ -13,24 +13,17 @@ from tiny import VOCABULARY, random_model, tiny_config
 from keras_bert.checkpoints.model_card import ModelCard, Score, Scores
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, describe_folder, write_model_folder
-from keras_bert.config.heads import (
-    MULTI_LABEL,
-    REGRESSION,
-    SINGLE_LABEL,
-    ClassificationConfig,
-    CrfTaggingConfig,
-    FeatureTaggingConfig,
-    MultipleChoiceConfig,
-    NextSentenceConfig,
-    SegmentationConfig,
-    SentenceVectorsConfig,
-    SpanExtractionConfig,
-    SpanPairConfig,
-    TokenClassificationConfig,
-)
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.models.elmo.config import ElmoConfig
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.tasks.classification.head import ClassificationConfig, NextSentenceConfig
 from keras_bert.tasks.kind import kind_of_head, task_kinds
+from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
+from keras_bert.tasks.question_answering.task import SpanExtractionConfig
+from keras_bert.tasks.segmentation.task import SegmentationConfig
+from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
+from keras_bert.tasks.span_pairs.task import SpanPairConfig
+from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 
 CARD = ModelCard(
     title="sst2",

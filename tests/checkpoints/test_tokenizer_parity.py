@@ -10,10 +10,9 @@ import goldens
 import pytest
 from hostile_texts import HOSTILE
 
-from keras_bert.checkpoints.tokenizer_settings import read_tokenizer_settings, vocabulary_file
 from keras_bert.text.standalone_tokenizer import StandaloneTokenizer
 from keras_bert.text.tokenizers import make_tokenizer
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import Vocabulary, read_tokenizer_settings, vocabulary_file
 
 ATOMS = [
     *["<ent>", "<ENT>", "ab", "theory", "the", "[E1]", "É", "中文", "a b", "<e> ", "ent", "##ab", "x-", "E\u0301", "ß"],
@@ -46,7 +45,7 @@ def test_folders_of_transformers(tmp_path):
             expected = json.load(stream)
         settings, notes = read_tokenizer_settings(path)
         vocabulary = Vocabulary.from_file(vocabulary_file(path))
-        ours = make_tokenizer(vocabulary, **vars(settings))(texts()).to_list()
+        ours = make_tokenizer(vocabulary, settings)(texts()).to_list()
         told += len(notes)
         wrong += [
             (os.path.basename(path), text, row, theirs)

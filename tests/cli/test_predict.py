@@ -13,10 +13,10 @@ from served import write_served
 from squad_file import paragraph, write_squad
 
 from keras_bert.cli import main
-from keras_bert.config.heads import ClassificationConfig
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.answer_files import json_objects, require_unread, text_output
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.evaluation import FinetunedModel, predict, splits_like
 from keras_bert.tasks.question_answering.task import CMRC, QUESTION_ANSWERING
 

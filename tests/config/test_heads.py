@@ -2,8 +2,9 @@
 
 import pytest
 
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.core.errors import UserError
+from keras_bert.tasks.classification.head import ClassificationConfig
 
 
 @pytest.mark.parametrize("labels, kind", [(("no", "yes"), None), (("a",), MULTI_LABEL), (("x",), REGRESSION)])

@@ -10,9 +10,9 @@ from numpy_encoder_inputs import pair_inputs
 from served import VOCABULARY, ReloadedExport, write_served
 
 import keras_bert
-from keras_bert.config.heads import SpanPairConfig
 from keras_bert.export.saved_model import warm_up_values, write_version
 from keras_bert.export.serving_function import serving_function
+from keras_bert.tasks.span_pairs.task import SpanPairConfig
 
 HERE = pathlib.Path(__file__).parent
 LABELS = ("False", "True")

@@ -6,10 +6,11 @@ from tiny import VOCABULARY as PLAIN
 from tiny import random_weights, without_dropout
 
 from keras_bert.checkpoints.writing import write_model_folder
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig, NextSentenceConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.loading import load
+from keras_bert.tasks.classification.head import ClassificationConfig, NextSentenceConfig
 from keras_bert.tasks.classification.network import BertForNextSentencePrediction, BertForSequenceClassification
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 

@@ -13,7 +13,6 @@ from tiny import VOCABULARY, pretraining_batch, random_weights
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
-from keras_bert.config.heads import ClassificationConfig
 from keras_bert.config.recipes import find_config
 from keras_bert.core.errors import UserError
 from keras_bert.export.network import encode
@@ -24,6 +23,7 @@ from keras_bert.models.albert.config import SHARINGS, AlbertConfig
 from keras_bert.models.albert.encoder import AlbertEncoder
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 
 TINY = {

@@ -14,17 +14,15 @@ from tiny import pretraining_batch, random_weights, without_dropout
 import keras_bert
 from keras_bert.checkpoints.writing import convert_folder
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import (
-    ClassificationConfig,
-    MultipleChoiceConfig,
-    SpanExtractionConfig,
-    TokenClassificationConfig,
-)
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.layers.bilstm import BiLstm
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
+from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
+from keras_bert.tasks.question_answering.task import SpanExtractionConfig
+from keras_bert.tasks.tagging.head import TokenClassificationConfig
 
 HEADS = {
     "single": ClassificationConfig(("no", "maybe", "yes"), bilstm_size=6),

@@ -11,7 +11,6 @@ from tiny import VOCABULARY, pretraining_batch, random_weights, without_dropout
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
-from keras_bert.config.heads import ClassificationConfig
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.export.signature import TOKENS
@@ -19,6 +18,7 @@ from keras_bert.inference.loading import load
 from keras_bert.layers.dropout import dropout_key
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 
 HEAD = ClassificationConfig(("no", "yes"))

@@ -9,7 +9,7 @@ import tensorflow as tf
 from goldens import load_arrays, under
 from tiny import pretraining_batch, without_dropout
 
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification, ClassificationObjective
 from keras_bert.training.metrics import MetricSums

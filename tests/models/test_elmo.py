@@ -14,18 +14,19 @@ from tiny import VOCABULARY, pretraining_batch, random_weights
 import keras_bert
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.cli import main
-from keras_bert.config.heads import ClassificationConfig, FeatureTaggingConfig
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models import sizes
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.elmo.config import ElmoConfig
 from keras_bert.models.elmo.encoder import ElmoEncoder
-from keras_bert.models.elmo.kind import training_flops
+from keras_bert.models.elmo.kind import KIND
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.pretraining.engine import phase_flops
 from keras_bert.tasks.pretraining.run import pretrain
+from keras_bert.tasks.tagging.head import FeatureTaggingConfig
 from keras_bert.training.run_folder import RunFolder
 
 CONFIG = ElmoConfig(vocab_size=60, hidden_size=16, max_position_embeddings=24, hidden_dropout_prob=0.0)
@@ -92,7 +93,7 @@ def test_its_size_is_that_of_the_table(model):
     assert counted == table
     shown = CliRunner().invoke(main, ["inspect", "elmo-mini"])
     assert shown.exit_code == 0 and "LSTM kernels" in shown.output
-    assert phase_flops(recipe("text.txt", **BOTH), 0) == training_flops(recipe("text.txt", **BOTH).model, 32)
+    assert phase_flops(recipe("text.txt", **BOTH), 0) == KIND.training_flops(recipe("text.txt", **BOTH).model, 32, 0)
 
 
 def test_its_folder_opens_again_and_is_served(model, batch, tmp_path):

@@ -11,7 +11,6 @@ from tiny import VOCABULARY, pretraining_batch, random_weights
 
 import keras_bert
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
-from keras_bert.config.heads import ClassificationConfig
 from keras_bert.core.errors import UserError
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.texts import encoder_inputs
@@ -21,6 +20,7 @@ from keras_bert.models.recurrent.config import RecurrentConfig
 from keras_bert.models.recurrent.encoder import RecurrentEncoder
 from keras_bert.models.recurrent.kind import KIND
 from keras_bert.studies.attention import text_attention
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.pretraining.run import pretrain
 from keras_bert.training.run_folder import RunFolder

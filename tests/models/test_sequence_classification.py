@@ -12,10 +12,11 @@ from tiny import VOCABULARY, pretraining_batch, random_weights, without_dropout
 from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
-from keras_bert.models.tensor_names import CLASSIFIER, model_variables
+from keras_bert.models.tensor_names import model_variables
+from keras_bert.tasks.classification.head import CLASSIFIER, ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 
 KINDS = [

@@ -12,16 +12,13 @@ from tiny import VOCABULARY, pretraining_batch, random_model, random_weights, wi
 from keras_bert.checkpoints.google import write_google_folder
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
-from keras_bert.config.heads import (
-    FeatureTaggingConfig,
-    MultipleChoiceConfig,
-    SpanExtractionConfig,
-    TokenClassificationConfig,
-)
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.models.tensor_names import model_variables
 from keras_bert.tasks.kind import kind_of_head
+from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
+from keras_bert.tasks.question_answering.task import SpanExtractionConfig
+from keras_bert.tasks.tagging.head import FeatureTaggingConfig, TokenClassificationConfig
 
 TAGS = TokenClassificationConfig(("O", "B-PER", "I-PER"))
 HEADS = [SpanExtractionConfig(), TAGS, MultipleChoiceConfig()]

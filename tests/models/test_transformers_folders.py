@@ -7,17 +7,12 @@ import numpy as np
 import pytest
 from goldens import Golden, read_tensors, write_again
 
-from keras_bert.config.heads import (
-    MULTI_LABEL,
-    REGRESSION,
-    SINGLE_LABEL,
-    ClassificationConfig,
-    MultipleChoiceConfig,
-    NextSentenceConfig,
-    SpanExtractionConfig,
-    TokenClassificationConfig,
-)
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.inference.loading import load
+from keras_bert.tasks.classification.head import ClassificationConfig, NextSentenceConfig
+from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
+from keras_bert.tasks.question_answering.task import SpanExtractionConfig
+from keras_bert.tasks.tagging.head import TokenClassificationConfig
 
 pytestmark = pytest.mark.parity
 

@@ -13,10 +13,10 @@ from goldens import ENCODER_INPUTS, Golden, load_arrays, outputs_in, read_tensor
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
-from keras_bert.config.heads import FeatureTaggingConfig
 from keras_bert.inference.loading import load
 from keras_bert.models.tensor_names import model_variables
 from keras_bert.tasks.kind import kind_of_head, task_kinds
+from keras_bert.tasks.tagging.head import FeatureTaggingConfig
 
 HEAD = FeatureTaggingConfig(("O", "B-X"), "weighted_all", 8)
 # (golden folder, class of transformers, beginnings of the tensors that this class has no place for)

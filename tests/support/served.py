@@ -8,22 +8,17 @@ import tensorflow as tf
 from tiny import random_weights, sentencepiece_vocabulary, without_dropout
 
 from keras_bert.checkpoints.writing import write_model_folder
-from keras_bert.config.heads import (
-    MULTI_LABEL,
-    REGRESSION,
-    ClassificationConfig,
-    CrfTaggingConfig,
-    FeatureTaggingConfig,
-    MultipleChoiceConfig,
-    SegmentationConfig,
-    SpanExtractionConfig,
-    TokenClassificationConfig,
-)
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.models.albert.config import AlbertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import kind_of_head
+from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
+from keras_bert.tasks.question_answering.task import SpanExtractionConfig
+from keras_bert.tasks.segmentation.task import SegmentationConfig
+from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 _LETTERS = string.ascii_lowercase + string.digits

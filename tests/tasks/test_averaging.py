@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit, softmax
 from squad_file import CAFE, paragraph, squad_tokenizer, write_squad
 
-from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, FinetuneConfig
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.problem import mean_of_sigmoids, mean_of_softmax, open_problem
 from keras_bert.tasks.tagging.label_schemes import read_entities
 

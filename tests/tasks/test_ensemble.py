@@ -11,10 +11,10 @@ from served import HEADS, write_served
 from squad_file import paragraph, question, write_squad
 from tiny import sentencepiece_vocabulary
 
-from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.evaluation import Ensemble, FinetunedModel
 from keras_bert.tasks.problem import mean_of_softmax
+from keras_bert.text.tokenizer_settings import TokenizerSettings
 
 READING = {"task": "text", "texts": ["text"], "label": "label", "max_length": 16}
 LABELS = ("no", "maybe", "yes")

@@ -16,12 +16,12 @@ from keras import ops
 
 import keras_bert
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import ClassificationConfig
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 from keras_bert.models.tensor_names import StoredName, TensorName
 from keras_bert.tasks.classification.data import own_table
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.problem import SequenceProblem
 from keras_bert.tasks.classification.serving import classification_signatures
 from keras_bert.tasks.evaluation import FinetunedModel, predict

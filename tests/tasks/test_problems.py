@@ -7,9 +7,9 @@ import pytest
 from served import HEADS, write_served
 from tiny import VOCABULARY
 
-from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import MULTI_LABEL, ClassificationConfig
+from keras_bert.config.finetuning import MULTI_LABEL, FinetuneConfig
 from keras_bert.core.errors import UserError
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.evaluation import FinetunedModel
 from keras_bert.tasks.problem import open_problem
 from keras_bert.text.wordpiece import WordPieceTokenizer
@@ -86,7 +86,7 @@ def test_ones_own_files_win_over_a_folder_of_the_tasks_name(tmp_path, monkeypatc
     (tmp_path / name).write_text(content)
     heads = {"sst2": ClassificationConfig(("negative", "positive"))}
     if task == "ner":
-        from keras_bert.config.heads import TokenClassificationConfig
+        from keras_bert.tasks.tagging.head import TokenClassificationConfig
 
         heads["ner"] = TokenClassificationConfig(("O", "B-X", "I-X"))
     problem = open_problem(config_of(task, dev=name), TOKENIZER, heads.get(task))

@@ -48,7 +48,7 @@ def test_rows_are_truncated_as_in_the_graph(max_length):
     for first in texts:
         for second in (None, *texts):
             columns = [PieceSpans.of(graph.tokenize([text])) for text in (first, second) if text is not None]
-            segments, _ = fit_rows(columns, max_length, "truncate", None)
+            segments, _ = fit_rows(columns, max_length, "truncate", None, VOCABULARY)
             expected = {name: value.numpy().tolist() for name, value in padded_rows(segments, VOCABULARY).items()}
             assert plain.encode(first, second, max_length) == expected, (first, second)
 

@@ -7,7 +7,7 @@ from finetuning import VOCABULARY, write_sst2
 from tiny import random_weights, without_dropout
 
 from keras_bert.checkpoints.writing import write_model_folder
-from keras_bert.config.heads import ClassificationConfig
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 from tools import evaluate_edge
 

@@ -11,6 +11,7 @@ from keras_bert.data.corpus.annotated_text import AnnotatedText
 from keras_bert.data.shards.shard_format import TokenizedDocuments, offsets, token_dtype
 from keras_bert.text.marks import BEGINS, PhraseMatcher, marks_of_ranges
 from keras_bert.text.sentences import split_sentences
+from keras_bert.text.tokenizer_settings import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
 
 BATCH_CHARACTERS = 250_000  # Of documents that are tokenized at a time.
@@ -119,7 +120,7 @@ class DocumentTokenizer:
 
             from keras_bert.text.tokenizers import make_tokenizer
 
-            tokenizer = make_tokenizer(self.vocabulary, self.lower_case)
+            tokenizer = make_tokenizer(self.vocabulary, TokenizerSettings(self.lower_case))
 
             @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
             def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -28,8 +28,7 @@ from keras_bert.core.locks import NAME, require_own, take_folder
 from keras_bert.core.whole_files import atomic_write, move_folder
 from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 
 PARTS = "parts"  # The folder of the files that a pipeline leaves for its later stages.
 PART_END = ".npz"
@@ -130,17 +129,9 @@ def difference(before: object, now: object) -> str:
     return "" if before == now else f"{before!r}, now {now!r}"
 
 
-_VOCABULARY_FILES = (Vocabulary.file_name, SentencePieceVocabulary.file_name)
-
-
 def is_prepared(path: str) -> bool:
     """Whether `prepare` wrote this folder completely."""
-    return all(exists(join(path, side, "meta.json")) for side in SIDES) and vocabulary_in(path) is not None
-
-
-def vocabulary_in(folder: str) -> str | None:
-    """The path of the vocabulary in a folder that `prepare` or a run wrote; None if there is none."""
-    return next(filter(exists, (join(folder, name) for name in _VOCABULARY_FILES)), None)
+    return all(exists(join(path, side, "meta.json")) for side in SIDES) and find_vocabulary(path) is not None
 
 
 @contextmanager

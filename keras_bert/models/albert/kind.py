@@ -23,85 +23,6 @@ from keras_bert.models.tensor_names import (
     output_layer,
 )
 
-
-class Albert(ModelKind):
-    """ALBERT. Google's files do not name the kind; `num_hidden_groups` tells it.
-
-    Files hold groups in which all weights are shared. A model whose layers share only a part of them, or none, is
-    stored with a group for each layer, and what is shared in each of these: transformers opens it with equal outputs.
-    Fields of our own (`sharing`, `shared_groups`) tell what to share again.
-    """
-
-    model_type, title, config = "albert", "ALBERT", AlbertConfig
-    class_prefix, stored_prefix = "Albert", "albert."
-    google_files = GoogleFiles("albert_config.json", "model.ckpt-best")
-    pretraining_heads = ("sop",)
-    values_here: ClassVar = {
-        "position_embedding_type": ("absolute",),
-        "is_decoder": (False,),
-        "add_cross_attention": (False,),
-        "is_encoder_decoder": (False,),
-        "quantization_config": (),
-        "pruned_heads": ({},),
-        "auto_map": (),
-        "net_structure_type": (0,),
-        "down_scale_factor": (1,),
-        "num_memory_blocks": (0,),
-        "gap_size": (0,),
-    }
-
-    def is_of(self, fields: Mapping[str, Any]) -> bool:
-        return super().is_of(fields) or ("model_type" not in fields and "num_hidden_groups" in fields)
-
-    def make_encoder(self, config: AlbertConfig, with_pooler: bool = True, **keras_options: Any) -> Any:
-        from keras_bert.models.albert.encoder import AlbertEncoder
-
-        return AlbertEncoder(config, with_pooler=with_pooler, **keras_options)
-
-    def parts(self, config: AlbertConfig) -> dict[str, list[Any]]:
-
-        return albert_parts(config)
-
-    def encoder_table(self, config: AlbertConfig) -> list[Any]:
-
-        return encoder_table(config)
-
-    def heads_table(self, config: AlbertConfig) -> list[Any]:
-
-        return heads_table(config)
-
-    def training_flops(
-        self, config: AlbertConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
-    ) -> int:
-        from keras_bert.models.flops import training_flops
-
-        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary)
-
-    def class_in_transformers(self, parts: Collection[str], config: AlbertConfig) -> str:
-        from keras_bert.models.tensor_names import MASKED_LM_HEAD, SENTENCE_ORDER_HEAD
-
-        if MASKED_LM_HEAD not in parts:
-            return "BertModel"
-        return "BertForPreTraining" if SENTENCE_ORDER_HEAD in parts else "BertForMaskedLM"
-
-    def to_google_fields(self, config: AlbertConfig) -> dict[str, Any]:
-        if config.hidden_act == "gelu":
-            raise UserError(
-                "hidden_act: needs gelu_new for Google's format, whose ALBERT computes gelu by tanh. Received: gelu, "
-                "the exact form. If Google's code trained the model, write gelu_new into its config.json."
-            )
-        fields = {key: value for key, value in config.to_fields().items() if key != "model_type"}
-        return {**fields, "hidden_act": config.hidden_act.removesuffix("_new")}
-
-    def from_fields(self, fields: Mapping[str, Any], path: str) -> Any:
-        if os.path.basename(path) == self.google_files.config and fields.get("hidden_act") == "gelu":
-            fields = {**fields, "hidden_act": "gelu_new"}  # modeling.py of google-research/albert, `gelu`.
-        return super().from_fields(fields, path)
-
-
-KIND = Albert()
-
-
 _MAPPING = dense(
     "encoder.embeddings.mapping",
     "albert.encoder.embedding_hidden_mapping_in",
@@ -137,18 +58,6 @@ _HEADS: dict[str, tuple[TensorName, ...]] = {
 }
 
 
-def albert_parts(config: AlbertConfig) -> dict[str, list[TensorName]]:
-    """`ModelKind.parts` of an ALBERT."""
-    blocks = [
-        *_blocks(config, _ATTENTION, config.attention_groups),
-        *_blocks(config, _FFN, config.ffn_groups),
-    ]
-    found = {ENCODER: [*embeddings("albert", config, "predictions"), *_MAPPING, *blocks]}
-    found.update({part: list(rows) for part, rows in _HEADS.items()})
-    found[MASKED_LM_HEAD] += decoder(config, "predictions")
-    return found
-
-
 def _blocks(config: AlbertConfig, rows: tuple, groups: int) -> Iterator[TensorName]:
     """The names of these layers, of which each of `groups` groups has one, in the first block of the group.
 
@@ -174,34 +83,104 @@ def _blocks(config: AlbertConfig, rows: tuple, groups: int) -> Iterator[TensorNa
                     yield first.with_copies(copies)
 
 
-def encoder_table(config: AlbertConfig) -> list[Part]:
-    """`ModelKind.encoder_table` of an ALBERT."""
-    V, E, H = config.vocab_size, config.embedding_size, config.hidden_size
-    F, P, T = config.intermediate_size, config.max_position_embeddings, config.type_vocab_size
-    attentions, ffns = (groups * config.inner_group_num for groups in (config.attention_groups, config.ffn_groups))
-    return [
-        Part("word embeddings", f"V·E = {V:,}·{E}", V * E),
-        Part("position embeddings", f"{P}·E", P * E),
-        Part("segment embeddings", f"{T}·E", T * E),
-        Part("embedding LayerNorm", "2·E", 2 * E),
-        Part("mapping of embeddings", "E·H + H", E * H + H),
-        Part("attention kernels", f"{attentions} of {config.num_blocks} · 4·H²", attentions * 4 * H * H),
-        Part("attention biases", f"{attentions} · 4·H", attentions * 4 * H),
-        Part("attention LayerNorm", f"{attentions} · 2·H", attentions * 2 * H),
-        Part("feed-forward kernels", f"{ffns} of {config.num_blocks} · 2·H·{F:,}", ffns * 2 * H * F),
-        Part("feed-forward biases", f"{ffns} · (H + {F:,})", ffns * (H + F)),
-        Part("feed-forward LayerNorm", f"{ffns} · 2·H", ffns * 2 * H),
-        Part("pooler", "H² + H", H * H + H),
-    ]
+class Albert(ModelKind):
+    """ALBERT. Google's files do not name the kind; `num_hidden_groups` tells it.
+
+    Files hold groups in which all weights are shared. A model whose layers share only a part of them, or none, is
+    stored with a group for each layer, and what is shared in each of these: transformers opens it with equal outputs.
+    Fields of our own (`sharing`, `shared_groups`) tell what to share again.
+    """
+
+    model_type, title, config = "albert", "ALBERT", AlbertConfig
+    class_prefix, stored_prefix = "Albert", "albert."
+    google_files = GoogleFiles("albert_config.json", "model.ckpt-best")
+    pretraining_heads = ("sop",)
+    values_here: ClassVar = {
+        "position_embedding_type": ("absolute",),
+        "is_decoder": (False,),
+        "add_cross_attention": (False,),
+        "is_encoder_decoder": (False,),
+        "quantization_config": (),
+        "pruned_heads": ({},),
+        "auto_map": (),
+        "net_structure_type": (0,),
+        "down_scale_factor": (1,),
+        "num_memory_blocks": (0,),
+        "gap_size": (0,),
+    }
+
+    def is_of(self, fields: Mapping[str, Any]) -> bool:
+        return super().is_of(fields) or ("model_type" not in fields and "num_hidden_groups" in fields)
+
+    def make_encoder(self, config: AlbertConfig, with_pooler: bool = True, **keras_options: Any) -> Any:
+        from keras_bert.models.albert.encoder import AlbertEncoder
+
+        return AlbertEncoder(config, with_pooler=with_pooler, **keras_options)
+
+    def parts(self, config: AlbertConfig) -> dict[str, list[TensorName]]:
+        blocks = [
+            *_blocks(config, _ATTENTION, config.attention_groups),
+            *_blocks(config, _FFN, config.ffn_groups),
+        ]
+        found = {ENCODER: [*embeddings("albert", config, "predictions"), *_MAPPING, *blocks]}
+        found.update({part: list(rows) for part, rows in _HEADS.items()})
+        found[MASKED_LM_HEAD] += decoder(config, "predictions")
+        return found
+
+    def encoder_table(self, config: AlbertConfig) -> list[Part]:
+        V, E, H = config.vocab_size, config.embedding_size, config.hidden_size
+        F, P, T = config.intermediate_size, config.max_position_embeddings, config.type_vocab_size
+        attentions, ffns = (groups * config.inner_group_num for groups in (config.attention_groups, config.ffn_groups))
+        return [
+            Part("word embeddings", f"V·E = {V:,}·{E}", V * E),
+            Part("position embeddings", f"{P}·E", P * E),
+            Part("segment embeddings", f"{T}·E", T * E),
+            Part("embedding LayerNorm", "2·E", 2 * E),
+            Part("mapping of embeddings", "E·H + H", E * H + H),
+            Part("attention kernels", f"{attentions} of {config.num_blocks} · 4·H²", attentions * 4 * H * H),
+            Part("attention biases", f"{attentions} · 4·H", attentions * 4 * H),
+            Part("attention LayerNorm", f"{attentions} · 2·H", attentions * 2 * H),
+            Part("feed-forward kernels", f"{ffns} of {config.num_blocks} · 2·H·{F:,}", ffns * 2 * H * F),
+            Part("feed-forward biases", f"{ffns} · (H + {F:,})", ffns * (H + F)),
+            Part("feed-forward LayerNorm", f"{ffns} · 2·H", ffns * 2 * H),
+            Part("pooler", "H² + H", H * H + H),
+        ]
+
+    def heads_table(self, config: AlbertConfig) -> list[Part]:
+        V, E, H = config.vocab_size, config.embedding_size, config.hidden_size
+        return [
+            Part("masked LM transform", "H·E + E", H * E + E),
+            Part("masked LM LayerNorm", "2·E", 2 * E),
+            Part("masked LM output bias", "V", V),
+            *([] if config.tie_word_embeddings else [Part("masked LM decoder", "V·E", V * E)]),
+            Part("sentence order head", "2·H + 2", 2 * H + 2),
+        ]
+
+    def training_flops(
+        self, config: AlbertConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
+    ) -> int:
+        from keras_bert.models.flops import training_flops
+
+        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary)
+
+    def class_in_transformers(self, parts: Collection[str], config: AlbertConfig) -> str:
+        if MASKED_LM_HEAD not in parts:
+            return "BertModel"
+        return "BertForPreTraining" if SENTENCE_ORDER_HEAD in parts else "BertForMaskedLM"
+
+    def to_google_fields(self, config: AlbertConfig) -> dict[str, Any]:
+        if config.hidden_act == "gelu":
+            raise UserError(
+                "hidden_act: needs gelu_new for Google's format, whose ALBERT computes gelu by tanh. Received: gelu, "
+                "the exact form. If Google's code trained the model, write gelu_new into its config.json."
+            )
+        fields = {key: value for key, value in config.to_fields().items() if key != "model_type"}
+        return {**fields, "hidden_act": config.hidden_act.removesuffix("_new")}
+
+    def from_fields(self, fields: Mapping[str, Any], path: str) -> Any:
+        if os.path.basename(path) == self.google_files.config and fields.get("hidden_act") == "gelu":
+            fields = {**fields, "hidden_act": "gelu_new"}  # modeling.py of google-research/albert, `gelu`.
+        return super().from_fields(fields, path)
 
 
-def heads_table(config: AlbertConfig) -> list[Part]:
-    """`ModelKind.heads_table` of an ALBERT."""
-    V, E, H = config.vocab_size, config.embedding_size, config.hidden_size
-    return [
-        Part("masked LM transform", "H·E + E", H * E + E),
-        Part("masked LM LayerNorm", "2·E", 2 * E),
-        Part("masked LM output bias", "V", V),
-        *([] if config.tie_word_embeddings else [Part("masked LM decoder", "V·E", V * E)]),
-        Part("sentence order head", "2·H + 2", 2 * H + 2),
-    ]
+KIND = Albert()

@@ -21,68 +21,6 @@ from keras_bert.models.tensor_names import (
 )
 
 
-class Bert(ModelKind):
-    """BERT: every layer has its own weights, and the embeddings are as wide as the layers."""
-
-    model_type, title, config = "bert", "BERT", BertConfig
-    class_prefix, stored_prefix = "Bert", "bert."
-    google_files = GoogleFiles("bert_config.json", "bert_model.ckpt")
-    pretraining_heads = ("nsp",)
-    values_here: ClassVar = {
-        "position_embedding_type": ("absolute",),
-        "is_decoder": (False, True),
-        "add_cross_attention": (False,),
-        "is_encoder_decoder": (False,),
-        "quantization_config": (),
-        "pruned_heads": ({},),
-        "auto_map": (),
-    }
-
-    def make_encoder(self, config: BertConfig, with_pooler: bool = True, **keras_options: Any) -> Any:
-        from keras_bert.models.bert.encoder import BertEncoder
-
-        return BertEncoder(config, with_pooler=with_pooler, **keras_options)
-
-    def parts(self, config: BertConfig) -> dict[str, list[Any]]:
-
-        return bert_parts(config)
-
-    def encoder_table(self, config: BertConfig) -> list[Any]:
-        from keras_bert.models.sizes import bert_encoder_parts
-
-        return bert_encoder_parts(config)
-
-    def heads_table(self, config: BertConfig) -> list[Any]:
-        from keras_bert.models.sizes import bert_head_parts
-
-        return bert_head_parts(config)
-
-    def quoted_counts(self, config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
-        from keras_bert.models.sizes import quoted_for_bert
-
-        return quoted_for_bert(config, exact)
-
-    def training_flops(
-        self, config: BertConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
-    ) -> int:
-        from keras_bert.models.flops import training_flops
-
-        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary)
-
-    def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
-        from keras_bert.models.tensor_names import MASKED_LM_HEAD, NEXT_SENTENCE_HEAD
-
-        # It has no place for next sentence prediction.
-        if config.is_causal and MASKED_LM_HEAD in parts and not (config.pools_cls and NEXT_SENTENCE_HEAD in parts):
-            return "BertLMHeadModel"
-        if NEXT_SENTENCE_HEAD in parts:
-            return "BertForPreTraining" if MASKED_LM_HEAD in parts else "BertForNextSentencePrediction"
-        return "BertForMaskedLM" if MASKED_LM_HEAD in parts else "BertModel"
-
-
-KIND = Bert()
-
-
 def _in_block(
     tensors: Callable[[str, str, str], tuple[TensorName, ...]], attribute: str, huggingface: str, google: str
 ) -> tuple[TensorName, ...]:
@@ -119,10 +57,64 @@ _PARTS: dict[str, tuple[TensorName, ...]] = {
 }
 
 
-def bert_parts(config: BertConfig) -> dict[str, list[TensorName]]:
-    """`ModelKind.parts` of a BERT."""
-    head = "cls.predictions"
-    found = {part: for_layers(rows, config.num_hidden_layers) for part, rows in _PARTS.items()}
-    found[ENCODER] = [*embeddings("bert", config, head), *found[ENCODER]]
-    found[MASKED_LM_HEAD] += decoder(config, head)
-    return found
+class Bert(ModelKind):
+    """BERT: every layer has its own weights, and the embeddings are as wide as the layers."""
+
+    model_type, title, config = "bert", "BERT", BertConfig
+    class_prefix, stored_prefix = "Bert", "bert."
+    google_files: ClassVar[GoogleFiles | None] = GoogleFiles("bert_config.json", "bert_model.ckpt")
+    pretraining_heads = ("nsp",)
+    values_here: ClassVar = {
+        "position_embedding_type": ("absolute",),
+        "is_decoder": (False, True),
+        "add_cross_attention": (False,),
+        "is_encoder_decoder": (False,),
+        "quantization_config": (),
+        "pruned_heads": ({},),
+        "auto_map": (),
+    }
+
+    def make_encoder(self, config: BertConfig, with_pooler: bool = True, **keras_options: Any) -> Any:
+        from keras_bert.models.bert.encoder import BertEncoder
+
+        return BertEncoder(config, with_pooler=with_pooler, **keras_options)
+
+    def parts(self, config: BertConfig) -> dict[str, list[TensorName]]:
+        head = "cls.predictions"
+        found = {part: for_layers(rows, config.num_hidden_layers) for part, rows in _PARTS.items()}
+        found[ENCODER] = [*embeddings("bert", config, head), *found[ENCODER]]
+        found[MASKED_LM_HEAD] += decoder(config, head)
+        return found
+
+    def encoder_table(self, config: BertConfig) -> list[Any]:
+        from keras_bert.models.sizes import bert_encoder_parts
+
+        return bert_encoder_parts(config)
+
+    def heads_table(self, config: BertConfig) -> list[Any]:
+        from keras_bert.models.sizes import bert_head_parts
+
+        return bert_head_parts(config)
+
+    def quoted_counts(self, config: BertConfig, exact: int) -> list[tuple[str, int, str]]:
+        from keras_bert.models.sizes import quoted_for_bert
+
+        return quoted_for_bert(config, exact)
+
+    def training_flops(
+        self, config: BertConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
+    ) -> int:
+        from keras_bert.models.flops import training_flops
+
+        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary)
+
+    def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
+        # It has no place for next sentence prediction.
+        if config.is_causal and MASKED_LM_HEAD in parts and not (config.pools_cls and NEXT_SENTENCE_HEAD in parts):
+            return "BertLMHeadModel"
+        if NEXT_SENTENCE_HEAD in parts:
+            return "BertForPreTraining" if MASKED_LM_HEAD in parts else "BertForNextSentencePrediction"
+        return "BertForMaskedLM" if MASKED_LM_HEAD in parts else "BertModel"
+
+
+KIND = Bert()

@@ -18,45 +18,6 @@ from keras_bert.models.tensor_names import (
 )
 
 
-class Elmo(ModelKind):
-    """ELMo over word pieces. Only this package has such models: transformers and Google's BERT do not."""
-
-    model_type, title, config = "elmo", "ELMo", ElmoConfig
-    class_prefix, stored_prefix = "Elmo", "elmo."
-    in_transformers = attends = False
-
-    def make_encoder(self, config: ElmoConfig, with_pooler: bool = True, **keras_options: Any) -> Any:
-        from keras_bert.models.elmo.encoder import ElmoEncoder
-
-        return ElmoEncoder(config, with_pooler=with_pooler, **keras_options)
-
-    def parts(self, config: ElmoConfig) -> dict[str, list[Any]]:
-
-        return elmo_parts(config)
-
-    def encoder_table(self, config: ElmoConfig) -> list[Any]:
-
-        return encoder_table(config)
-
-    def heads_table(self, config: ElmoConfig) -> list[Any]:
-
-        return heads_table(config)
-
-    def training_flops(
-        self, config: ElmoConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
-    ) -> int:
-
-        return training_flops(config, sequence_length)
-
-    def class_in_transformers(self, parts: Collection[str], config: ElmoConfig) -> str:
-        from keras_bert.models.tensor_names import MASKED_LM_HEAD
-
-        return "BertForPreTraining" if MASKED_LM_HEAD in parts else "BertModel"
-
-
-KIND = Elmo()
-
-
 def _named(attribute: str, name: str) -> TensorName:
     return TensorName(attribute, StoredName(name), StoredName(name.replace(".", "/")))
 
@@ -80,39 +41,55 @@ _PARTS: dict[str, tuple[TensorName, ...]] = {
 }
 
 
-def elmo_parts(config: ElmoConfig) -> dict[str, list[TensorName]]:
-    """`ModelKind.parts` of an ELMo."""
-    return {part: for_layers(rows, config.num_hidden_layers) for part, rows in _PARTS.items()}
+class Elmo(ModelKind):
+    """ELMo over word pieces. Only this package has such models: transformers and Google's BERT do not."""
+
+    model_type, title, config = "elmo", "ELMo", ElmoConfig
+    class_prefix, stored_prefix = "Elmo", "elmo."
+    in_transformers = attends = False
+
+    def make_encoder(self, config: ElmoConfig, with_pooler: bool = True, **keras_options: Any) -> Any:
+        from keras_bert.models.elmo.encoder import ElmoEncoder
+
+        return ElmoEncoder(config, with_pooler=with_pooler, **keras_options)
+
+    def parts(self, config: ElmoConfig) -> dict[str, list[TensorName]]:
+        return {part: for_layers(rows, config.num_hidden_layers) for part, rows in _PARTS.items()}
+
+    def encoder_table(self, config: ElmoConfig) -> list[Part]:
+        # W is the width of a direction, H / 2.
+        V, W, L, H = config.vocab_size, config.embedding_width, config.num_hidden_layers, config.hidden_size
+        return [
+            Part("word embeddings", f"V·W = {V:,}·{W}", V * W),
+            Part("LSTM kernels", f"{L} layers · 2 directions · 8·W²", L * 2 * 8 * W * W),
+            Part("LSTM biases", f"{L} layers · 2 directions · 4·W", L * 2 * 4 * W),
+            Part("pooler", "H² + H", H * H + H),
+        ]
+
+    def heads_table(self, config: ElmoConfig) -> list[Part]:
+        # Both directions share the output layer, whose decoder is the word embeddings.
+        V, W = config.vocab_size, config.embedding_width
+        return [
+            Part("LM transform", "W² + W", W * W + W),
+            Part("LM LayerNorm", "2·W", 2 * W),
+            Part("LM output bias", "V", V),
+        ]
+
+    def training_flops(
+        self, config: ElmoConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
+    ) -> int:
+        """The FLOPs of the forward and backward pass of one example in pretraining; see `models.flops.training_flops`.
+
+        With S tokens, the forward pass is, for each of the two directions,
+
+            S · L · 16·W²              the four gates, from the input and from the state before
+            + S · (2·W² + 2·W·V)       the LM's transform and decoder, at every position
+        """
+        S, L, W, V = sequence_length, config.num_hidden_layers, config.embedding_width, config.vocab_size
+        return 3 * 2 * S * (L * 16 * W**2 + 2 * W**2 + 2 * W * V)
+
+    def class_in_transformers(self, parts: Collection[str], config: ElmoConfig) -> str:
+        return "BertForPreTraining" if MASKED_LM_HEAD in parts else "BertModel"
 
 
-def encoder_table(config: ElmoConfig) -> list[Part]:
-    """The parts of the encoder, pooler included; W is the width of a direction, H / 2."""
-    V, W, L, H = config.vocab_size, config.embedding_width, config.num_hidden_layers, config.hidden_size
-    return [
-        Part("word embeddings", f"V·W = {V:,}·{W}", V * W),
-        Part("LSTM kernels", f"{L} layers · 2 directions · 8·W²", L * 2 * 8 * W * W),
-        Part("LSTM biases", f"{L} layers · 2 directions · 4·W", L * 2 * 4 * W),
-        Part("pooler", "H² + H", H * H + H),
-    ]
-
-
-def heads_table(config: ElmoConfig) -> list[Part]:
-    """The parts of the output layer, which both directions share. The decoder is the word embeddings."""
-    V, W = config.vocab_size, config.embedding_width
-    return [
-        Part("LM transform", "W² + W", W * W + W),
-        Part("LM LayerNorm", "2·W", 2 * W),
-        Part("LM output bias", "V", V),
-    ]
-
-
-def training_flops(config: ElmoConfig, sequence_length: int) -> int:
-    """The FLOPs of the forward and backward pass of one example in pretraining; see `models.flops.training_flops`.
-
-    With S tokens, the forward pass is, for each of the two directions,
-
-        S · L · 16·W²              the four gates, from the input and from the state before
-        + S · (2·W² + 2·W·V)       the LM's transform and decoder, at every position
-    """
-    S, L, W, V = sequence_length, config.num_hidden_layers, config.embedding_width, config.vocab_size
-    return 3 * 2 * S * (L * 16 * W**2 + 2 * W**2 + 2 * W * V)
+KIND = Elmo()

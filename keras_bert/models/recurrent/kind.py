@@ -1,38 +1,39 @@
 """A BERT of GRUs or LSTMs: what attention is compared with."""
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from keras_bert.models.bert.kind import bert_parts
-from keras_bert.models.kind import ModelKind
+from keras_bert.models.bert.kind import Bert
 from keras_bert.models.recurrent.config import RecurrentConfig
 from keras_bert.models.tensor_names import ENCODER, TensorName, bidirectional, for_layers
 
 
-class Recurrent(ModelKind):
+class Recurrent(Bert):
     """BERT with recurrences in place of self-attention; a model config with a `block` is of this kind.
 
     Only this package has such models. What they share with BERT has BERT's names in files.
     """
 
     model_type, title, config = "recurrent", "recurrent BERT", RecurrentConfig
-    class_prefix, stored_prefix = "Recurrent", "bert."
-    pretraining_heads = ("nsp",)
+    class_prefix, google_files = "Recurrent", None
     in_transformers = attends = False
+    values_here: ClassVar = {}
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:
         return super().is_of(fields) or ("model_type" not in fields and "block" in fields)
 
-    def make_encoder(self, config: RecurrentConfig, with_pooler: bool = True, **keras_options: Any) -> Any:
+    def make_encoder(self, config: Any, with_pooler: bool = True, **keras_options: Any) -> Any:
         from keras_bert.models.recurrent.encoder import RecurrentEncoder
 
         return RecurrentEncoder(config, with_pooler=with_pooler, **keras_options)
 
-    def parts(self, config: RecurrentConfig) -> dict[str, list[Any]]:
+    def parts(self, config: Any) -> dict[str, list[TensorName]]:
+        of_bert = super().parts(config)
+        kept = [name for name in of_bert[ENCODER] if ".attention." not in name.attribute]
+        recurrence = bidirectional("encoder.blocks.{i}.attention.both", "recurrence.{i}")
+        return {**of_bert, ENCODER: [*kept, *for_layers(recurrence, config.num_blocks)]}
 
-        return recurrent_parts(config)
-
-    def encoder_table(self, config: RecurrentConfig) -> list[Any]:
+    def encoder_table(self, config: Any) -> list[Any]:
         from keras_bert.models.sizes import Part, bert_encoder_parts
 
         kernels, biases = config.recurrence_parameters
@@ -44,13 +45,11 @@ class Recurrent(ModelKind):
         }
         return [recurrences.get(part.name, part) for part in bert_encoder_parts(config)]
 
-    def heads_table(self, config: RecurrentConfig) -> list[Any]:
-        from keras_bert.models.sizes import bert_head_parts
-
-        return bert_head_parts(config)
+    def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
+        return []
 
     def training_flops(
-        self, config: RecurrentConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
+        self, config: Any, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
     ) -> int:
         from keras_bert.models.flops import training_flops
 
@@ -58,18 +57,5 @@ class Recurrent(ModelKind):
         recurrence = 2 * sequence_length * kernels
         return training_flops(config, sequence_length, predictions_per_sequence, span_boundary, recurrence)
 
-    def class_in_transformers(self, parts: Collection[str], config: RecurrentConfig) -> str:
-        from keras_bert.models.bert.kind import KIND as BERT
-
-        return BERT.class_in_transformers(parts, config)
-
 
 KIND = Recurrent()
-
-
-def recurrent_parts(config: RecurrentConfig) -> dict[str, list[TensorName]]:
-    """`ModelKind.parts` of a BERT of GRUs or LSTMs."""
-    of_bert = bert_parts(config)
-    kept = [name for name in of_bert[ENCODER] if ".attention." not in name.attribute]
-    recurrences = for_layers(bidirectional("encoder.blocks.{i}.attention.both", "recurrence.{i}"), config.num_blocks)
-    return {**of_bert, ENCODER: [*kept, *recurrences]}

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join, make_folder
 from keras_bert.data.tables.tables import read_texts
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import STANDARD_STREAM, text_output
 from keras_bert.tasks.classification.data import ExampleRow, ExampleRows
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.labels import BadCell, check_text
 from keras_bert.tasks.sources import Source

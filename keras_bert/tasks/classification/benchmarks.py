@@ -18,7 +18,7 @@ The files are XNLI's own: multinli.train.LANGUAGE.tsv of XNLI-MT-1.0 and xnli.de
 
 from typing import Any
 
-from keras_bert.config.heads import REGRESSION, SINGLE_LABEL
+from keras_bert.config.finetuning import REGRESSION, SINGLE_LABEL
 from keras_bert.core.errors import UserError
 from keras_bert.tasks import superglue
 from keras_bert.tasks.task import PublishedScore, Split, Task, TfdsFields

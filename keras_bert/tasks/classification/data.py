@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.config.finetuning import TaskDataConfig
-from keras_bert.config.heads import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.held_out import is_validation
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.labels import BadCell, LabelReader, check_text, label_words, sorted_labels
 from keras_bert.tasks.sources import Source, open_split
 from keras_bert.tasks.task import Split, Task
@@ -208,7 +208,7 @@ def text_task(
         texts: the names of one or two columns.
         label: the name of the label's column; None if there are no labels to read.
         train, dev, test: tables, as for `read_table`; None if there is none.
-        kind: one of `config.heads.PROBLEM_TYPES`.
+        kind: one of `config.finetuning.PROBLEM_TYPES`.
         labels: the labels in order, as in a trained model; by default those found in the training file, sorted.
         separator: separates the labels in a cell, for multi-label tasks.
         format: of `config.corpus.TABLE_FORMATS`; None goes by each file's name and content.

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
+from keras_bert.tasks.classification.head import ClassificationConfig
 
 
 @dataclasses.dataclass

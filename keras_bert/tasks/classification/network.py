@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.config.heads import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
+from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
 from keras_bert.layers.pretraining_heads import NextSentenceHead
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
@@ -77,7 +77,7 @@ class ClassificationObjective:
     [batch] float32 for regression. Padding examples need a valid label too.
 
     Args:
-        problem_type: one of `config.heads.PROBLEM_TYPES`.
+        problem_type: one of `config.finetuning.PROBLEM_TYPES`.
         class_weights: [labels], for a single label: the weight of each class in the loss, which is then the weighted
             mean, as in `torch.nn.CrossEntropyLoss(weight)`. The accuracy is not weighted.
 

@@ -10,14 +10,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ClassificationConfig
+from keras_bert.config.finetuning import (
+    MULTI_LABEL,
+    REGRESSION,
+    SINGLE_LABEL,
+    FinetuneConfig,
+    InputConfig,
+    TaskDataConfig,
+)
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import GrowingArray, TokenRows
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.tasks.answer_files import FOLDER
 from keras_bert.tasks.classification.answers import Served, TextWindow, served_logits, text_windows, writing_answers
 from keras_bert.tasks.classification.data import ExampleRow, ExampleRows, with_labels
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import ClassificationObjective
 from keras_bert.tasks.classification.scores import (
     confusion_matrix,

@@ -12,7 +12,6 @@ import numpy as np
 import scipy.special
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import ClassificationConfig
 from keras_bert.config.reading import WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import GrowingArray
@@ -20,6 +19,7 @@ from keras_bert.export.serving_function import ServingFunction
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.classification.answers import Served, served_logits, submission_path
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.problem import ReadSplit, SequenceProblem
 from keras_bert.tasks.classification.questions import Question, QuestionTask, passages
 from keras_bert.tasks.classification.scores import by_question, cloze_scores, judgement_scores, predictions

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras_bert.config.heads import SINGLE_LABEL
+from keras_bert.config.finetuning import SINGLE_LABEL
 from keras_bert.core.errors import UserError
 from keras_bert.data.tables.rows import Row
 from keras_bert.data.tables.tables import read_table

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_bert.config.heads import MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature, TextInputs, token_signature
+from keras_bert.tasks.classification.head import ClassificationConfig
 
 
 def classification_signatures(

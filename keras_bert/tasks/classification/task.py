@@ -4,12 +4,18 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
-from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import MULTI_LABEL, ClassificationConfig, NextSentenceConfig
+from keras_bert.config.finetuning import MULTI_LABEL, FinetuneConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.tensor_names import CLASSIFIER, NEXT_SENTENCE_HEAD
+from keras_bert.models.tensor_names import NEXT_SENTENCE_HEAD, TensorName
 from keras_bert.tasks.classification.benchmarks import GLUE, SUPERGLUE
+from keras_bert.tasks.classification.head import (
+    CLASSIFIER,
+    CLASSIFIER_TENSORS,
+    CLASSIFIER_TITLES,
+    ClassificationConfig,
+    NextSentenceConfig,
+)
 from keras_bert.tasks.classification.questions import QUESTION_TASKS, QuestionTask
 from keras_bert.tasks.kind import TaskKind, transformers_pipeline
 
@@ -24,6 +30,8 @@ class Classification(TaskKind):
 
     head: ClassVar[type[Any]] = ClassificationConfig
     part: ClassVar[str] = CLASSIFIER
+    tensors: ClassVar[Mapping[str, tuple[TensorName, ...]]] = CLASSIFIER_TENSORS
+    titles: ClassVar[Mapping[str, str]] = CLASSIFIER_TITLES
     tasks: ClassVar[tuple[str, ...]] = (*_BENCHMARKS, XNLI, TEXT)
     own_task: ClassVar[str | None] = TEXT
     pools = in_google = weighs_classes = True
@@ -128,6 +136,7 @@ class NextSentence(Classification):
 
     head: ClassVar[type[Any]] = NextSentenceConfig
     part, tasks, own_task = NEXT_SENTENCE_HEAD, (), None
+    tensors, titles = {}, {}
     in_google = weighs_classes = False
 
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:

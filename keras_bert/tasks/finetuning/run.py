@@ -15,7 +15,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.checkpoints.model_folder import ModelFolder
-from keras_bert.checkpoints.tokenizer_settings import TokenizerSettings
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.training import require_warmup
@@ -34,6 +33,7 @@ from keras_bert.tasks.noise import changes_text
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.run_data import require_same_data
+from keras_bert.text.tokenizer_settings import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.accumulation import BatchShape, choose_accumulation

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
-from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import SINGLE_LABEL, MultipleChoiceConfig
+from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join, make_folder
 from keras_bert.data.batches.token_rows import TokenRows
@@ -23,7 +22,7 @@ from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import FOLDER, text_output
 from keras_bert.tasks.classification.network import ClassificationObjective
 from keras_bert.tasks.multiple_choice.data import ChoiceExamples, ChoiceRow, choice_examples
-from keras_bert.tasks.multiple_choice.task import ChoiceTask
+from keras_bert.tasks.multiple_choice.task import ChoiceTask, MultipleChoiceConfig
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.problem import Problem, training_failed
 from keras_bert.tasks.sequence_rows import sequence_rows

@@ -3,14 +3,14 @@
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import MultipleChoiceConfig
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.tensor_names import CLASSIFIER
 from keras_bert.tasks import superglue
+from keras_bert.tasks.classification.head import CLASSIFIER, CLASSIFIER_TENSORS, CLASSIFIER_TITLES
+from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind
 from keras_bert.tasks.multiple_choice.data import (
     ChoiceRow,
@@ -22,6 +22,14 @@ from keras_bert.tasks.multiple_choice.data import (
 )
 from keras_bert.tasks.sources import TfdsSource
 from keras_bert.tasks.task import PublishedScore
+
+
+@dataclass(frozen=True)
+class MultipleChoiceConfig(Head):
+    """The head of a `BertForMultipleChoice`."""
+
+    architecture: ClassVar[str] = "BertForMultipleChoice"
+    outputs: ClassVar[tuple[str, ...]] = ("score",)
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,7 @@ class MultipleChoice(TaskKind):
     """One score for each choice (paper, section 4.4)."""
 
     head, part, tasks = MultipleChoiceConfig, CLASSIFIER, tuple(MULTIPLE_CHOICE)
+    tensors, titles = CLASSIFIER_TENSORS, CLASSIFIER_TITLES
     own_task = "choice"
     pools = True
     pipeline = "multiple-choice"

@@ -24,6 +24,7 @@ from keras_bert.tasks.pretraining.data import (
     shards_folder,
 )
 from keras_bert.tasks.pretraining.run_text import corpus_of, remove_other_data
+from keras_bert.text.tokenizer_settings import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
 # However large the corpus, no more shards than this are read.
@@ -156,7 +157,7 @@ def _text_sources(
         for validation in (False, True):
             lines.require_text(validation)
     vocabulary = run_vocabulary(config, folder, lines.training_texts, report)
-    tokenizer = make_tokenizer(vocabulary, config.vocabulary.lower_case)
+    tokenizer = make_tokenizer(vocabulary, TokenizerSettings(config.vocabulary.lower_case))
     sample = functools.partial(sample_of_lines, lines, tokenizer)
     require_no_chinese_words(lines.names, sample, config.masking, vocabulary)
 

@@ -14,14 +14,15 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.program import same_command
 from keras_bert.data.corpus.held_out import TRAIN, training_documents
 from keras_bert.data.shards.prepare import prepare
-from keras_bert.data.shards.prepared_folder import UnfinishedWork, vocabulary_in
+from keras_bert.data.shards.prepared_folder import UnfinishedWork
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.tasks.pretraining.given_shards import check_settings, given_folder, vocabulary_of_shards
 from keras_bert.tasks.pretraining.run_text import PreparedText, corpus_of, remove_other_data
 from keras_bert.text.marks import JIEBA, ideograph_share, is_ideograph, read_phrases, require_jieba
 from keras_bert.text.sentencepiece_learning import learn_sentencepiece
+from keras_bert.text.tokenizer_settings import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 
 
@@ -45,7 +46,7 @@ def run_vocabulary(
     Raises:
         UserError: the given vocabulary does not have `model.vocab_size` rows.
     """
-    if (path := vocabulary_in(folder)) is None:
+    if (path := find_vocabulary(folder)) is None:
         files.make_folder(folder)
         own = open_model_folder(config.init).vocabulary_file if config.init else None
         given = given or config.vocabulary.file or own
@@ -209,7 +210,7 @@ def prepare_run_data(
             f"{shards}: made with vocabulary.lower_case {made_with}. Received: {lower_case}. "
             "Use the setting of the shards, or run `prepare` again."
         )
-    return make_tokenizer(vocabulary, made_with)
+    return make_tokenizer(vocabulary, TokenizerSettings(made_with))
 
 
 def shards_folder(config: PretrainConfig, folder: str, side: str) -> str:

@@ -19,7 +19,6 @@ from keras_bert.inference.loading import model_tokenizer
 from keras_bert.models.first_values import set_first_values, set_new_words
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, unigram_nats
-from keras_bert.text.sentencepiece_vocabulary import SentencePieceVocabulary
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_extension import cut_before
 
@@ -100,10 +99,10 @@ def start_from(
     report("\n".join([f"Starting from the weights of {folder.name}.", *loaded.lines()]))
     if vocabulary.fingerprint == folder.vocabulary.fingerprint:
         return
-    if isinstance(vocabulary, SentencePieceVocabulary):
+    if not vocabulary.takes_new_words:
         raise UserError(
             f"vocabulary.file: needs {folder.vocabulary_file}, to whose pieces the weights of init belong. Received: "
-            "another SentencePiece model. Leave vocabulary.file out."
+            f"another {vocabulary.title.partition(' ')[2]}. Leave vocabulary.file out."
         )
     pieces = cut_before(vocabulary, model_tokenizer(folder))
     set_new_words(model, pieces)

@@ -10,9 +10,9 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.documents import reading_settings
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.document_tokenizer import phrase_record
-from keras_bert.data.shards.prepared_folder import UnfinishedWork, is_prepared, vocabulary_in
+from keras_bert.data.shards.prepared_folder import UnfinishedWork, is_prepared
 from keras_bert.text.marks import read_phrases
-from keras_bert.text.vocabulary import Vocabulary
+from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 
 
 def given_folder(config: PretrainConfig) -> str | None:
@@ -37,7 +37,7 @@ def given_folder(config: PretrainConfig) -> str | None:
 
 def vocabulary_of_shards(config: PretrainConfig, prepared: str) -> str:
     """The vocabulary file in a prepared folder. Raises `UserError` if the recipe names a different vocabulary."""
-    path, given = vocabulary_in(prepared), config.vocabulary.file
+    path, given = find_vocabulary(prepared), config.vocabulary.file
     assert path is not None
     if given and Vocabulary.from_file(vocabulary_path(given)).fingerprint != Vocabulary.from_file(path).fingerprint:
         raise UserError(

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import SpanExtractionConfig
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
@@ -27,7 +26,7 @@ from keras_bert.tasks.question_answering.data import (
 from keras_bert.tasks.question_answering.decoding import Decoded, decode, decoded, n_best_list
 from keras_bert.tasks.question_answering.network import SpanObjective
 from keras_bert.tasks.question_answering.scores import cmrc_scores, squad_v1_scores, squad_v2_scores
-from keras_bert.tasks.question_answering.task import CHARACTERS, SpanTask
+from keras_bert.tasks.question_answering.task import CHARACTERS, SpanExtractionConfig, SpanTask
 from keras_bert.tasks.question_answering.windows import QuestionWindows, question_windows
 from keras_bert.tasks.sources import Source
 from keras_bert.tasks.windows import windows

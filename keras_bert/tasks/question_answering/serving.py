@@ -6,11 +6,12 @@ import tensorflow as tf
 
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature, TextInputs, token_signature
-from keras_bert.inputs.rows import PieceSpans, padded_rows
+from keras_bert.inputs.rows import PieceSpans, padded_rows, segment_starts
 from keras_bert.inputs.windows import truncate
 from keras_bert.tasks.question_answering.decoding import Passages, best_answers, no_answer
 from keras_bert.tasks.question_answering.task import AnsweringConfig
 from keras_bert.tasks.question_answering.windows import passage_windows
+from keras_bert.text.vocabulary import Vocabulary
 
 
 def question_answering_signatures(
@@ -32,7 +33,9 @@ def question_answering_signatures(
         n_best: the number of answers.
     """
     # A question leaves room for at least one piece of the passage.
-    longest_question = max(min(answering.max_question_length, text_inputs.reading.max_length - 4), 0)
+    special_tokens = text_inputs.vocabulary.row_pattern.special_tokens(2)
+    capacity = text_inputs.reading.max_length - special_tokens
+    longest_question = max(min(answering.max_question_length, capacity - 1), 0)
 
     def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         states = network.encoded(inputs)["sequence_output"]
@@ -42,13 +45,12 @@ def question_answering_signatures(
     def answer_texts(questions: tf.Tensor, contexts: tf.Tensor) -> dict[str, tf.Tensor]:
         ids, starts, ends = text_inputs.tokenizer.tokenize_with_offsets(contexts)
         asked = truncate(PieceSpans.of(text_inputs.tokenizer.tokenize(questions)), longest_question)
-        max_length = text_inputs.reading.max_length
-        segments, windows = passage_windows(asked, PieceSpans.of(ids), max_length, answering.stride)
+        segments, windows = passage_windows(asked, PieceSpans.of(ids), capacity, answering.stride)
         logits = answer(padded_rows(segments, text_inputs.vocabulary, text_inputs.lengths))
         start_logits, end_logits = logits["start_logits"], logits["end_logits"]
         best = best_answers(
-            _passage_logits(start_logits, segments),
-            _passage_logits(end_logits, segments),
+            _passage_logits(start_logits, segments, text_inputs.vocabulary),
+            _passage_logits(end_logits, segments, text_inputs.vocabulary),
             windows,
             Passages.of(contexts, starts, ends),
             answering.max_answer_length,
@@ -61,11 +63,12 @@ def question_answering_signatures(
     return {"serving_default": Signature(answer_texts, texts), "tokens": token_signature(text_inputs, answer)}
 
 
-def _passage_logits(logits: tf.Tensor, segments: Sequence[PieceSpans]) -> tf.Tensor:
+def _passage_logits(logits: tf.Tensor, segments: Sequence[PieceSpans], vocabulary: Vocabulary) -> tf.Tensor:
     """From the logits [windows, seq] of rows, those of the pieces of each passage: [windows, pieces]."""
-    questions, passages = segments
+    passages = segments[1]
     most = tf.reduce_max(tf.concat([passages.lengths, [1]], axis=0))
-    places = tf.minimum(questions.lengths[:, tf.newaxis] + 2 + tf.range(most), tf.shape(logits)[1] - 1)
+    starts = segment_starts(segments, vocabulary)[1][:, tf.newaxis]
+    places = tf.minimum(starts + tf.range(most), tf.shape(logits)[1] - 1)
     return tf.gather(logits, places, batch_dims=1)
 
 

@@ -4,15 +4,15 @@ import dataclasses
 import numbers
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import SpanExtractionConfig
 from keras_bert.config.reading import read_own_field
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import require
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.tensor_names import SPAN_HEAD
+from keras_bert.models.tensor_names import output_layer
+from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind
 from keras_bert.tasks.task import PublishedScore, Split
 
@@ -20,6 +20,17 @@ WORDS, CHARACTERS = SCORINGS = ("words", "characters")
 
 # The longest answer to search for, in pieces: run_squad.py's default; answers in CMRC 2018 are whole sentences.
 _LONGEST = {WORDS: 30, CHARACTERS: 100}
+
+
+SPAN_HEAD = "qa_outputs"
+
+
+@dataclass(frozen=True)
+class SpanExtractionConfig(Head):
+    """The head of a `BertForQuestionAnswering`."""
+
+    architecture: ClassVar[str] = "BertForQuestionAnswering"
+    outputs: ClassVar[tuple[str, ...]] = ("start", "end")
 
 
 @dataclass(frozen=True)
@@ -210,6 +221,8 @@ class QuestionAnswering(TaskKind):
     """Where an answer starts and where it ends (paper, sections 4.2 and 4.3)."""
 
     head, part, tasks = SpanExtractionConfig, SPAN_HEAD, (*QUESTION_ANSWERING, OWN)
+    tensors = {SPAN_HEAD: output_layer("qa_outputs.dense", "qa_outputs", "cls/squad/")}
+    titles = {SPAN_HEAD: "answer span head"}
     own_task = OWN
     in_google = True
     pipeline = "question-answering"

@@ -41,17 +41,17 @@ class PassageWindows(NamedTuple):
 
 
 def passage_windows(
-    questions: PieceSpans, passages: PieceSpans, max_length: int, stride: int
+    questions: PieceSpans, passages: PieceSpans, capacity: int, stride: int
 ) -> tuple[list[PieceSpans], PassageWindows]:
     """`(segments of each window's row, windows)`.
 
     Args:
         questions: the questions, truncated.
         passages: the passage of each question.
-        max_length: the maximum number of tokens of a row, special tokens included.
+        capacity: the maximum number of pieces of a row, without special tokens.
         stride: pieces from the start of one window of a passage to the start of the next.
     """
-    shown, question = windows(passages, max_length - 3 - questions.lengths, stride, last_is_full=False)
+    shown, question = windows(passages, capacity - questions.lengths, stride, last_is_full=False)
     begins = shown.starts - tf.gather(passages.starts, question)
     first_windows = tf.searchsorted(question, tf.range(tf.size(passages.lengths) + 1))
     segments = [questions.taken(question), shown]
@@ -128,9 +128,10 @@ def question_windows(
     Raises:
         ValueError: the lengths leave no room for a passage.
     """
-    if max_length - 3 - max_question_length < 1 or stride < 1 or max_question_length < 0:
+    capacity = max_length - tokenizer.vocabulary.row_pattern.special_tokens(2)
+    if capacity - max_question_length < 1 or stride < 1 or max_question_length < 0:
         raise ValueError(
-            "max_length: needs room for the question, three special tokens and a piece of the passage, and a stride "
+            "max_length: needs room for the question, the special tokens and a piece of the passage, and a stride "
             f"of 1 or more. Received: max_length {max_length}, max_question_length {max_question_length}, "
             f"stride {stride}."
         )
@@ -138,7 +139,7 @@ def question_windows(
     texts = tokenize(tokenizer, [question.text for question in answered.questions])
     passage = np.array([question.passage for question in answered.questions], np.int64)
     rows, counts, begins, lengths = _lay_out(
-        texts, passages, passage, tokenizer.vocabulary, max_length, stride, max_question_length
+        texts, passages, passage, tokenizer.vocabulary, capacity, stride, max_question_length
     )
     first_rows = _splits(counts)
     question_of_row = np.repeat(np.arange(len(answered)), counts)
@@ -173,20 +174,20 @@ def _lay_out(
     passages: Pieces,
     passage: np.ndarray,
     vocabulary: Vocabulary,
-    max_length: int,
+    capacity: int,
     stride: int,
     max_question_length: int,
 ) -> tuple[TokenRows, np.ndarray, np.ndarray, np.ndarray]:
     """(rows without `extra`; int64 [questions], the windows of each; `begins` and `lengths` of `QuestionWindows`)."""
     parts = []
     # An upper bound on each question's windows.
-    most_windows = 1 + passages.lengths[passage] // min(stride, max_length - 3 - max_question_length)
+    most_windows = 1 + passages.lengths[passage] // min(stride, capacity - max_question_length)
     with tf.device("CPU"):
         question_ids, passage_ids = tf.constant(texts.ids), tf.constant(passages.ids)
         for first, end in blocks(_splits(most_windows), _WINDOWS_AT_ONCE):
             questions = truncate(_spans(texts, question_ids, np.arange(first, end)), max_question_length)
             contexts = _spans(passages, passage_ids, passage[first:end])
-            segments, windows = passage_windows(questions, contexts, max_length, stride)
+            segments, windows = passage_windows(questions, contexts, capacity, stride)
             counts = windows.first_windows[1:] - windows.first_windows[:-1]
             tensors = (*flat_rows(segments, vocabulary), counts, windows.begins, windows.lengths)
             parts.append([tensor.numpy() for tensor in tensors])

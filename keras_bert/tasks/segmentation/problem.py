@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.config.finetuning import TaskDataConfig
-from keras_bert.config.heads import BIOES, SegmentationConfig
+from keras_bert.config.finetuning import BIOES, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.loading import load_folder
+from keras_bert.tasks.kind import kind_of_task
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.problem import Problem
 from keras_bert.tasks.segmentation.data import LABELS, begins, word_labels, words_of
+from keras_bert.tasks.segmentation.task import SEGMENT, SegmentationConfig
 from keras_bert.tasks.tagging.problem import TaggingProblem
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 
@@ -112,7 +113,7 @@ class SpaceRestorer:
 
     def __init__(self, model: str):
         folder = open_model_folder(model)
-        if not isinstance(folder.head, SegmentationConfig):
+        if folder.task_kind is not kind_of_task(SEGMENT.name):
             raise UserError(
                 f"--restore-spaces: needs a model that finds words. Received: {model}. "
                 f"Train one with: {PROGRAM} finetune --task segment"

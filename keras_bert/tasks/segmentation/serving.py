@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-from keras_bert.config.heads import SegmentationConfig
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature, TextInputs
 from keras_bert.inputs.word_windows import given_words
+from keras_bert.tasks.segmentation.task import SegmentationConfig
 from keras_bert.tasks.tagging.serving import tagging_signatures, word_labeller
 
 # The code points for which Python's str.isspace is true.

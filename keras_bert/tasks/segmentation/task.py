@@ -1,13 +1,21 @@
 """Words in texts that are written without blanks, or have lost them."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import SegmentationConfig
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.tasks.segmentation.data import segmented_reader
+from keras_bert.tasks.tagging.head import CrfTaggingConfig
 from keras_bert.tasks.tagging.task import CrfTagging, TaggingTask
+
+
+@dataclass(frozen=True)
+class SegmentationConfig(CrfTaggingConfig):
+    """The head of a `BertSegmenter`: the labels of characters, which say where words begin and end."""
+
+    architecture: ClassVar[str] = "BertSegmenter"
 
 
 class Segmentation(CrfTagging):

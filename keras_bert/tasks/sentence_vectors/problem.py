@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import SentenceVectorsConfig
 from keras_bert.config.reading import WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
@@ -20,6 +19,7 @@ from keras_bert.tasks.classification.data import ExampleRow
 from keras_bert.tasks.classification.problem import ReadSplit, SequenceProblem, read_split
 from keras_bert.tasks.sentence_vectors.network import ContrastiveObjective
 from keras_bert.tasks.sentence_vectors.serving import VECTORS
+from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import Source
 from keras_bert.tasks.task import Task

@@ -2,20 +2,28 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
-from keras_bert.config.heads import REGRESSION, SentenceVectorsConfig
+from keras_bert.config.finetuning import REGRESSION, FinetuneConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName
 from keras_bert.tasks.classification.benchmarks import STSB
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import TaskKind
 from keras_bert.tasks.sources import Source, data_source
 from keras_bert.tasks.task import INPUT, Split, Task, with_own_files
 
 NAME = "pairs-contrastive"
 _STSB = dataclasses.replace(STSB, name=NAME, score_range=None)  # Its answers are cosines.
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceVectorsConfig(ClassificationConfig):
+    """The head of a `BertForSentenceVectors`, for which transformers has no class: the cosine of two texts."""
+
+    architecture: ClassVar[str] = "BertForSentenceVectors"
+    problem_type: str = REGRESSION
 
 
 def training_table(data: TaskDataConfig) -> tuple[Task, Source]:

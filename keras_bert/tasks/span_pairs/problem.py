@@ -13,7 +13,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import SpanPairConfig
 from keras_bert.config.reading import TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows, joined_rows
@@ -27,7 +26,7 @@ from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.sources import Source
 from keras_bert.tasks.span_pairs.data import SpanPair, SpanPairReader, columns_of
 from keras_bert.tasks.span_pairs.serving import SPAN_ENDS, SPAN_STARTS, span_rows
-from keras_bert.tasks.span_pairs.task import SpanPairTask
+from keras_bert.tasks.span_pairs.task import SpanPairConfig, SpanPairTask
 from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 

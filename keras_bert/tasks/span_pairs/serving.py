@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_bert.config.heads import SpanPairConfig
 from keras_bert.config.reading import TRUNCATE
 from keras_bert.export.network import Network
 from keras_bert.export.signature import TOKENS, Signature, TextInputs, without_invalid
-from keras_bert.inputs.rows import PieceSpans, padded_rows
+from keras_bert.inputs.rows import PieceSpans, padded_rows, segment_starts
 from keras_bert.inputs.windows import fit_rows
 from keras_bert.tasks.classification.serving import class_outputs
+from keras_bert.tasks.span_pairs.task import SpanPairConfig
 from keras_bert.text.tokenizers import Tokenizer
 
 
@@ -44,15 +44,18 @@ def span_rows(
         max_length: the maximum number of tokens of a row; longer texts are truncated at the end.
     """
     pieces = [tokenizer.tokenize_with_offsets(column) for column in texts]
-    segments, _ = fit_rows([PieceSpans.of(ids) for ids, _, _ in pieces], max_length, TRUNCATE, None)
+    segments, _ = fit_rows(
+        [PieceSpans.of(ids) for ids, _, _ in pieces], max_length, TRUNCATE, None, tokenizer.vocabulary
+    )
+    before = segment_starts(segments, tokenizer.vocabulary)
     places = []
     for number in (0, 1):
         of_text = min(number, len(texts) - 1)
         _, piece_starts, piece_ends = pieces[of_text]
         first = _counts(piece_ends, starts[:, number], tf.less_equal)
         last = _counts(piece_starts, ends[:, number], tf.less)
-        before = segments[0].lengths + 2 if of_text else tf.ones_like(first)
-        places.append((before + first, before + last, (first < last) & (last <= segments[of_text].lengths)))
+        start = before[of_text]
+        places.append((start + first, start + last, (first < last) & (last <= segments[of_text].lengths)))
     firsts, lasts, is_whole = (tf.stack(values, axis=1) for values in zip(*places))
     return SpanRows(segments, firsts, lasts, tf.reduce_all(is_whole, axis=1))
 

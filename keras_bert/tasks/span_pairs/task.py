@@ -2,16 +2,34 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import SINGLE_LABEL, SpanPairConfig
+from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
 from keras_bert.config.reading import FIELD
+from keras_bert.core.settings import require
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName, dense
 from keras_bert.tasks import superglue
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.kind import TaskKind
 from keras_bert.tasks.task import Task, TfdsFields
+
+
+@dataclass(frozen=True)
+class SpanPairConfig(ClassificationConfig):
+    """The head of a `BertForSpanPairs`, for which transformers has no class.
+
+    Attributes:
+        reads_cls: whether it sees the pooled [CLS] besides the two spans.
+    """
+
+    architecture: ClassVar[str] = "BertForSpanPairs"
+    own_settings: ClassVar[tuple[str, ...]] = ("reads_cls",)
+    reads_cls: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(isinstance(self.reads_cls, bool), "reads_cls", "true or false", self.reads_cls)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from keras_bert.config.heads import BIO
+from keras_bert.config.finetuning import BIO
 
 SCHEMES = ("bio", "iob1", "bioes")
 OUTSIDE = "O"

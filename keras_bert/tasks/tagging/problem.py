@@ -7,14 +7,13 @@ import contextlib
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import keras
 import numpy as np
 import sklearn.metrics
 
-from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
-from keras_bert.config.heads import BIO, CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
+from keras_bert.config.finetuning import BIO, FinetuneConfig, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.export.serving_function import ServingFunction
@@ -24,6 +23,7 @@ from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.problem import Problem, training_failed
 from keras_bert.tasks.tagging.crf_decoding import best_labels, word_marginals
 from keras_bert.tasks.tagging.data import TaggedFiles, noisy_words
+from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.tasks.tagging.label_schemes import (
     Entities,
     UnknownLabel,
@@ -104,7 +104,7 @@ class TaggingProblem(Problem):
         self.notes = self._files.notes
         self._marks_entities = self._labels_mark_entities(head)
         self.head = head or self._new_head()
-        self._objective = CrfObjective() if isinstance(self.head, CrfTaggingConfig) else TaggingObjective()
+        self._objective = CrfObjective() if self.head.has_crf else TaggingObjective()
 
     @property
     def objective(self) -> TaggingObjective:
@@ -145,7 +145,7 @@ class TaggingProblem(Problem):
             raise ValueError(f"outputs: needs a row of logits for each of {len(layout.rows)} rows, without padding.")
         logits = np.concatenate(outputs["logits"])[layout.places]
         require_numbers(logits, "words")
-        if isinstance(self.head, CrfTaggingConfig):
+        if self.head.has_crf:
             best = best_labels(logits, self._words(split).starts, outputs["chain"])
         else:
             best = logits.argmax(axis=1)
@@ -153,11 +153,11 @@ class TaggingProblem(Problem):
 
     def shared_outputs(self, model: keras.Model) -> dict[str, Any]:
         """`chain`, the CRF's scores of starts, transitions and ends."""
-        return {"chain": model.crf.scores()} if isinstance(self.head, CrfTaggingConfig) else {}
+        return {"chain": model.crf.scores()} if self.head.has_crf else {}
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """As `Problem.averaged`; for a CRF the mean of the marginals, of which the best allowed labels are decoded."""
-        if not isinstance(self.head, CrfTaggingConfig):
+        if not self.head.has_crf:
             return super().averaged(split, outputs)
         layout, starts = self._layout(split), self._words(split).starts
         marginals = [
@@ -165,7 +165,9 @@ class TaggingProblem(Problem):
         ]
         tokens = np.zeros((len(layout.rows.ids), self.head.num_labels), np.float32)
         tokens[layout.places] = np.log(np.maximum(np.mean(marginals, axis=0), np.finfo(np.float32).tiny))
-        penalty = np.where(forbidden_transitions(self.head.labels, self.head.learned_scheme), FORBIDDEN, 0.0)
+        penalty = np.where(
+            forbidden_transitions(self.head.labels, cast(CrfTaggingConfig, self.head).learned_scheme), FORBIDDEN, 0.0
+        )
         chain = (penalty[-1, :-1], penalty[:-1, :-1], penalty[:-1, -1])
         return {"logits": np.split(tokens, layout.rows.starts[1:-1]), "chain": chain}
 
@@ -309,7 +311,7 @@ class TaggingProblem(Problem):
         tagged, max_length = self._words(split), self._config.input.max_length
         layout = lay_out_words(tagged.words, tagged.starts, self._tokenizer, max_length)
         layout.rows.token_extra["labels"] = layout.token_values(self._label_ids(split))
-        if isinstance(self.head, CrfTaggingConfig):
+        if self.head.has_crf:
             layout.rows.extra |= layout.sentence_flags(tagged.starts)
         for words, what in (
             (layout.vanished, "words have no piece and are read as [UNK]"),

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from keras_bert.config.heads import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature, TextInputs, token_signature
 from keras_bert.inputs.rows import padded_rows
 from keras_bert.inputs.word_windows import TextWords, begins_word, given_words, split_texts, word_windows
 from keras_bert.tasks.tagging.crf_decoding import decode, decode_ragged
+from keras_bert.tasks.tagging.head import TokenClassificationConfig
 
 WORDS = "words"
 
@@ -25,10 +25,10 @@ def word_labeller(head: TokenClassificationConfig, text_inputs: TextInputs, netw
     logits_of = _logits_of(head, network)
 
     def label(found: TextWords) -> tuple[tf.Tensor, tf.Tensor]:
-        windows = word_windows(found.words, text_inputs.reading.max_length - 2)
+        windows = word_windows(found.words, text_inputs.reading.max_length, text_inputs.vocabulary)
         logits = logits_of(padded_rows([windows.spans], text_inputs.vocabulary, text_inputs.lengths))
         of_words = tf.gather_nd(logits, tf.stack([windows.window, windows.column], axis=1))
-        if not isinstance(head, CrfTaggingConfig):
+        if not head.has_crf:
             return _best(of_words)
         by_text = tf.RaggedTensor.from_row_splits(of_words, found.words.row_splits, validate=False)
         labels, marginals = decode_ragged(by_text, network.run(lambda model: model.crf.scores()))
@@ -41,11 +41,10 @@ def _logits_of(head: TokenClassificationConfig, network: Network) -> Callable[[d
     """Function (the encoder's inputs) -> float32 [batch, seq, labels]."""
 
     def logits_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        if isinstance(head, FeatureTaggingConfig):
+        if head.is_frozen:
             return network.run(lambda model: model(inputs)["logits"])
         states = network.encoded(inputs)["sequence_output"]
-        has_crf = isinstance(head, CrfTaggingConfig)
-        return network.run(lambda model: model.crf(states) if has_crf else model.classifier(states))
+        return network.run(lambda model: model.crf(states) if head.has_crf else model.classifier(states))
 
     return logits_of
 
@@ -74,7 +73,7 @@ def tagging_signatures(
         text_inputs: makes the model's inputs.
         network: the network of a `BertForTokenClassification`, a `BertFeatureTagger` or a `BertCrfTagger`.
     """
-    names, has_crf = tf.constant(list(head.labels)), isinstance(head, CrfTaggingConfig)
+    names, has_crf = tf.constant(list(head.labels)), head.has_crf
     label_words, logits_of = word_labeller(head, text_inputs, network), _logits_of(head, network)
 
     def answer_words(found: TextWords) -> dict[str, tf.Tensor]:

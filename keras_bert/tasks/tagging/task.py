@@ -6,14 +6,17 @@ from typing import Any, ClassVar
 
 from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.tensor_names import CLASSIFIER, CRF_TAGGER, FEATURE_TAGGER
+from keras_bert.models.tensor_names import TensorName, dense, lstms, own_tensor
+from keras_bert.tasks.classification.head import CLASSIFIER, CLASSIFIER_TENSORS, CLASSIFIER_TITLES
 from keras_bert.tasks.kind import TaskKind, transformers_pipeline
+from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.tasks.tagging.tagged_words import TaggedReader
 from keras_bert.tasks.tagging.word_files import ConlluReader, words_reader
 from keras_bert.tasks.task import PublishedScore
+
+FEATURE_TAGGER, SCALAR_MIX, CRF_TAGGER = "tagger", "tagger.mix", "crf"
 
 _EXAMPLE = '"Mary Shelley wrote Frankenstein in Geneva."'
 
@@ -22,7 +25,9 @@ class Tagging(TaskKind):
     """A dense layer over the last states (paper, section 5.3)."""
 
     head: ClassVar[type[Any]] = TokenClassificationConfig
-    part = CLASSIFIER
+    part: ClassVar[str] = CLASSIFIER
+    tensors: ClassVar[Mapping[str, tuple[TensorName, ...]]] = CLASSIFIER_TENSORS
+    titles: ClassVar[Mapping[str, str]] = CLASSIFIER_TITLES
     tasks: ClassVar[tuple[str, ...]] = TAGGING_TASKS
     own_task: ClassVar[str | None] = "tokens"
     pipeline = "token-classification"
@@ -86,6 +91,15 @@ class FeatureTagging(Tagging):
     """Two BiLSTM layers over the states of a frozen encoder (paper, table 7); transformers has no class for it."""
 
     head, part, tasks = FeatureTaggingConfig, FEATURE_TAGGER, ()
+    tensors = {
+        FEATURE_TAGGER: (
+            *lstms("tagger.lstms", "tagger.lstm"),
+            *dense("tagger.classifier.dense", "keras_bert.tagger.classifier", "keras_bert/tagger/classifier"),
+        ),
+        # The features may be a mix of all layers.
+        SCALAR_MIX: tuple(own_tensor(name, name) for name in ("tagger.mix.layer_weights", "tagger.mix.gamma")),
+    }
+    titles = {FEATURE_TAGGER: "tagger over frozen features", SCALAR_MIX: "layer weights of the features"}
     in_transformers = False
 
     def is_of(self, fields: Mapping[str, Any]) -> bool:
@@ -103,6 +117,14 @@ class CrfTagging(Tagging):
 
     head: ClassVar[type[Any]] = CrfTaggingConfig
     part = CRF_TAGGER
+    tensors = {
+        CRF_TAGGER: (
+            *(own_tensor(name, name) for name in ("crf.transitions", "crf.starts", "crf.ends")),
+            *dense("crf.classifier.dense", "keras_bert.crf.classifier", "keras_bert/crf/classifier"),
+        )
+    }
+    titles = {CRF_TAGGER: "conditional random field"}
+    not_in_litert = "a head without a CRF, because LiteRT lacks what finding its best labels takes"
     tasks: ClassVar[tuple[str, ...]] = ()
     in_transformers = False
 

@@ -66,7 +66,8 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: Tokenizer,
     """
     if max_length < 3:
         raise ValueError(f"max_length: needs at least 3, [CLS], a piece and [SEP]. Received: {max_length}.")
-    starts, capacity, vocabulary = np.asarray(starts), max_length - 2, tokenizer.vocabulary
+    starts, vocabulary = np.asarray(starts), tokenizer.vocabulary
+    capacity = max_length - vocabulary.row_pattern.special_tokens(1)
     parts, tokens = [], 0
     with tf.device("CPU"):
         pieces, numbers = _pieces(words, tokenizer)
@@ -75,7 +76,8 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: Tokenizer,
         for first, end in blocks(starts, _WORDS_AT_ONCE):
             word_pieces = tf.gather(pieces, numbers[starts[first] : starts[end]])
             splits = (word_pieces.row_splits, starts[first : end + 1] - starts[first])
-            found = word_windows(Words(word_pieces.values, *(tf.cast(split, tf.int32) for split in splits)), capacity)
+            as_words = Words(word_pieces.values, *(tf.cast(split, tf.int32) for split in splits))
+            found = word_windows(as_words, max_length, vocabulary)
             order = tf.argsort(found.text, stable=True)
             ids, lengths, _ = (column.numpy() for column in flat_rows([found.spans.taken(order)], vocabulary))
             row_starts = tokens + np.cumsum(lengths, dtype=np.int64) - lengths

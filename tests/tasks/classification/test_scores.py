@@ -5,8 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from keras_bert.config.heads import METRIC_NAMES, MULTI_LABEL, REGRESSION, ClassificationConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION
 from keras_bert.core.errors import UserError
+from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.scores import (
     METRICS,
     confusion_matrix,
@@ -15,6 +16,7 @@ from keras_bert.tasks.classification.scores import (
     predictions,
     scores,
 )
+from keras_bert.tasks.task import METRIC_NAMES
 
 BINARY = ClassificationConfig(("no", "yes"))
 THREE = ClassificationConfig(("a", "b", "c"))

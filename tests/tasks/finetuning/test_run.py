@@ -12,8 +12,8 @@ from tfds_folder import prepare
 import keras_bert
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.core.errors import RunStopped, UserError
-from keras_bert.models.tensor_names import CLASSIFIER
 from keras_bert.tasks import evaluation
+from keras_bert.tasks.classification.head import CLASSIFIER
 from keras_bert.tasks.evaluation import Evaluator, FinetunedModel
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.finetuning.runs import FinetuningRuns

@@ -11,11 +11,11 @@ from tiny import random_weights, without_dropout
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.heads import CrfTaggingConfig
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.inference.loading import load_folder
+from keras_bert.tasks.tagging.head import CrfTaggingConfig
 from keras_bert.tasks.tagging.problem import TaggingProblem
 from keras_bert.tasks.tagging.task import NER, TOKENS
 from keras_bert.text.vocabulary import SPECIAL_TOKENS, Vocabulary

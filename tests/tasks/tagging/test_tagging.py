@@ -9,11 +9,11 @@ import tensorflow as tf
 from tiny import random_weights, tiny_config, without_dropout
 
 from keras_bert.config.finetuning import FinetuneConfig, InputConfig, TaskDataConfig
-from keras_bert.config.heads import TokenClassificationConfig
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.tasks.sources import find_split_files
+from keras_bert.tasks.tagging.head import TokenClassificationConfig
 from keras_bert.tasks.tagging.problem import TaggingProblem
 from keras_bert.tasks.tagging.task import NER, POS, TOKENS
 from keras_bert.tasks.tagging.word_files import ColumnsReader

@@ -1,0 +1,72 @@
+"""The head of classification and regression: a dense layer on one vector of each row."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
+from keras_bert.core.settings import require
+from keras_bert.models.tensor_names import output_layer
+from keras_bert.tasks.head import LabelledHead
+
+NextSentenceT = TypeVar("NextSentenceT", bound="NextSentenceConfig")
+
+CLASSIFIER = "classifier"
+# Of sequences, tokens or choices, as the config's `architectures` says; Google's own is for sequences.
+CLASSIFIER_TENSORS = {CLASSIFIER: output_layer("classifier.dense", "classifier", "")}
+CLASSIFIER_TITLES = {CLASSIFIER: "classifier"}
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationConfig(LabelledHead):
+    """The head of a `BertForSequenceClassification`.
+
+    Attributes:
+        labels: the labels' names in the order of the logits; for regression, a single name for the number.
+        problem_type: one of `PROBLEM_TYPES`.
+
+    Raises:
+        ValueError: too few labels, a duplicate name, or an unknown problem type.
+    """
+
+    architecture: ClassVar[str] = "BertForSequenceClassification"
+    problem_type: str = SINGLE_LABEL
+
+    def __post_init__(self) -> None:
+        require(
+            self.problem_type in PROBLEM_TYPES, "problem_type", f"one of {', '.join(PROBLEM_TYPES)}", self.problem_type
+        )
+        super().__post_init__()
+        count = len(self.labels)
+        fits = {SINGLE_LABEL: count > 1, MULTI_LABEL: count > 0, REGRESSION: count == 1}[self.problem_type]
+        needed = {SINGLE_LABEL: "at least two labels", MULTI_LABEL: "at least one label", REGRESSION: "one label"}
+        require(fits, "labels", f"{needed[self.problem_type]} for {self.problem_type}", self.labels)
+
+    @property
+    def answers_numbers(self) -> bool:
+        return self.problem_type == REGRESSION
+
+    def to_fields(self) -> dict[str, Any]:
+        return {**super().to_fields(), "problem_type": self.problem_type}
+
+    @classmethod
+    def _values(cls, fields: Mapping[str, Any], num_outputs: int) -> dict[str, Any]:
+        """The problem type; as in transformers, one label without it means regression."""
+        return {"problem_type": fields.get("problem_type") or (REGRESSION if num_outputs == 1 else SINGLE_LABEL)}
+
+
+@dataclasses.dataclass(frozen=True)
+class NextSentenceConfig(ClassificationConfig):
+    """The head of a `BertForNextSentencePrediction`, alone on an encoder (paper, section 3.1, task 2)."""
+
+    architecture: ClassVar[str] = "BertForNextSentencePrediction"
+    labels: tuple[str, ...] = ("IsNext", "NotNext")
+
+    def to_fields(self) -> dict[str, Any]:
+        """The fields for config.json; the paper's labels need none, and transformers writes none."""
+        return {"architectures": [self.architecture]} if self == type(self)() else super().to_fields()
+
+    @classmethod
+    def from_fields(cls: type[NextSentenceT], fields: Mapping[str, Any], num_outputs: int, path: str) -> NextSentenceT:
+        """As for every head; the labels are the paper's by default."""
+        return super().from_fields({"id2label": dict(zip("01", cls.labels)), **fields}, num_outputs, path)
