@@ -54,12 +54,7 @@ _KEPT_FIELDS = re.compile(rf"^(directionality|pooler_\w+|id2label|label2id|probl
 
 
 class GoogleTensors(StoredTensors):
-    """The tensors of the folder's checkpoint, without global_step and optimizer slots.
-
-    Args:
-        folder: the folder.
-        names: the names of the model's tensors.
-    """
+    """The tensors of the folder's checkpoint, without global_step and optimizer slots."""
 
     column = "google"
 
@@ -180,17 +175,16 @@ def write_google_folder(
 ) -> None:
     """Writes a folder in the format that Google published, whole or not at all, with its names, shapes and values.
 
-    Raises `UserError` for a causal model, an untied decoder, or a kind of model that Google has no format for.
-
     Args:
-        path: the folder; replaced if it exists.
-        config: the architecture.
+        path: replaced if it exists.
         tensors: the weights in our orientation.
-        vocabulary: the vocabulary.
         other_fields: the other fields of the config that was read. Kept are those that Google's files have, the kind
             of head with the names of its labels, and the description of the task.
         card: what README.md says; None writes no README.md.
-        lower_case: whether the tokenizer lower-cases, for the card only: Google's format does not record it.
+        lower_case: for the card only: Google's format does not record it.
+
+    Raises:
+        UserError: a causal model, an untied decoder, or a kind of model that Google has no format for.
     """
     if config.is_causal:
         raise UserError(

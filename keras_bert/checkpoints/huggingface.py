@@ -21,11 +21,7 @@ _FLOATS = {"F16": np.float16, "BF16": ml_dtypes.bfloat16, "F32": np.float32, "F6
 
 
 class SafetensorsFile:
-    """The safetensors library checks the header; values are views of the memory-mapped file.
-
-    Attributes:
-        names: the names of the tensors.
-    """
+    """The safetensors library checks the header; values are views of the memory-mapped file."""
 
     names: list[str]
 
@@ -77,11 +73,6 @@ class HuggingFaceTensors(StoredTensors):
 
     Names are matched with and without the `bert.` that models with heads have, with the prefix of a wrapper
     (`module.bert.…`), and in the form used before 2019 (`LayerNorm.gamma`). Buffers such as `position_ids` are skipped.
-
-    Args:
-        folder: the folder.
-        kind: the kind of model.
-        names: the names of its tensors.
     """
 
     column = "huggingface"

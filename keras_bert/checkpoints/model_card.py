@@ -122,15 +122,9 @@ def write_card(
     parameters: int,
     lower_case: bool,
 ) -> None:
-    """Writes README.md.
+    """Writes README.md into a model folder: what a card says, or the full text.
 
-    Args:
-        folder: the model folder.
-        card: what the card says, or its full text.
-        config: the architecture.
-        fields: the content of config.json.
-        parameters: the number of weights.
-        lower_case: whether the tokenizer lower-cases.
+    `fields` are the content of config.json, `parameters` is the number of weights.
     """
     text = card if isinstance(card, str) else _text(card, config, fields, parameters, lower_case)
     with whole_files.atomic_write(files.join(folder, CARD)) as stream:

@@ -89,7 +89,6 @@ class ModelFolder:
         config: the architecture.
         vocabulary_file: the path for `Vocabulary.from_file`: vocab.txt, spiece.model, or tokenizer.json if there is
             neither.
-        tokenizer: the settings of the tokenizer.
         other_fields: the other fields of config.json (`pad_token_id`, `id2label`, …).
         notes: lines to show the user, such as how the casing was inferred.
         hub_model: the model of the hub whose weights are fetched on demand; None for a folder.
@@ -203,7 +202,7 @@ class ModelFolder:
             )
 
     def parts(self) -> list[str]:
-        """The parts of `names.parts(config)` that the folder holds, without the heads of other tasks than the model's.
+        """The parts, of `tensor_names.parts`, that the folder holds, without the heads of other tasks than the model's.
 
         Raises:
             UserError: a part is incomplete, or there is no encoder.
@@ -225,8 +224,8 @@ class ModelFolder:
 
         Args:
             model: a model with an `encoder`, such as `BertForPreTraining`, or an encoder.
-            new_parts: parts of `names.parts(config)` that keep their initial values even if the folder holds them, such
-                as a classifier for other labels.
+            new_parts: parts, of `tensor_names.parts`, that keep their initial values even if the folder holds them,
+                such as a classifier for other labels.
 
         Raises:
             UserError: a part of the folder is incomplete, or a tensor does not have the shape that the model needs.
@@ -267,7 +266,7 @@ def open_model_folder(path: files.StrPath, lower_case: bool | None = None) -> Mo
 
     Args:
         path: a run folder, a model folder, a Hugging Face folder or Google's; or `hf:NAME[@REVISION]`, a model of the
-            hub, which is then fetched without its weights.
+            hub, which is fetched without its weights.
         lower_case: whether its tokenizer lower-cases; None: as the folder says or, if it does not, as its vocabulary
             suggests.
 

@@ -55,11 +55,7 @@ _WRAPPERS = ("state_dict", "model_state_dict", "model")
 
 
 class TorchFile:
-    """The tensors of a state dict. Values are views of the memory-mapped file.
-
-    Attributes:
-        names: the names of the tensors.
-    """
+    """The tensors of a state dict. Values are views of the memory-mapped file."""
 
     names: list[str]
 

@@ -11,7 +11,7 @@ import safetensors.numpy
 
 from keras_bert.checkpoints.google import is_google_folder, write_google_folder
 from keras_bert.checkpoints.hub import hub_repository, shown_name
-from keras_bert.checkpoints.huggingface import WEIGHTS
+from keras_bert.checkpoints.huggingface import CONFIG, WEIGHTS
 from keras_bert.checkpoints.model_card import CARD, ModelCard, write_card
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.stored_tensors import as_stored
@@ -53,17 +53,14 @@ def write_huggingface_folder(
     """Writes a folder that `transformers` opens, whole or not at all.
 
     Args:
-        path: the folder; replaced if it exists.
-        config: the architecture.
+        path: replaced if it exists.
         tensors: the weights in our orientation.
-        vocabulary: the vocabulary.
-        tokenizer: the settings of its tokenizer.
         other_fields: more fields for config.json; `architectures` only tells which kind of classifier it is.
         card: what README.md says, or its full text.
     """
     stored = as_stored(tensors, "huggingface")
-    with whole_files.whole_folder(path, last="config.json") as aside:
-        config_file, weights_file = files.join(aside, "config.json"), files.join(aside, WEIGHTS)
+    with whole_files.whole_folder(path, last=CONFIG) as aside:
+        config_file, weights_file = files.join(aside, CONFIG), files.join(aside, WEIGHTS)
         fields = _config(config, tensors, vocabulary, other_fields or {})
         whole_files.write_json(config_file, fields)
         with files.written_locally(weights_file) as local:
@@ -135,11 +132,9 @@ def write_model_folder(
     """Writes a model to `path`, whole or not at all, in Hugging Face's format.
 
     Args:
-        path: the folder; replaced if it exists.
+        path: replaced if it exists.
         model: a model with an `encoder`, such as `BertForPreTraining`; its weights are written in float32.
-        vocabulary: the vocabulary.
-        lower_case, strip_accents, split_chinese, quotes, max_characters_per_word: the settings of its tokenizer, as for
-            `make_tokenizer`.
+        lower_case, strip_accents, split_chinese, quotes, max_characters_per_word: see `TokenizerSettings`.
         head: the config of the model's head, if a task put one on it.
         task: the description of the task that the model was fine-tuned on; see `ModelFolder.task`.
         card: what its README.md says.
@@ -181,10 +176,8 @@ def convert_folder(folder: ModelFolder, to: str, path: files.StrPath, vocabulary
     """Writes the contents of a folder to `path`, whole or not at all; no value changes.
 
     Args:
-        folder: the folder to convert.
         to: one of `FORMATS`.
-        path: the new folder.
-        vocabulary: the vocabulary of `folder`.
+        vocabulary: that of `folder`.
 
     Returns: the names of the tensors that were left out as no part of the model: unknown ones, and other tasks' heads.
 
