@@ -77,8 +77,8 @@ def choose_accumulation(
     chosen, batch_size = int(rows[:, 1].max()), max(batch.batch_size for batch in batches)
     if chosen > 1 and memory is not None:
         of = f"of {batch_size // (replicas * chosen)}" + (f" on each of {replicas} replicas" if replicas > 1 else "")
-        room, size = f"{memory / 2**30:.1f} GiB", f"{needed(chosen) / 2**30:.1f} GiB"
-        fits = f"about {size} of {room} of memory" + ("" if needed(chosen) <= memory else ", which is not enough")
+        used, there = f"{needed(chosen) / 2**30:.1f} GiB", f"{memory / 2**30:.1f} GiB"
+        fits = f"about {used} of {there} of memory" + ("" if needed(chosen) <= memory else ", which is not enough")
         report(f"Batches of {batch_size} in {chosen} slices {of}: {fits} (training.accumulation).")
     return chosen
 
