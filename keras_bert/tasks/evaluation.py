@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import keras
 import tensorflow as tf
@@ -23,10 +23,8 @@ from keras_bert.data.tables.tables import known_format, source_files
 from keras_bert.export.serving_function import ServingFunction, serving_function
 from keras_bert.inference.loading import load_folder
 from keras_bert.tasks.answer_files import FILE, FOLDER, STANDARD_STREAM, check_output, require_unread
-from keras_bert.tasks.head import LabelledHead
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.problem import Answers, Problem, open_problem, require_read
-from keras_bert.tasks.question_answering.problem import N_BEST
 from keras_bert.tasks.task import INPUT
 from keras_bert.text.tokenizers import Tokenizer
 from keras_bert.training.step import Step, all_outputs
@@ -145,7 +143,7 @@ class FinetunedModel:
     @functools.cached_property
     def serving_function(self) -> ServingFunction:
         """The model's signatures, as in its export."""
-        return serving_function(self._loaded, n_best=N_BEST)
+        return serving_function(self._loaded, n_best=self.problem.n_best)
 
 
 def splits_like(problem: Problem, name: str) -> list[str]:
@@ -206,8 +204,7 @@ def _taken_for_own(folder: ModelFolder, task: str | None) -> ModelFolder:
             f"Fine-tune one with: {PROGRAM} finetune --task NAME --init MODEL"
         )
     texts = {"texts": ["text_a", "text_b"]} if folder.reading.pair else {}
-    if folder.head.is_unnamed and not folder.head.answers_numbers:
-        labels = cast(LabelledHead, folder.head).labels
+    if labels := kind_of_head(folder.head).unnamed_labels(folder.head):
         note = f"{folder.path}: its config.json has no names for the labels {labels[0]} to {labels[-1]} (id2label)."
         folder = dataclasses.replace(folder, notes=[*folder.notes, note])
     length = folder.reading.max_length

@@ -50,6 +50,8 @@ class TaskKind(abc.ABC):
         pipeline: the hub's pipeline tag.
         not_in_litert: what LiteRT needs instead, and why, if it cannot run the head; "" if it can.
         answers_in_folder: whether `predict` always writes several files.
+        takes_bilstm: whether its models may have a BiLSTM before the head; its problems then make new heads with the
+            recipe's `head.bilstm_size`.
         weighs_classes: whether its loss takes `training.class_weights` and `training.balance_classes`.
         noun: what the task's examples are called.
         example_files: names for a file to answer and for the answers, in the command that a model card shows.
@@ -67,6 +69,7 @@ class TaskKind(abc.ABC):
     pipeline: ClassVar[str | None] = None
     not_in_litert: ClassVar[str] = ""
     answers_in_folder: ClassVar[bool] = False
+    takes_bilstm: ClassVar[bool] = False
     weighs_classes: ClassVar[bool] = False
     noun: ClassVar[str] = "examples"
     example_files: ClassVar[tuple[str, str]] = ("texts.txt", "answers.jsonl")
@@ -126,6 +129,14 @@ class TaskKind(abc.ABC):
     def data_fields(self, task: str) -> Collection[str] | None:
         """What one of `tasks` reads of `TaskDataConfig` besides the folder and the files; None for all of it."""
         return None
+
+    def has_tasks_for(self, head: Any) -> bool:
+        """Whether a model with this head can do `tasks`: its config's class is `head` or extends it."""
+        return isinstance(head, self.head)
+
+    def unnamed_labels(self, head: Any) -> tuple[str, ...]:
+        """The labels of a head, if they are those of a config.json that names none."""
+        return ()
 
     def answer_texts(self, bert: Any, texts: list) -> list | None:
         """A `LoadedModel`'s answers to whole texts, for its `predict`; None if this kind does not answer these."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -83,6 +82,7 @@ class Problem(NamedSplits, abc.ABC):
         answers_ending: suffix of the file that `predict` writes for one of several splits.
         takes_restored_spaces: whether `restore_spaces` may be set, before anything is read.
         takes_noise: whether the kind knows how to add noise to its texts.
+        n_best: how many answers to an example `predict` asks the exported model for.
     """
 
     by_token: ClassVar[tuple[str, ...]] = ()
@@ -90,6 +90,7 @@ class Problem(NamedSplits, abc.ABC):
     answers_ending: ClassVar[str] = ".jsonl"
     takes_noise: ClassVar[bool] = False
     takes_restored_spaces: ClassVar[bool] = False
+    n_best: ClassVar[int] = 1
 
     task: Any
     head: Any
@@ -296,13 +297,10 @@ def open_problem(
         raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {config.task!r}.")
     if head is None:  # What was trained already may have a recipe of an earlier version.
         _require_used(config, kind)
-    elif not isinstance(head, kind.head):
+    elif not kind.has_tasks_for(head):
         raise UserError(f"task: needs one for a {head.architecture}. Received: {config.task}. Give another --task.")
     own = {INPUT: asked} if asked else _own_files(config.data)
-    problem = kind.open_problem(config, tokenizer, head, described or {}, own)
-    if head is None and config.head.bilstm_size:
-        problem.head = dataclasses.replace(problem.head, bilstm_size=config.head.bilstm_size)
-    return problem
+    return kind.open_problem(config, tokenizer, head, described or {}, own)
 
 
 def require_read(task: str, fields: Iterable[str]) -> None:
@@ -328,6 +326,10 @@ def _require_used(config: FinetuneConfig, kind: TaskKind) -> None:
                 f"training.{name}: needs a task that classifies texts. Received: {config.task}, whose loss has no "
                 "such weights. Leave it out."
             )
+    if config.head.bilstm_size and not kind.takes_bilstm:
+        raise UserError(
+            f"head.bilstm_size: needs a task whose models may have a BiLSTM. Received: {config.task}. Leave it out."
+        )
 
 
 def _own_files(data: TaskDataConfig) -> dict[str, str]:

@@ -21,6 +21,7 @@ from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.network import BertForSequenceClassification
 from keras_bert.tasks.finetuning.runs import FinetuningRuns
 from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig
+from keras_bert.tasks.problem import open_problem
 from keras_bert.tasks.question_answering.task import SpanExtractionConfig
 from keras_bert.tasks.tagging.head import TokenClassificationConfig
 
@@ -119,3 +120,9 @@ def test_a_classifier_trains_with_it(tmp_path):
 def test_settings_that_do_not_fit_are_refused(settings, message):
     with pytest.raises(UserError, match=message):
         FinetuneConfig.from_mapping({"task": settings.pop("task", "sst2")}, settings)
+
+
+def test_a_task_whose_models_have_none_is_refused_before_its_files_are_looked_for():
+    config = FinetuneConfig.from_mapping({"task": "pairs-contrastive"}, {"head.bilstm_size": 8})
+    with pytest.raises(UserError, match="head.bilstm_size: needs a task whose models may have a BiLSTM"):
+        open_problem(config, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import dataclasses
 import functools
@@ -40,6 +41,7 @@ from keras_bert.tasks.sources import Source
 from keras_bert.tasks.task import MOST_CONFUSED, Task
 from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
+from keras_bert.training.step import Objective
 
 _CHARACTERS_AT_ONCE = 1 << 22
 
@@ -109,8 +111,8 @@ def read_split(
     return ReadSplit(found, examples, None if hidden else by_example, read.origin, list(read.warnings()))
 
 
-class SequenceProblem(Problem):
-    """A `Task`. The answers are float64 [examples, labels], the logits.
+class TextRowsProblem(Problem):
+    """A task whose rows are made of texts and whose answers are float64 [examples, labels], the logits.
 
     Attributes:
         task: the task with its labels.
@@ -120,7 +122,7 @@ class SequenceProblem(Problem):
         UserError: the labels cannot be read, or the trained model has others.
     """
 
-    takes_noise = takes_restored_spaces = True
+    takes_noise = True
 
     task: Task
     head: ClassificationConfig
@@ -137,11 +139,19 @@ class SequenceProblem(Problem):
         self._is_trained = head is not None
         if head is None:
             task = with_labels(task, source)
-            head = ClassificationConfig(task.labels or (str(task.label),), task.kind)
         elif task.kind != REGRESSION:
             _check_head(task, head)
             task = dataclasses.replace(task, labels=head.labels)
         super().__init__(task, source, tokenizer, config, head, described)
+        self.head = head or self._new_head()
+
+    def _new_head(self) -> ClassificationConfig:
+        labels = self.task.labels or (str(self.task.label),)
+        return ClassificationConfig(labels, self.task.kind, bilstm_size=self._config.head.bilstm_size)
+
+    @abc.abstractmethod
+    def _read(self, split: str) -> ReadSplit:
+        """A split, read once; only the tokens of its texts are kept."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -167,7 +177,7 @@ class SequenceProblem(Problem):
         }
 
     @functools.cached_property
-    def objective(self) -> ClassificationObjective:
+    def objective(self) -> Objective:
         return ClassificationObjective(self.head.problem_type, self._class_weights())
 
     def origin(self, split: str) -> str:
@@ -195,21 +205,8 @@ class SequenceProblem(Problem):
         logits = [one["logits"] for one in outputs]
         return {"logits": np.mean(logits, axis=0) if self.head.problem_type == REGRESSION else mean_of_sigmoids(logits)}
 
-    def windows(self, split: str) -> Iterator[TextWindow]:
-        return text_windows(self.task, split, self._source, self.notes)
-
-    def window_answers(self, window: TextWindow, function: ServingFunction) -> Served:
-        """The exported model's outputs for each text of a window."""
-        texts = map(self.restore_spaces, window.texts) if self.restore_spaces else window.texts
-        return function.answers_by_length(*texts)
-
     def output_kind(self, split: str) -> str:
         return FOLDER if self.task.splits[split].submission else super().output_kind(split)
-
-    def writing(
-        self, split: str, output: str
-    ) -> contextlib.AbstractContextManager[Callable[[TextWindow, Served], None]]:
-        return writing_answers(self.head, self.task, split, output)
 
     def served_answers(self, split: str, function: ServingFunction) -> np.ndarray:
         served = (served_logits(self.head, self.window_answers(window, function)) for window in self.windows(split))
@@ -242,18 +239,6 @@ class SequenceProblem(Problem):
             raise UserError(f"{read.origin}: needs labels to evaluate on. Received: none.")
         return read.labels
 
-    def _read(self, split: str) -> ReadSplit:
-        """A split, read once; only the tokens of its texts are kept."""
-
-        def read() -> ReadSplit:
-            found = read_split(
-                self.task, split, self._source, self._tokenizer, self._config.input, self.noise, self.restore_spaces
-            )
-            self.notes += found.warnings
-            return found
-
-        return self._once(split, read)
-
     def _class_weights(self) -> np.ndarray | None:
         """The weight of each label in the loss; None if all are equal."""
         training = self._config.training
@@ -279,6 +264,35 @@ class SequenceProblem(Problem):
                 )
             weights[id] = weight
         return weights
+
+
+class SequenceProblem(TextRowsProblem):
+    """A `Task` on texts or pairs of texts."""
+
+    takes_restored_spaces = True
+
+    def windows(self, split: str) -> Iterator[TextWindow]:
+        return text_windows(self.task, split, self._source, self.notes)
+
+    def window_answers(self, window: TextWindow, function: ServingFunction) -> Served:
+        """The exported model's outputs for each text of a window."""
+        texts = map(self.restore_spaces, window.texts) if self.restore_spaces else window.texts
+        return function.answers_by_length(*texts)
+
+    def writing(
+        self, split: str, output: str
+    ) -> contextlib.AbstractContextManager[Callable[[TextWindow, Served], None]]:
+        return writing_answers(self.head, self.task, split, output)
+
+    def _read(self, split: str) -> ReadSplit:
+        def read() -> ReadSplit:
+            found = read_split(
+                self.task, split, self._source, self._tokenizer, self._config.input, self.noise, self.restore_spaces
+            )
+            self.notes += found.warnings
+            return found
+
+        return self._once(split, read)
 
 
 def _check_head(task: Task, head: ClassificationConfig) -> None:

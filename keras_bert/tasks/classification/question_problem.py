@@ -20,7 +20,7 @@ from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.classification.answers import Served, served_logits, submission_path
 from keras_bert.tasks.classification.head import ClassificationConfig
-from keras_bert.tasks.classification.problem import ReadSplit, SequenceProblem
+from keras_bert.tasks.classification.problem import ReadSplit, TextRowsProblem
 from keras_bert.tasks.classification.questions import Question, QuestionTask, passages
 from keras_bert.tasks.classification.scores import by_question, cloze_scores, judgement_scores, predictions
 from keras_bert.tasks.sequence_rows import SequenceRows
@@ -46,7 +46,7 @@ class QuestionWindow:
         return [contexts, [claim for question in self.questions for claim in question.claims]]
 
 
-class QuestionProblem(SequenceProblem):
+class QuestionProblem(TextRowsProblem):
     """A `QuestionTask`. The answers are float64 [candidates, 2], the logits of each candidate of all questions.
 
     A row is [CLS] passage [SEP] question candidate [SEP] (Wang et al. 2019, section 4.1). Each candidate is an example
@@ -55,8 +55,6 @@ class QuestionProblem(SequenceProblem):
     Raises:
         UserError: examples are malformed, or settings do not fit.
     """
-
-    takes_restored_spaces = False
 
     task: QuestionTask
 
@@ -73,18 +71,16 @@ class QuestionProblem(SequenceProblem):
         if config.input.long == WINDOWS:
             raise UserError(f"input.long: needs truncate or head_tail for {task.name}. Received: {WINDOWS}.")
 
-    def windows(self, split: str) -> Iterator[QuestionWindow]:  # type: ignore[override]
+    def windows(self, split: str) -> Iterator[QuestionWindow]:
         _, found = passages(self.task, split, self._source, labelled=False)
         return _windows(found)
 
-    def window_answers(self, window: QuestionWindow, function: ServingFunction) -> Served:  # type: ignore[override]
+    def window_answers(self, window: QuestionWindow, function: ServingFunction) -> Served:
         """The exported model's outputs for each candidate."""
         return function.answers_by_length(*window.columns())
 
     @contextlib.contextmanager
-    def writing(  # type: ignore[override]
-        self, split: str, output: str
-    ) -> Iterator[Callable[[QuestionWindow, Served], None]]:
+    def writing(self, split: str, output: str) -> Iterator[Callable[[QuestionWindow, Served], None]]:
         """Writes a split's submission or, if there is none, one JSON object per question, with its candidates."""
         is_submission = bool(self.task.splits[split].submission)
         with text_output(submission_path(output, self.task, split) if is_submission else output) as write:

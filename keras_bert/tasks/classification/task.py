@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
-from keras_bert.config.finetuning import MULTI_LABEL, FinetuneConfig
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, FinetuneConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import NEXT_SENTENCE_HEAD, TensorName
@@ -34,7 +34,7 @@ class Classification(TaskKind):
     titles: ClassVar[Mapping[str, str]] = CLASSIFIER_TITLES
     tasks: ClassVar[tuple[str, ...]] = (*_BENCHMARKS, XNLI, TEXT)
     own_task: ClassVar[str | None] = TEXT
-    pools = in_google = weighs_classes = True
+    pools = in_google = takes_bilstm = weighs_classes = True
     pipeline = "text-classification"
 
     def make_model(self, config: BertConfig, head: ClassificationConfig, **keras_options: Any) -> Any:
@@ -91,6 +91,9 @@ class Classification(TaskKind):
         every = ", top_k=None" if fields.get("problem_type") == MULTI_LABEL else ""
         return transformers_pipeline(str(self.pipeline), example, every)
 
+    def unnamed_labels(self, head: Any) -> tuple[str, ...]:
+        return head.labels if head.is_unnamed and head.problem_type != REGRESSION else ()
+
     def answer_texts(self, bert: Any, texts: list) -> list | None:
         from keras_bert.export.serving_function import serving_function
         from keras_bert.tasks.classification.in_python import class_answers, text_columns
@@ -137,7 +140,7 @@ class NextSentence(Classification):
     head: ClassVar[type[Any]] = NextSentenceConfig
     part, tasks, own_task = NEXT_SENTENCE_HEAD, (), None
     tensors, titles = {}, {}
-    in_google = weighs_classes = False
+    in_google = takes_bilstm = weighs_classes = False
 
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
         from keras_bert.tasks.classification.network import BertForNextSentencePrediction

@@ -68,7 +68,8 @@ class MultipleChoiceProblem(Problem):
         head: MultipleChoiceConfig | None = None,
         described: Mapping[str, Any] | None = None,
     ):
-        super().__init__(task, source, tokenizer, config, head or MultipleChoiceConfig(), described)
+        head = head or MultipleChoiceConfig(bilstm_size=config.head.bilstm_size)
+        super().__init__(task, source, tokenizer, config, head, described)
         if config.input.long == "windows":
             raise UserError(f"input.long: needs truncate or head_tail for {task.name}. Received: 'windows'.")
         self._objective = ClassificationObjective(SINGLE_LABEL)

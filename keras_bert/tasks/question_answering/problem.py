@@ -32,7 +32,6 @@ from keras_bert.tasks.sources import Source
 from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
-N_BEST = 20  # run_squad.py's n_best_size.
 _STRIDE = 128  # run_squad.py's doc_stride.
 _CHARACTERS_AT_ONCE = 1 << 20
 
@@ -56,6 +55,7 @@ class QuestionAnsweringProblem(Problem):
     by_token, per_cent = ("start_logits", "end_logits"), True
     answers_ending = ""
     takes_noise = True
+    n_best = 20  # run_squad.py's n_best_size.
 
     task: SpanTask
     null_threshold: float
@@ -80,7 +80,8 @@ class QuestionAnsweringProblem(Problem):
             # Checked now, not after hours of training.
             imports.require("nltk", f"The scores of {task.name}")
         task = with_unanswerable(task, source)
-        super().__init__(task, source, tokenizer, config, head or SpanExtractionConfig(), described)
+        head = head or SpanExtractionConfig(bilstm_size=config.head.bilstm_size)
+        super().__init__(task, source, tokenizer, config, head, described)
         self._trained_threshold = (described or {}).get("null_threshold")
         self.forget_tuning()
         self._objective = SpanObjective()
@@ -125,7 +126,7 @@ class QuestionAnsweringProblem(Problem):
 
     def answers(self, split: str, outputs: Mapping[str, Any]) -> Answers:
         answered, found = self._split(split)
-        answers = decode(answered, found, outputs, self.task.max_answer_length, N_BEST)
+        answers = decode(answered, found, outputs, self.task.max_answer_length, self.n_best)
         return {question.id: answer for question, answer in zip(answered.questions, answers)}
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:

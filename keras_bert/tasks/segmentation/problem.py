@@ -58,7 +58,7 @@ class SegmentationProblem(TaggingProblem):
         return {**super()._reader_options(data), "text": data.texts[0], "format": data.format}
 
     def _new_head(self) -> SegmentationConfig:
-        return SegmentationConfig(LABELS, BIOES)
+        return SegmentationConfig(LABELS, BIOES, bilstm_size=self._config.head.bilstm_size)
 
     def _noisy_words(self, split: str) -> TaggedWords:
         assert self.noise is not None

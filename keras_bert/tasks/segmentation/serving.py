@@ -1,12 +1,13 @@
 """Signatures of a model that finds words."""
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from keras_bert.export.network import Network
 from keras_bert.export.signature import Signature, TextInputs
 from keras_bert.inputs.word_windows import given_words
-from keras_bert.tasks.segmentation.task import SegmentationConfig
-from keras_bert.tasks.tagging.serving import tagging_signatures, word_labeller
+from keras_bert.tasks.tagging.serving import TokenLogits, tagging_signatures, word_labeller
 
 # The code points for which Python's str.isspace is true.
 _BLANKS = (*range(0x09, 0x0E), *range(0x1C, 0x21), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B))
@@ -14,7 +15,7 @@ _BLANKS += (0x2028, 0x2029, 0x202F, 0x205F, 0x3000)
 
 
 def segmentation_signatures(
-    head: SegmentationConfig, text_inputs: TextInputs, network: Network
+    labels: Sequence[str], text_inputs: TextInputs, network: Network, logits_of: TokenLogits
 ) -> dict[str, Signature]:
     """`serving_default` on strings; `words` and `tokens` as in `tagging_signatures`, on single characters.
 
@@ -24,12 +25,13 @@ def segmentation_signatures(
     stay between words.
 
     Args:
-        head: the labels.
+        labels: their names, in the order of the logits.
         text_inputs: makes the model's inputs.
         network: the network of a `BertSegmenter`.
+        logits_of: function (the encoder's inputs) -> float32 [batch, seq, labels], the emissions of its CRF.
     """
-    label_words = word_labeller(head, text_inputs, network)
-    begins_word = tf.constant([label in ("B", "S") for label in head.labels])
+    label_words = word_labeller(text_inputs, network, logits_of, has_crf=True)
+    begins_word = tf.constant([label in ("B", "S") for label in labels])
     blanks = tf.constant(_BLANKS, tf.int32)
 
     def answer(texts: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -42,9 +44,9 @@ def segmentation_signatures(
         counts = tf.math.bincount(row_of, minlength=tf.shape(texts)[0], maxlength=tf.shape(texts)[0])
         characters = tf.strings.unicode_encode(tf.boolean_mask(code_points.values, kept)[:, tf.newaxis], "UTF-8")
         by_text = tf.RaggedTensor.from_row_lengths(characters, counts, validate=False)
-        labels, scores = label_words(given_words(text_inputs.tokenizer, by_text.to_tensor("")))
+        label_ids, scores = label_words(given_words(text_inputs.tokenizer, by_text.to_tensor("")))
         first_of_row = tf.not_equal(row_of, tf.concat([[-1], row_of[:-1]], axis=0)[: tf.size(row_of)])
-        begins = tf.gather(begins_word, labels) | first_of_row | tf.boolean_mask(after_blank, kept)
+        begins = tf.gather(begins_word, label_ids) | first_of_row | tf.boolean_mask(after_blank, kept)
         firsts = tf.cast(tf.where(begins)[:, 0], tf.int32)
         words = tf.strings.reduce_join(tf.RaggedTensor.from_row_starts(characters, firsts, validate=False), axis=-1)
         least = tf.reduce_min(tf.RaggedTensor.from_row_starts(scores, firsts, validate=False), axis=-1)
@@ -65,7 +67,7 @@ def segmentation_signatures(
             "num_words": word_counts,
         }
 
-    others = tagging_signatures(head, text_inputs, network)
+    others = tagging_signatures(labels, text_inputs, network, logits_of, has_crf=True)
     return {**others, "serving_default": Signature(answer, (tf.TensorSpec([None], tf.string, name="text"),))}
 
 

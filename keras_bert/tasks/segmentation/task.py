@@ -27,16 +27,17 @@ class Segmentation(CrfTagging):
     noun, example_files = "characters", ("texts.txt", "segmented.txt")
 
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
-        from keras_bert.tasks.tagging.label_schemes import forbidden_transitions
         from keras_bert.tasks.tagging.network import BertSegmenter
 
-        forbidden = forbidden_transitions(head.labels, head.learned_scheme)
+        forbidden = self.forbidden(head)
         return BertSegmenter(config, head.num_labels, forbidden, bilstm_size=head.bilstm_size, **keras_options)
 
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.segmentation.serving import segmentation_signatures
 
-        return segmentation_signatures(bert.head, text_inputs, network)
+        return segmentation_signatures(
+            bert.head.labels, text_inputs, network, lambda inputs: self.logits(network, inputs)
+        )
 
     def open_problem(
         self, config: FinetuneConfig, tokenizer: Any, head: Any, described: Mapping[str, Any], own: Mapping[str, str]

@@ -38,6 +38,8 @@ class ContrastiveProblem(SequenceProblem):
         source, tokenizer, config, head, described: as for every problem.
     """
 
+    takes_restored_spaces = False
+
     head: SentenceVectorsConfig
 
     def __init__(
@@ -50,12 +52,12 @@ class ContrastiveProblem(SequenceProblem):
         described: Mapping[str, Any] | None = None,
     ):
         super().__init__(task, source, tokenizer, config, head, described)
-        self.head = head or SentenceVectorsConfig(self.head.labels, self.head.problem_type)
         self._training: tuple[Task, Source] | None = None
-        if config.head.bilstm_size:
-            raise UserError(f"head.bilstm_size: needs none for {task.name}. Received: {config.head.bilstm_size}.")
         if config.input.long == WINDOWS:
             raise UserError(f"input.long: needs truncate or head_tail for {task.name}. Received: {WINDOWS}.")
+
+    def _new_head(self) -> SentenceVectorsConfig:
+        return SentenceVectorsConfig((str(self.task.label),), self.task.kind)
 
     def train_on(self, task: Task, source: Source) -> None:
         """Adds the split "train": the pairs of a table whose score, if they have one, is `data.positive` or more."""
@@ -69,7 +71,7 @@ class ContrastiveProblem(SequenceProblem):
         return {**super().described(), "pair": False}  # The model reads single texts.
 
     @functools.cached_property
-    def objective(self) -> ContrastiveObjective:  # type: ignore[override]
+    def objective(self) -> ContrastiveObjective:
         return ContrastiveObjective()
 
     def window_answers(self, window: TextWindow, function: ServingFunction) -> Served:

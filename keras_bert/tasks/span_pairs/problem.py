@@ -20,7 +20,7 @@ from keras_bert.export.serving_function import ServingFunction
 from keras_bert.inputs.rows import flat_rows
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.classification.answers import Served, plain_answers, served_logits, writing_submission
-from keras_bert.tasks.classification.problem import ReadSplit, SequenceProblem
+from keras_bert.tasks.classification.problem import ReadSplit, TextRowsProblem
 from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.sources import Source
@@ -43,7 +43,7 @@ class SpanPairWindow:
         return len(self.pairs)
 
 
-class SpanPairProblem(SequenceProblem):
+class SpanPairProblem(TextRowsProblem):
     """A `SpanPairTask`. The answers are float64 [examples, labels], the logits.
 
     Rows have `span_starts` and `span_ends` in their extras, int32 [examples, 2], columns of the row.
@@ -51,8 +51,6 @@ class SpanPairProblem(SequenceProblem):
     Raises:
         UserError: examples are malformed, a span does not fit into a row, or settings do not fit.
     """
-
-    takes_restored_spaces = False
 
     task: SpanPairTask
     head: SpanPairConfig
@@ -67,25 +65,26 @@ class SpanPairProblem(SequenceProblem):
         described: Mapping[str, Any] | None = None,
     ):
         super().__init__(task, source, tokenizer, config, head, described)
-        self.head = head or SpanPairConfig(self.head.labels, reads_cls=task.reads_cls)
         if config.input.long != TRUNCATE:
             raise UserError(f"input.long: needs {TRUNCATE} for {task.name}. Received: {config.input.long}.")
 
-    def windows(self, split: str) -> Iterator[SpanPairWindow]:  # type: ignore[override]
+    def _new_head(self) -> SpanPairConfig:
+        bilstm_size = self._config.head.bilstm_size
+        return SpanPairConfig(self.task.labels or (), reads_cls=self.task.reads_cls, bilstm_size=bilstm_size)
+
+    def windows(self, split: str) -> Iterator[SpanPairWindow]:
         reader = SpanPairReader(self.task, split, self._source, labels=False)
         yield from self._windows(reader)
         self.notes += reader.notes
 
-    def window_answers(self, window: SpanPairWindow, function: ServingFunction) -> Served:  # type: ignore[override]
+    def window_answers(self, window: SpanPairWindow, function: ServingFunction) -> Served:
         """The exported model's outputs for each example."""
         self._rows_of(window.pairs)  # Refuses spans that do not fit.
         texts, starts, ends = columns_of(window.pairs)
         return function.answers_by_length(*texts, starts, ends)
 
     @contextlib.contextmanager
-    def writing(  # type: ignore[override]
-        self, split: str, output: str
-    ) -> Iterator[Callable[[SpanPairWindow, Served], None]]:
+    def writing(self, split: str, output: str) -> Iterator[Callable[[SpanPairWindow, Served], None]]:
         """Writes a split's submission or, if there is none, one JSON object per example with its texts and spans."""
         if self.task.splits[split].submission:
             with writing_submission(self.task, split, output) as submit:

@@ -94,6 +94,7 @@ class SpanPairs(TaskKind):
     }
     titles = {PART: "classifier of two spans"}
     in_transformers = False
+    takes_bilstm = True
     pipeline = "text-classification"
     example_files = ("spans.jsonl", "answers.jsonl")
 

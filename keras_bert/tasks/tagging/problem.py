@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import keras
 import numpy as np
@@ -27,7 +27,6 @@ from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig
 from keras_bert.tasks.tagging.label_schemes import (
     Entities,
     UnknownLabel,
-    forbidden_transitions,
     learned_scheme,
     read_entities,
     scheme_labels,
@@ -36,7 +35,7 @@ from keras_bert.tasks.tagging.network import CrfObjective, TaggingObjective
 from keras_bert.tasks.tagging.scores import entity_scores, label_scores
 from keras_bert.tasks.tagging.serving import WORDS
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
-from keras_bert.tasks.tagging.task import TaggingTask
+from keras_bert.tasks.tagging.task import TaggingTask, tagging_kind
 from keras_bert.tasks.tagging.word_rows import WordRows, lay_out_words
 from keras_bert.tasks.task import MOST_CONFUSED
 from keras_bert.text.tokenizers import Tokenizer
@@ -104,7 +103,8 @@ class TaggingProblem(Problem):
         self.notes = self._files.notes
         self._marks_entities = self._labels_mark_entities(head)
         self.head = head or self._new_head()
-        self._objective = CrfObjective() if self.head.has_crf else TaggingObjective()
+        self._kind = tagging_kind(self.head)
+        self._objective = CrfObjective() if self._kind.has_crf else TaggingObjective()
 
     @property
     def objective(self) -> TaggingObjective:
@@ -145,7 +145,7 @@ class TaggingProblem(Problem):
             raise ValueError(f"outputs: needs a row of logits for each of {len(layout.rows)} rows, without padding.")
         logits = np.concatenate(outputs["logits"])[layout.places]
         require_numbers(logits, "words")
-        if self.head.has_crf:
+        if self._kind.has_crf:
             best = best_labels(logits, self._words(split).starts, outputs["chain"])
         else:
             best = logits.argmax(axis=1)
@@ -153,11 +153,11 @@ class TaggingProblem(Problem):
 
     def shared_outputs(self, model: keras.Model) -> dict[str, Any]:
         """`chain`, the CRF's scores of starts, transitions and ends."""
-        return {"chain": model.crf.scores()} if self.head.has_crf else {}
+        return {"chain": model.crf.scores()} if self._kind.has_crf else {}
 
     def averaged(self, split: str, outputs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """As `Problem.averaged`; for a CRF the mean of the marginals, of which the best allowed labels are decoded."""
-        if not self.head.has_crf:
+        if not self._kind.has_crf:
             return super().averaged(split, outputs)
         layout, starts = self._layout(split), self._words(split).starts
         marginals = [
@@ -165,9 +165,7 @@ class TaggingProblem(Problem):
         ]
         tokens = np.zeros((len(layout.rows.ids), self.head.num_labels), np.float32)
         tokens[layout.places] = np.log(np.maximum(np.mean(marginals, axis=0), np.finfo(np.float32).tiny))
-        penalty = np.where(
-            forbidden_transitions(self.head.labels, cast(CrfTaggingConfig, self.head).learned_scheme), FORBIDDEN, 0.0
-        )
+        penalty = np.where(self._kind.forbidden(self.head), FORBIDDEN, 0.0)
         chain = (penalty[-1, :-1], penalty[:-1, :-1], penalty[:-1, -1])
         return {"logits": np.split(tokens, layout.rows.starts[1:-1]), "chain": chain}
 
@@ -276,12 +274,13 @@ class TaggingProblem(Problem):
             labels = scheme_labels(types, self._config.data.learned_scheme)
         else:
             labels = tuple(_distinct(tagged.labels))
-        features = self._config.features
+        features, settings = self._config.features, self._config.head
         if features.kind:
             return FeatureTaggingConfig(labels, features.kind, features.lstm_size)
-        if self._config.head.crf:
-            return CrfTaggingConfig(labels, self._config.data.learned_scheme if self._marks_entities else None)
-        return TokenClassificationConfig(labels)
+        if settings.crf:
+            scheme = self._config.data.learned_scheme if self._marks_entities else None
+            return CrfTaggingConfig(labels, scheme, bilstm_size=settings.bilstm_size)
+        return TokenClassificationConfig(labels, bilstm_size=settings.bilstm_size)
 
     def _words(self, split: str) -> TaggedWords:
         """The words of a split; under noise, their labels mark entities in BIO."""
@@ -311,7 +310,7 @@ class TaggingProblem(Problem):
         tagged, max_length = self._words(split), self._config.input.max_length
         layout = lay_out_words(tagged.words, tagged.starts, self._tokenizer, max_length)
         layout.rows.token_extra["labels"] = layout.token_values(self._label_ids(split))
-        if self.head.has_crf:
+        if self._kind.has_crf:
             layout.rows.extra |= layout.sentence_flags(tagged.starts)
         for words, what in (
             (layout.vanished, "words have no piece and are read as [UNK]"),

@@ -1,6 +1,6 @@
 """Signatures of a model that labels words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -9,26 +9,24 @@ from keras_bert.export.signature import Signature, TextInputs, token_signature
 from keras_bert.inputs.rows import padded_rows
 from keras_bert.inputs.word_windows import TextWords, begins_word, given_words, split_texts, word_windows
 from keras_bert.tasks.tagging.crf_decoding import decode, decode_ragged
-from keras_bert.tasks.tagging.head import TokenClassificationConfig
 
 WORDS = "words"
 
-
+TokenLogits = Callable[[dict[str, tf.Tensor]], tf.Tensor]
 WordLabels = Callable[[TextWords], tuple[tf.Tensor, tf.Tensor]]
 
 
-def word_labeller(head: TokenClassificationConfig, text_inputs: TextInputs, network: Network) -> WordLabels:
+def word_labeller(text_inputs: TextInputs, network: Network, logits_of: TokenLogits, has_crf: bool) -> WordLabels:
     """Function (words) -> (int32 [words], their labels; float32 [words], the probabilities of these).
 
     The arguments are those of `tagging_signatures`.
     """
-    logits_of = _logits_of(head, network)
 
     def label(found: TextWords) -> tuple[tf.Tensor, tf.Tensor]:
         windows = word_windows(found.words, text_inputs.reading.max_length, text_inputs.vocabulary)
         logits = logits_of(padded_rows([windows.spans], text_inputs.vocabulary, text_inputs.lengths))
         of_words = tf.gather_nd(logits, tf.stack([windows.window, windows.column], axis=1))
-        if not head.has_crf:
+        if not has_crf:
             return _best(of_words)
         by_text = tf.RaggedTensor.from_row_splits(of_words, found.words.row_splits, validate=False)
         labels, marginals = decode_ragged(by_text, network.run(lambda model: model.crf.scores()))
@@ -37,25 +35,13 @@ def word_labeller(head: TokenClassificationConfig, text_inputs: TextInputs, netw
     return label
 
 
-def _logits_of(head: TokenClassificationConfig, network: Network) -> Callable[[dict[str, tf.Tensor]], tf.Tensor]:
-    """Function (the encoder's inputs) -> float32 [batch, seq, labels]."""
-
-    def logits_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        if head.is_frozen:
-            return network.run(lambda model: model(inputs)["logits"])
-        states = network.encoded(inputs)["sequence_output"]
-        return network.run(lambda model: model.crf(states) if head.has_crf else model.classifier(states))
-
-    return logits_of
-
-
 def _best(logits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """(the most probable labels, their probabilities), [...] each."""
     return tf.argmax(logits, axis=-1, output_type=tf.int32), tf.reduce_max(tf.nn.softmax(logits), axis=-1)
 
 
 def tagging_signatures(
-    head: TokenClassificationConfig, text_inputs: TextInputs, network: Network
+    labels: Sequence[str], text_inputs: TextInputs, network: Network, logits_of: TokenLogits, has_crf: bool
 ) -> dict[str, Signature]:
     """`serving_default` on strings, `words` on pre-split words, `tokens` on the encoder's inputs.
 
@@ -69,12 +55,14 @@ def tagging_signatures(
     0.
 
     Args:
-        head: the labels; a `FeatureTaggingConfig` for a tagger over features, a `CrfTaggingConfig` for a CRF.
+        labels: their names, in the order of the logits.
         text_inputs: makes the model's inputs.
         network: the network of a `BertForTokenClassification`, a `BertFeatureTagger` or a `BertCrfTagger`.
+        logits_of: function (the encoder's inputs) -> float32 [batch, seq, labels].
+        has_crf: whether the network has a CRF, whose emissions the logits are.
     """
-    names, has_crf = tf.constant(list(head.labels)), head.has_crf
-    label_words, logits_of = word_labeller(head, text_inputs, network), _logits_of(head, network)
+    names = tf.constant(list(labels))
+    label_words = word_labeller(text_inputs, network, logits_of, has_crf)
 
     def answer_words(found: TextWords) -> dict[str, tf.Tensor]:
         labels, scores = label_words(found)

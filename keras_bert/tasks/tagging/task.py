@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from keras_bert.config.features import TAGGING_TASKS
 from keras_bert.config.finetuning import FinetuneConfig
@@ -10,7 +10,7 @@ from keras_bert.config.reading import FIELD
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import TensorName, dense, lstms, own_tensor
 from keras_bert.tasks.classification.head import CLASSIFIER, CLASSIFIER_TENSORS, CLASSIFIER_TITLES
-from keras_bert.tasks.kind import TaskKind, transformers_pipeline
+from keras_bert.tasks.kind import TaskKind, kind_of_head, transformers_pipeline
 from keras_bert.tasks.tagging.head import CrfTaggingConfig, FeatureTaggingConfig, TokenClassificationConfig
 from keras_bert.tasks.tagging.tagged_words import TaggedReader
 from keras_bert.tasks.tagging.word_files import ConlluReader, words_reader
@@ -22,7 +22,13 @@ _EXAMPLE = '"Mary Shelley wrote Frankenstein in Geneva."'
 
 
 class Tagging(TaskKind):
-    """A dense layer over the last states (paper, section 5.3)."""
+    """A dense layer over the last states (paper, section 5.3).
+
+    Class attributes:
+        has_crf: whether the labels of a sentence are decoded together.
+    """
+
+    has_crf: ClassVar[bool] = False
 
     head: ClassVar[type[Any]] = TokenClassificationConfig
     part: ClassVar[str] = CLASSIFIER
@@ -31,6 +37,7 @@ class Tagging(TaskKind):
     tasks: ClassVar[tuple[str, ...]] = TAGGING_TASKS
     own_task: ClassVar[str | None] = "tokens"
     pipeline = "token-classification"
+    takes_bilstm: ClassVar[bool] = True
     noun, example_files = "words", ("words.txt", "tagged.txt")
 
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
@@ -41,7 +48,14 @@ class Tagging(TaskKind):
     def signatures(self, bert: Any, text_inputs: Any, network: Any, n_best: int) -> dict[str, Any]:
         from keras_bert.tasks.tagging.serving import tagging_signatures
 
-        return tagging_signatures(bert.head, text_inputs, network)
+        return tagging_signatures(
+            bert.head.labels, text_inputs, network, lambda inputs: self.logits(network, inputs), self.has_crf
+        )
+
+    def logits(self, network: Any, inputs: Mapping[str, Any]) -> Any:
+        """[batch, seq, labels] float32 in a `Network`'s graph, from the encoder's inputs [batch, seq]."""
+        states = network.encoded(inputs)["sequence_output"]
+        return network.run(lambda model: model.classifier(states))
 
     def open_problem(
         self,
@@ -59,6 +73,10 @@ class Tagging(TaskKind):
         return TaggingProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
         )
+
+    def forbidden(self, head: Any) -> Any:
+        """The transitions that a CRF excludes, see `forbidden_transitions`; None without a CRF."""
+        return None
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return f'print(keras_bert.serving_function(bert)([{_EXAMPLE}])["labels"])'
@@ -83,8 +101,10 @@ class Tagging(TaskKind):
         return transformers_pipeline(str(self.pipeline), _EXAMPLE, joined)
 
     def data_fields(self, task: str) -> Collection[str]:
-
         return ("scheme", "learned_scheme", *(("texts", "word", "label") if TAGGING[task].in_columns else ()))
+
+    def unnamed_labels(self, head: Any) -> tuple[str, ...]:
+        return head.labels if head.is_unnamed else ()
 
 
 class FeatureTagging(Tagging):
@@ -111,6 +131,9 @@ class FeatureTagging(Tagging):
 
         return BertFeatureTagger(config, head.num_labels, head.features, head.lstm_size, **keras_options)
 
+    def logits(self, network: Any, inputs: Mapping[str, Any]) -> Any:
+        return network.run(lambda model: model(inputs)["logits"])
+
 
 class CrfTagging(Tagging):
     """A conditional random field over the words; transformers has no class for it."""
@@ -127,16 +150,30 @@ class CrfTagging(Tagging):
     not_in_litert = "a head without a CRF, because LiteRT lacks what finding its best labels takes"
     tasks: ClassVar[tuple[str, ...]] = ()
     in_transformers = False
+    has_crf = True
 
     def make_model(self, config: BertConfig, head: CrfTaggingConfig, **keras_options: Any) -> Any:
-        from keras_bert.tasks.tagging.label_schemes import forbidden_transitions
         from keras_bert.tasks.tagging.network import BertCrfTagger
 
-        forbidden = forbidden_transitions(head.labels, head.learned_scheme)
+        forbidden = self.forbidden(head)
         return BertCrfTagger(config, head.num_labels, forbidden, bilstm_size=head.bilstm_size, **keras_options)
+
+    def forbidden(self, head: CrfTaggingConfig) -> Any:
+        from keras_bert.tasks.tagging.label_schemes import forbidden_transitions
+
+        return forbidden_transitions(head.labels, head.learned_scheme)
+
+    def logits(self, network: Any, inputs: Mapping[str, Any]) -> Any:
+        states = network.encoded(inputs)["sequence_output"]
+        return network.run(lambda model: model.crf(states))
 
 
 KINDS = (Tagging(), FeatureTagging(), CrfTagging())
+
+
+def tagging_kind(head: Any) -> Tagging:
+    """The kind of a tagger's head."""
+    return cast(Tagging, kind_of_head(head))
 
 
 @dataclass(frozen=True)
