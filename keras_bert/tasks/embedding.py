@@ -95,9 +95,6 @@ class VectorIndex:
 
     The key of a vector is the number of the vectors before it.
 
-    Args:
-        path: the file to write.
-
     Raises:
         UserError: the package usearch is not installed.
     """
@@ -183,7 +180,7 @@ def embed_file(
         terminal_bar("Embedded", "texts", read=source_files(source)) as bar,
     ):
         pieces = 0
-        for rows in windows(_rows(source, column, format), _WINDOW_CHARACTERS, lambda row: len(row.cells[0])):
+        for rows in windows(_rows(source, column, format), lambda row: len(row.cells[0]), _WINDOW_CHARACTERS):
             window = [row.cells[0] for row in rows]
             embedder.after_batch = functools.partial(bar.partly, n=len(window))
             embedded = embedder(window)

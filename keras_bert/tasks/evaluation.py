@@ -37,8 +37,6 @@ class Evaluator:
     """Computes a model's outputs, answers and scores on a task's splits.
 
     Args:
-        problem: the task.
-        model: the model.
         pad_id: the id of [PAD].
         strategy: the strategy in whose scope the model was made.
         batch_size: rows per batch.
@@ -89,14 +87,6 @@ class FinetunedModel:
         asked: a file to answer in place of the task's splits; see `open_problem`.
         outputs: the paths that are to be written, none of which may be one that is read.
 
-    Attributes:
-        folder: the model's folder.
-        config: the recipe.
-        problem: the task.
-        model: the Keras model.
-        tokenizer: the model's tokenizer.
-        evaluate: the evaluator.
-
     Raises:
         UserError: the model has no head for a task, or the data does not fit it.
     """
@@ -119,7 +109,7 @@ class FinetunedModel:
     ):
         folder = model if isinstance(model, ModelFolder) else open_model_folder(model)
         is_described = "task" in folder.task
-        self.folder = folder = folder if is_described else _taken_for_own(folder, task)
+        self.folder = folder = folder if is_described else _as_own_task(folder, task)
         self.config = finetune_config(folder.name, folder, data or {}, task, asked)
         own = self.config.data
         require_unread(outputs, [folder.path, *([asked] if asked else [own.folder, own.train, own.dev, own.test])])
@@ -129,7 +119,7 @@ class FinetunedModel:
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
         self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task, asked)
         if not is_described:  # So that it is served as the problem reads: pairs, for example.
-            folder = _described(folder, self.problem.described())
+            folder = _with_task(folder, self.problem.described())
         self._asked = asked
         self._loaded = dataclasses.replace(loaded, folder=folder)
         self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
@@ -166,7 +156,6 @@ def finetune_config(
 
     Args:
         path: a run folder or a model folder.
-        folder: the model's folder.
         data: `{field of TaskDataConfig: value}` that take precedence.
         task: another task's name; None for the model's own.
         asked: a file to answer, or None.
@@ -191,7 +180,7 @@ def finetune_config(
     )
 
 
-def _taken_for_own(folder: ModelFolder, task: str | None) -> ModelFolder:
+def _as_own_task(folder: ModelFolder, task: str | None) -> ModelFolder:
     """The folder of a model that names no task, described as that of a model for the user's own files, or for `task`.
 
     Raises `UserError` if it has no head for a task.
@@ -209,10 +198,10 @@ def _taken_for_own(folder: ModelFolder, task: str | None) -> ModelFolder:
         folder = dataclasses.replace(folder, notes=[*folder.notes, note])
     length = folder.reading.max_length
     question = min(InputConfig.max_question_length, length - 4)  # As the export; only small models are affected.
-    return _described(folder, {"task": task, "max_length": length, "max_question_length": question, **texts})
+    return _with_task(folder, {"task": task, "max_length": length, "max_question_length": question, **texts})
 
 
-def _described(folder: ModelFolder, task: Mapping[str, Any]) -> ModelFolder:
+def _with_task(folder: ModelFolder, task: Mapping[str, Any]) -> ModelFolder:
     """The folder with this description of its task, as if it said so itself."""
     return dataclasses.replace(folder, other_fields={**folder.other_fields, FIELD: {**folder.task, **task}})
 
@@ -309,8 +298,6 @@ def predict(model: FinetunedModel, splits: Iterable[str], output: str) -> tuple[
     Files appear when they are complete; stdout is written as the answers are computed.
 
     Args:
-        model: the model.
-        splits: splits of its task.
         output: a file, "-" for stdout, or a folder if the answers have file names of their own. Several splits each
             get their own file or folder in it.
 

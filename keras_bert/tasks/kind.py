@@ -40,7 +40,7 @@ class TaskKind(abc.ABC):
             `part` is the bias of the output layer, whose length is the number of outputs.
         titles: what `inspect` calls those parts.
         tasks: the names that `--task` takes.
-        own_task: that of the user's own files, which a model is taken for that names no task; None for none.
+        own_task: the task of the user's own files, also of models that name no task; None for none.
         in_transformers: whether transformers has a class of the head's name; those of other kinds of models have
             another name in place of "Bert" (`AlbertFor…`). If not, config.json calls the model a BertModel and names
             the head in the field `keras_bert`.
@@ -85,8 +85,6 @@ class TaskKind(abc.ABC):
         """A new `keras.Model`.
 
         Args:
-            config: the architecture of the encoder.
-            head: the head's config.
             keras_options: `dtype` and `name`.
         """
 
@@ -111,7 +109,7 @@ class TaskKind(abc.ABC):
             config: the recipe; `config.task` is the task's name.
             tokenizer: the model's `Tokenizer`.
             head: the head's config of a trained model, whose labels the task then has; None for a new head.
-            described: what that model's folder says about its task; see `Problem.described`.
+            described: what `Problem.described` returned for that model, from its config.json.
             own: `{split: path}` of the files that the user named; if there are any, they are the only splits.
 
         Raises:

@@ -76,8 +76,6 @@ def pretraining_card(
     """The model card of a pretraining run.
 
     Args:
-        config: the recipe.
-        path: the run's folder.
         steps: the steps done.
         evaluation: the last validation's figures, `eval_…`.
         command: the command line; None if unknown.
@@ -108,8 +106,6 @@ def finetuning_card(
     """The model card of a fine-tuning run.
 
     Args:
-        config: the recipe.
-        path: the run's folder.
         results: the content of results.json.
         command: the command line; None if unknown.
     """

@@ -57,21 +57,16 @@ Answers = Any  # A model's answers to the examples of a split; the type depends 
 class Problem(NamedSplits, abc.ABC):
     """A task's examples, prepared for one tokenizer, with the model, loss and scores that go with them.
 
-    Every kind is constructed in the same way, from what `TaskKind.open_problem` knows.
-
     Args:
         task: the task as data: its name, its splits and how it is scored.
         source: where its examples are. For tasks with named files: the folder with these, "" if the task names its
             files in full, or a `TfdsSource`. For other tasks: `{split: path}` or a `TfdsSource`.
-        tokenizer: the model's tokenizer.
-        config: the recipe; each kind uses what it needs of `data`, `input`, `features` and `training`.
+        config: the recipe, of which `data`, `input`, `head`, `features`, `noise` and `training` are read.
         head: the head's config of a trained model, whose labels the task then has; None for a new head.
-        described: what that model's folder says about its task; see `described`.
+        described: what `described` returned for that model, from its config.json.
 
     Attributes:
-        task: the task.
         head: the head's config, as config.json stores it.
-        objective: the loss.
         notes: what the user should know about the files read so far, one line each.
         restore_spaces: function (texts) -> texts, applied to the texts to classify after noise; None for none.
         noise: added to every text before tokenization; None for none. Set by `under`.
@@ -130,7 +125,7 @@ class Problem(NamedSplits, abc.ABC):
             yield
         finally:
             self.noise, self._kept = None, kept
-            self.notes[:] = notes  # They were about the same files.
+            self.notes[:] = notes  # Discard notes from the noisy pass; they repeat the originals.
 
     def require_noise(self) -> None:
         """Raises `UserError` unless the kind of task takes noise."""
@@ -180,7 +175,7 @@ class Problem(NamedSplits, abc.ABC):
 
     @abc.abstractmethod
     def described(self) -> dict[str, Any]:
-        """What the model folder stores about the task, so that the model can be used without the recipe."""
+        """The fields of config.json about the task, with which the model can be used without the recipe."""
 
     def make_model(self, bert_config: BertConfig, dtype: str | None = None) -> keras.Model:
         """A new model with this task's head."""
@@ -282,10 +277,8 @@ def open_problem(
     """The `Problem` of a recipe.
 
     Args:
-        config: the recipe.
-        tokenizer: the model's tokenizer.
         head: the head's config of a trained model, whose labels the task then has; None for a new head.
-        described: what that model's folder says about its task; see `ModelFolder.task`.
+        described: what that model's config.json says about its task; see `ModelFolder.task`.
         asked: a file to answer, or "-" for stdin: the split `INPUT`, in place of all the task's splits.
 
     Raises:
@@ -295,7 +288,7 @@ def open_problem(
     kind = kind_of_task(config.task)
     if kind is None:
         raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {config.task!r}.")
-    if head is None:  # What was trained already may have a recipe of an earlier version.
+    if head is None:  # A trained model may have a recipe of an earlier version.
         _require_used(config, kind)
     elif not kind.has_tasks_for(head):
         raise UserError(f"task: needs one for a {head.architecture}. Received: {config.task}. Give another --task.")

@@ -24,7 +24,6 @@ def require_same_data(run: RunFolder, problem: Problem) -> None:
 
     Args:
         run: the run's folder, settled.
-        problem: the task.
 
     Raises:
         UserError: files have changed since the run learned from them; names them.

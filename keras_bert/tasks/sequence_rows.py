@@ -20,7 +20,6 @@ class SequenceRows:
     Only the tokens are kept, two bytes each where the vocabulary has at most 65,536.
 
     Args:
-        tokenizer: splits the texts into pieces.
         input_config: the maximum length of a row, and how longer texts are handled.
     """
 

@@ -6,18 +6,22 @@ from typing import TypeVar
 import numpy as np
 
 _MOST = 4096
+_CHARACTERS_AT_ONCE = 1 << 20
 
 Item = TypeVar("Item")
 
 
-def windows(items: Iterable[Item], characters: int, length: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yields lists of consecutive items, each of about `characters` characters but at most 4,096 items.
+def windows(
+    items: Iterable[Item], length: Callable[[Item], int], characters: int | None = None
+) -> Iterator[list[Item]]:
+    """Yields lists of consecutive items, each of at most 4,096.
 
     Args:
         items: texts or examples.
-        characters: the number of characters after which a window ends.
         length: function (item) -> its number of characters.
+        characters: after how many a window ends; by default 1,048,576.
     """
+    characters = characters or _CHARACTERS_AT_ONCE
     window, seen = [], 0
     for item in items:
         window.append(item)

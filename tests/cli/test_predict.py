@@ -53,9 +53,8 @@ def model(tmp_path_factory):
 @pytest.fixture
 def small_windows(monkeypatch):
     """So that a few examples are several windows."""
-    for module in ("tasks.classification.answering", "tasks.multiple_choice.problem", "tasks.tagging.tagged_words"):
+    for module in ("tasks.windows", "tasks.tagging.tagged_words"):
         monkeypatch.setattr(f"keras_bert.{module}._CHARACTERS_AT_ONCE", 5)
-    monkeypatch.setattr("keras_bert.tasks.question_answering.problem._CHARACTERS_AT_ONCE", 30)
 
 
 @pytest.mark.parametrize("task", QUESTION_ANSWERING)
@@ -141,7 +140,7 @@ def test_texts_by_windows_are_answered_as_at_once(model, tmp_path, monkeypatch):
     table.write_text(lines(*({"review": text} for text in texts)))
     found = []
     for characters in (10, 10**6):
-        monkeypatch.setattr("keras_bert.tasks.classification.answers._CHARACTERS_AT_ONCE", characters)
+        monkeypatch.setattr("keras_bert.tasks.windows._CHARACTERS_AT_ONCE", characters)
         said = give("predict", "--model", path, "--input", table, "--output", tmp_path / "out")
         assert said.exit_code == 0 and f"evaluate --model '{path}'" in said.output  # As one would type it.
         found.append([json.loads(line) for line in (tmp_path / "out").read_text().splitlines()])

@@ -53,7 +53,6 @@ def submission_lines(
     """The lines, with labels as the benchmark spells them.
 
     Args:
-        task: the task.
         indices: `[n]`, the examples' numbers.
         predictions: `[n]`, label ids, or scores, which are clipped to `task.score_range`.
         is_json: whether a line is SuperGLUE's JSON object, and not `index` and `prediction` separated by a tab.
@@ -73,7 +72,6 @@ def submission_lines(
     return (f"{index}\t{word}\n" for index, word in zip(indices, words, strict=True))
 
 
-_CHARACTERS_AT_ONCE = 1 << 20
 Served = Sequence[Mapping[str, np.ndarray]]  # The outputs of a `ServingFunction`, by name, for each text.
 
 
@@ -110,7 +108,7 @@ def text_windows(task: Task, split: str, source: Source, notes: list[str]) -> It
         rows = _input_rows(task)
     else:
         rows = ExampleRows(task, split, source, labels=False)
-    for window in windows(rows, _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row.texts))):
+    for window in windows(rows, lambda row: sum(map(len, row.texts))):
         columns = [list(column) for column in zip(*(row.texts for row in window))]
         yield TextWindow(columns, [row.number for row in window])
     if isinstance(rows, ExampleRows):
@@ -139,7 +137,6 @@ def plain_answers(head: ClassificationConfig, task: Task, served: Served) -> Ite
     regression: `score`.
 
     Args:
-        head: the head's config.
         task: the task, which knows the range of scores.
         served: the exported model's outputs.
     """

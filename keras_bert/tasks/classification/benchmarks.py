@@ -1,19 +1,6 @@
-"""The tasks of GLUE (Wang et al. 2018), as data.
+"""The classifications and regressions of GLUE, SuperGLUE and XNLI, as data.
 
-A label's id is its index in TFDS's `ClassLabel` names. Published scores are from the test server: BERT base and large
-from the BERT paper, table 1 (F1 for MRPC and QQP, Spearman for STS-B); humans from Nangia and Bowman 2019, table 2.
-
-The tasks of SuperGLUE (Wang et al. 2019) that classify pairs of texts, as data.
-
-A label's id is its index in TFDS's `ClassLabel` names. AX-b and AX-g, the diagnostic sets, are answered by a model of
-RTE; their labels are public.
-
-XNLI (Conneau et al. 2018), as data: entailment in fifteen languages.
-
-Training is in one language: English, to transfer from (zero-shot), or another, into which MultiNLI was translated
-(translate-train). The dev and test sets, which people translated, have a split for each language.
-
-The files are XNLI's own: multinli.train.LANGUAGE.tsv of XNLI-MT-1.0 and xnli.dev.tsv, xnli.test.tsv of XNLI-1.0.
+A label's id is its index in TFDS's `ClassLabel` names.
 """
 
 from typing import Any
@@ -26,9 +13,14 @@ from keras_bert.tasks.task import PublishedScore, Split, Task, TfdsFields
 _ENTAILMENT = ("entailment", "not_entailment")
 _NLI = ("entailment", "neutral", "contradiction")
 _SENTENCES = ("sentence1", "sentence2")
+_PREMISE = ("premise", "hypothesis")
 
 
-def _glue_task(
+# GLUE (Wang et al. 2018). Published scores are from the test server: BERT base and large from the BERT paper, table 1
+# (F1 for MRPC and QQP, Spearman for STS-B); humans from Nangia and Bowman 2019, table 2.
+
+
+def _glue(
     name: str,
     folder: str,
     labels: tuple[str, ...] | None,
@@ -38,7 +30,7 @@ def _glue_task(
     tfds: tuple[str, ...] | None = None,
     **settings: Any,
 ) -> Task:
-    settings = {"label": "label", "splits": _splits(folder), **settings}
+    settings = {"label": "label", "splits": _glue_splits(folder), **settings}
     return Task(
         name=name,
         kind=kind,
@@ -52,26 +44,26 @@ def _glue_task(
     )
 
 
-def _splits(folder: str, columns: tuple[str, ...] | None = None, index: str = "index") -> dict[str, Split]:
+def _glue_splits(folder: str, columns: tuple[str, ...] | None = None, index: str = "index") -> dict[str, Split]:
     return {
         "train": Split(("train.tsv",), columns, tfds="train"),
         "dev": Split(("dev.tsv",), columns, tfds="validation"),
-        "test": _test(f"{folder}.tsv", index=index),
+        "test": _glue_test(f"{folder}.tsv", index=index),
     }
 
 
-def _test(submission: str, name: str = "test", index: str = "index") -> Split:
+def _glue_test(submission: str, name: str = "test", index: str = "index") -> Split:
     return Split((f"{name}.tsv",), labelled=False, index=index, tfds=name, submission=submission)
 
 
-def _published(
+def _glue_published(
     metric: str, base: float | None, large: float | None, human: float, split: str = "test"
 ) -> tuple[PublishedScore, ...]:
     scores = {"BERT base": base, "BERT large": large, "human": human}
     return tuple(PublishedScore(system, metric, value, split) for system, value in scores.items() if value is not None)
 
 
-COLA = _glue_task(
+COLA = _glue(
     "cola",
     "CoLA",
     ("unacceptable", "acceptable"),
@@ -79,18 +71,18 @@ COLA = _glue_task(
     metrics=("matthews",),
     written=("0", "1"),
     # The training and dev files have no header; the third column is the label as its source marked it.
-    splits=_splits("CoLA", columns=("source", "label", "marks", "sentence")),
-    published=_published("matthews", 52.1, 60.5, 66.4),
+    splits=_glue_splits("CoLA", columns=("source", "label", "marks", "sentence")),
+    published=_glue_published("matthews", 52.1, 60.5, 66.4),
 )
-SST2 = _glue_task(
+SST2 = _glue(
     "sst2",
     "SST-2",
     ("negative", "positive"),
     ("sentence",),
     written=("0", "1"),
-    published=_published("accuracy", 93.5, 94.9, 97.8),
+    published=_glue_published("accuracy", 93.5, 94.9, 97.8),
 )
-MRPC = _glue_task(
+MRPC = _glue(
     "mrpc",
     "MRPC",
     ("not_equivalent", "equivalent"),
@@ -99,9 +91,9 @@ MRPC = _glue_task(
     label="Quality",
     written=("0", "1"),
     tfds=_SENTENCES,
-    published=(*_published("f1", 88.9, 89.3, 86.3), PublishedScore("human", "accuracy", 80.8)),
+    published=(*_glue_published("f1", 88.9, 89.3, 86.3), PublishedScore("human", "accuracy", 80.8)),
 )
-STSB = _glue_task(
+STSB = _glue(
     "stsb",
     "STS-B",
     None,
@@ -110,9 +102,9 @@ STSB = _glue_task(
     kind=REGRESSION,
     label="score",
     score_range=(0.0, 5.0),
-    published=(*_published("spearman", 85.8, 86.5, 92.6), PublishedScore("human", "pearson", 92.7)),
+    published=(*_glue_published("spearman", 85.8, 86.5, 92.6), PublishedScore("human", "pearson", 92.7)),
 )
-QQP = _glue_task(
+QQP = _glue(
     "qqp",
     "QQP",
     ("not_duplicate", "duplicate"),
@@ -120,44 +112,44 @@ QQP = _glue_task(
     metrics=("f1", "accuracy"),
     label="is_duplicate",
     written=("0", "1"),
-    splits=_splits("QQP", index="id"),
+    splits=_glue_splits("QQP", index="id"),
     skip_ragged=True,  # In the first release of the files, some questions contain line breaks.
-    published=(*_published("f1", 71.2, 72.1, 59.5), PublishedScore("human", "accuracy", 80.4)),
+    published=(*_glue_published("f1", 71.2, 72.1, 59.5), PublishedScore("human", "accuracy", 80.4)),
 )
-MNLI = _glue_task(
+MNLI = _glue(
     "mnli",
     "MNLI",
     _NLI,
     _SENTENCES,
     label="gold_label",
-    tfds=("premise", "hypothesis"),
+    tfds=_PREMISE,
     splits={
         "train": Split(("train.tsv",), tfds="train"),
         "dev_matched": Split(("dev_matched.tsv",), tfds="validation_matched"),
         "dev_mismatched": Split(("dev_mismatched.tsv",), tfds="validation_mismatched"),
-        "test_matched": _test("MNLI-m.tsv", "test_matched"),
-        "test_mismatched": _test("MNLI-mm.tsv", "test_mismatched"),
+        "test_matched": _glue_test("MNLI-m.tsv", "test_matched"),
+        "test_mismatched": _glue_test("MNLI-mm.tsv", "test_mismatched"),
     },
     published=(
-        *_published("accuracy", 84.6, 86.7, 92.0, "test_matched"),
-        *_published("accuracy", 83.4, 85.9, 92.8, "test_mismatched"),
+        *_glue_published("accuracy", 84.6, 86.7, 92.0, "test_matched"),
+        *_glue_published("accuracy", 83.4, 85.9, 92.8, "test_mismatched"),
     ),
 )
-QNLI = _glue_task(
+QNLI = _glue(
     "qnli",
     "QNLI",
     _ENTAILMENT,
     ("question", "sentence"),
-    published=_published("accuracy", 90.5, 92.7, 91.2),
+    published=_glue_published("accuracy", 90.5, 92.7, 91.2),
 )
-RTE = _glue_task("rte", "RTE", _ENTAILMENT, _SENTENCES, published=_published("accuracy", 66.4, 70.1, 93.6))
-WNLI = _glue_task(
+RTE = _glue("rte", "RTE", _ENTAILMENT, _SENTENCES, published=_glue_published("accuracy", 66.4, 70.1, 93.6))
+WNLI = _glue(
     "wnli",
     "WNLI",
     ("not_entailment", "entailment"),
     _SENTENCES,
     written=("0", "1"),
-    published=_published("accuracy", None, None, 95.9),  # The paper leaves it out.
+    published=_glue_published("accuracy", None, None, 95.9),  # The paper leaves it out.
 )
 AX = Task(
     name="ax",
@@ -171,17 +163,18 @@ AX = Task(
     labels=_NLI,
     folders=("diagnostic", "AX"),
     format="raw_tsv",
-    tfds=TfdsFields("glue/ax", texts=("premise", "hypothesis")),
+    tfds=TfdsFields("glue/ax", texts=_PREMISE),
     trained_by="mnli",
 )
 
 GLUE = {task.name: task for task in (COLA, SST2, MRPC, STSB, QQP, MNLI, QNLI, RTE, WNLI, AX)}
 
 
-_PREMISE = ("premise", "hypothesis")
+# SuperGLUE's classifications of pairs of texts (Wang et al. 2019). AX-b and AX-g, the diagnostic sets, are answered by
+# a model of RTE; their labels are public.
 
 
-def _superglue_task(
+def _superglue(
     name: str,
     folder: str,
     labels: tuple[str, ...],
@@ -210,44 +203,50 @@ def _diagnostic(name: str, folder: str, texts: tuple[str, str], metrics: tuple[s
     file = f"{folder}.jsonl"
     test = Split((file,), labelled=None, index="idx", tfds="test", submission=file)
     tfds = f"super_glue/{name}"
-    return _superglue_task(
+    return _superglue(
         name, folder, _ENTAILMENT, texts, metrics, tfds, splits={"test": test}, trained_by="superglue_rte"
     )
 
 
-BOOLQ = _superglue_task(
-    "boolq", superglue.BOOLQ, ("False", "True"), ("passage", "question"), written=("false", "true")
-)  # In the file, a label is true or false.
-CB = _superglue_task(
-    "cb", superglue.CB, ("entailment", "contradiction", "neutral"), _PREMISE, metrics=("macro_f1", "accuracy")
-)
-SUPERGLUE_RTE = _superglue_task("superglue_rte", superglue.RTE, _ENTAILMENT, _PREMISE)
-AX_B = _diagnostic("axb", superglue.AX_B, ("sentence1", "sentence2"), ("matthews",))
-AX_G = _diagnostic("axg", superglue.AX_G, _PREMISE, ("gender_parity", "accuracy"))
+SUPERGLUE = {
+    task.name: task
+    for task in (
+        # In the file, a label is true or false.
+        _superglue("boolq", superglue.BOOLQ, ("False", "True"), ("passage", "question"), written=("false", "true")),
+        _superglue("cb", superglue.CB, ("entailment", "contradiction", "neutral"), _PREMISE, ("macro_f1", "accuracy")),
+        _superglue("superglue_rte", superglue.RTE, _ENTAILMENT, _PREMISE),
+        _diagnostic("axb", superglue.AX_B, _SENTENCES, ("matthews",)),
+        _diagnostic("axg", superglue.AX_G, _PREMISE, ("gender_parity", "accuracy")),
+    )
+}
 
-SUPERGLUE = {task.name: task for task in (BOOLQ, CB, SUPERGLUE_RTE, AX_B, AX_G)}
 
+# XNLI (Conneau et al. 2018): entailment in fifteen languages. The files are XNLI's own: multinli.train.LANGUAGE.tsv of
+# XNLI-MT-1.0, and xnli.dev.tsv and xnli.test.tsv of XNLI-1.0.
 
 LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
-_FOLDERS = ("XNLI-1.0", "XNLI", "XNLI-MT-1.0/multinli", "multinli")
+_XNLI_FOLDERS = ("XNLI-1.0", "XNLI", "XNLI-MT-1.0/multinli", "multinli")
 
 # Accuracies of Google's multilingual BERT base on the test set, from its repository (multilingual.md).
-_PUBLISHED = {
+_XNLI_PUBLISHED = {
     "BERT base, translate-train, cased": (81.9, 76.6, 77.8, 75.9, 70.7, 61.6),
     "BERT base, zero-shot, uncased": (81.4, 63.8, 74.3, 70.5, 62.1, 58.3),
 }
-_PUBLISHED_LANGUAGES = ("en", "zh", "es", "de", "ar", "ur")
+_XNLI_PUBLISHED_LANGUAGES = ("en", "zh", "es", "de", "ar", "ur")
 
 
 def xnli_task(language: str) -> Task:
     """The task with training in one language, whose dev set is the main one.
+
+    English transfers to the others (zero-shot); into another, MultiNLI was translated (translate-train). The dev and
+    test sets, which people translated, have a split for each language.
 
     Raises:
         UserError: XNLI does not have the language.
     """
     if language not in LANGUAGES:
         raise UserError(f"data.language: needs one of {', '.join(LANGUAGES)}. Received: {language!r}.")
-    # The file of training names its columns and one of its labels otherwise.
+    # The training file uses other column names and one other label.
     renamed = {"sentence1": "premise", "sentence2": "hypo", "gold_label": "label"}
     splits = {"train": Split((f"multinli.train.{language}.tsv",), renamed=renamed)}
     for split in ("dev", "test"):
@@ -256,17 +255,17 @@ def xnli_task(language: str) -> Task:
     return Task(
         name="xnli",
         kind=SINGLE_LABEL,
-        texts=("sentence1", "sentence2"),
+        texts=_SENTENCES,
         label="gold_label",
         splits=splits,
         metrics=("accuracy",),
-        labels=("entailment", "neutral", "contradiction"),
+        labels=_NLI,
         also_written={"contradictory": "contradiction"},
-        folders=_FOLDERS,
+        folders=_XNLI_FOLDERS,
         format="raw_tsv",
         published=tuple(
             PublishedScore(system, "accuracy", value, f"test_{name}")
-            for system, values in _PUBLISHED.items()
-            for name, value in zip(_PUBLISHED_LANGUAGES, values)
+            for system, values in _XNLI_PUBLISHED.items()
+            for name, value in zip(_XNLI_PUBLISHED_LANGUAGES, values)
         ),
     )

@@ -53,9 +53,6 @@ class ExampleRows:
 
     Args:
         task: a task whose labels are known (`with_labels`).
-        split: a name in `task.splits`.
-        source: where the examples are.
-        labels: whether to read labels.
 
     Attributes:
         origin: the file or data set, for messages.
@@ -121,8 +118,6 @@ def load_examples(task: Task, split: str, source: Source = "", needs_labels: boo
 
     Args:
         task: a task whose labels are known (`with_labels`).
-        split: a name in `task.splits`.
-        source: where the examples are.
         needs_labels: whether hidden labels are an error, as for evaluation.
 
     Raises:

@@ -20,7 +20,6 @@ class BertForSequenceClassification(EncoderWithHeads):
     """Dropout and a dense layer on the pooled [CLS] (paper, section 4.1).
 
     Args:
-        config: the architecture of the encoder.
         num_labels: the number of logits; 1 for regression.
 
     Call arguments:
@@ -46,9 +45,6 @@ class BertForSequenceClassification(EncoderWithHeads):
 @keras.saving.register_keras_serializable(package="keras_bert")
 class BertForNextSentencePrediction(EncoderWithHeads):
     """Whether the second text of a pair follows the first, by the head of pretraining (paper, section 3.1, task 2).
-
-    Args:
-        config: the architecture of the encoder.
 
     Call arguments:
         inputs: the encoder's inputs.

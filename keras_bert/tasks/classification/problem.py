@@ -78,8 +78,6 @@ def read_split(
     """Reads one split.
 
     Args:
-        task, split, source: which.
-        tokenizer, input_config: make the rows.
         noise, restore_spaces: applied to the texts, in this order.
         rows: what collects the rows; by default a `SequenceRows`.
         keep: tells which examples are kept; by default all.
@@ -91,7 +89,7 @@ def read_split(
     dtype = np.int32 if task.kind == SINGLE_LABEL else np.float32
     labels = GrowingArray(dtype)
     for block in windows(
-        filter(keep, read) if keep else read, _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row.texts))
+        filter(keep, read) if keep else read, lambda row: sum(map(len, row.texts)), _CHARACTERS_AT_ONCE
     ):
         columns = list(zip(*(row.texts for row in block)))
         texts = [[noise(text) for text in column] if noise else list(column) for column in columns]
@@ -150,8 +148,8 @@ class TextRowsProblem(Problem):
         return ClassificationConfig(labels, self.task.kind, bilstm_size=self._config.head.bilstm_size)
 
     @abc.abstractmethod
-    def _read(self, split: str) -> ReadSplit:
-        """A split, read once; only the tokens of its texts are kept."""
+    def _read_split(self, split: str) -> ReadSplit:
+        """Reads a split."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -239,6 +237,16 @@ class TextRowsProblem(Problem):
             raise UserError(f"{read.origin}: needs labels to evaluate on. Received: none.")
         return read.labels
 
+    def _read(self, split: str) -> ReadSplit:
+        """A split, read once; only the tokens of its texts are kept."""
+
+        def read() -> ReadSplit:
+            found = self._read_split(split)
+            self.notes += found.warnings
+            return found
+
+        return self._once(split, read)
+
     def _class_weights(self) -> np.ndarray | None:
         """The weight of each label in the loss; None if all are equal."""
         training = self._config.training
@@ -284,15 +292,10 @@ class SequenceProblem(TextRowsProblem):
     ) -> contextlib.AbstractContextManager[Callable[[TextWindow, Served], None]]:
         return writing_answers(self.head, self.task, split, output)
 
-    def _read(self, split: str) -> ReadSplit:
-        def read() -> ReadSplit:
-            found = read_split(
-                self.task, split, self._source, self._tokenizer, self._config.input, self.noise, self.restore_spaces
-            )
-            self.notes += found.warnings
-            return found
-
-        return self._once(split, read)
+    def _read_split(self, split: str) -> ReadSplit:
+        return read_split(
+            self.task, split, self._source, self._tokenizer, self._config.input, self.noise, self.restore_spaces
+        )
 
 
 def _check_head(task: Task, head: ClassificationConfig) -> None:

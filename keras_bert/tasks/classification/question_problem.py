@@ -28,8 +28,6 @@ from keras_bert.tasks.sources import Source
 from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
-_CHARACTERS_AT_ONCE = 1 << 20
-
 
 @dataclass(frozen=True)
 class QuestionWindow:
@@ -112,10 +110,7 @@ class QuestionProblem(TextRowsProblem):
     def remarks(self, split: str, answers: np.ndarray) -> Iterator[str]:
         return iter(()) if self.task.is_cloze else super().remarks(split, answers)
 
-    def _read(self, split: str) -> ReadSplit:
-        return self._once(split, lambda: self._read_rows(split))
-
-    def _read_rows(self, split: str) -> ReadSplit:
+    def _read_split(self, split: str) -> ReadSplit:
         rows = SequenceRows(self._tokenizer, self._config.input)
         labels = GrowingArray(np.int32)
         origin, by_passage = passages(self.task, split, self._source)
@@ -165,7 +160,7 @@ class QuestionProblem(TextRowsProblem):
 
 
 def _windows(by_passage: Iterable[list[Question]]) -> Iterator[QuestionWindow]:
-    for window in windows(by_passage, _CHARACTERS_AT_ONCE, _characters):
+    for window in windows(by_passage, _characters):
         yield QuestionWindow([question for questions in window for question in questions])
 
 

@@ -94,7 +94,6 @@ def passages(
     """(the file or data set, for messages; the questions of each passage).
 
     Args:
-        task, split, source: which.
         labelled: whether labels and right answers are read.
 
     Raises:

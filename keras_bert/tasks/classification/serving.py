@@ -24,7 +24,6 @@ def classification_signatures(
 
     Args:
         classification: the labels and the kind of the task.
-        text_inputs: makes the model's inputs.
         network: the network of a `BertForSequenceClassification`, or of another model with `logits_of`.
         logits_of: computes the logits [batch, labels] from the encoder's inputs.
     """

@@ -88,7 +88,6 @@ def swag_or_own_rows(of_stdin: Callable[[str], Iterator[ChoiceRow]], path: str) 
 
     Args:
         of_stdin: reads "-".
-        path: the file.
 
     Raises:
         UserError: as `swag_rows`.

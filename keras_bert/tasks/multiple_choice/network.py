@@ -14,9 +14,6 @@ from keras_bert.models.encoder_with_heads import EncoderWithHeads
 class BertForMultipleChoice(EncoderWithHeads):
     """A logit for each choice: dropout and a dense layer on its pooled [CLS] (paper, section 4.4).
 
-    Args:
-        config: the architecture of the encoder.
-
     Call arguments:
         inputs: the encoder's inputs, each [batch, choices, seq] int32. A choice with a mask of zeros is absent.
 

@@ -30,8 +30,6 @@ from keras_bert.tasks.sources import TfdsSource, file_of
 from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
-_CHARACTERS_AT_ONCE = 1 << 20
-
 Logits = list[np.ndarray]  # float64 [choices], for each example.
 
 
@@ -109,7 +107,7 @@ class MultipleChoiceProblem(Problem):
     def windows(self, split: str) -> Iterator[ChoiceExamples]:
         origin, rows, unit = self._opened(split)
         window = None
-        for window in windows(rows, _CHARACTERS_AT_ONCE, _characters):
+        for window in windows(rows, _characters):
             yield choice_examples(origin, window, unit, labelled=False)
         if window is None:
             choice_examples(origin, [])  # Raises an error.

@@ -18,10 +18,6 @@ def multiple_choice_signatures(text_inputs: TextInputs, network: Network) -> dic
 
     Outputs: `choice` int32 [batch], the index of the best choice, 0 if there is none; `probabilities` and `logits`
     float32 [batch, choices], 0 for padding.
-
-    Args:
-        text_inputs: makes the model's inputs.
-        network: the network of a `BertForMultipleChoice`.
     """
 
     def logits_of(inputs: dict[str, tf.Tensor]) -> tf.Tensor:

@@ -67,8 +67,6 @@ def load_questions(task: SpanTask, split: str, source: Source = "") -> AnsweredQ
 
     Args:
         task: a task for which it is known whether questions may be unanswerable (`with_unanswerable`).
-        split: a name in `task.splits`.
-        source: where the questions are.
 
     Raises:
         UserError: there is no such split or file, or it is malformed (see `read_squad`) or has no questions; in a split

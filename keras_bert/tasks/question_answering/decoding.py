@@ -18,7 +18,6 @@ from keras_bert.tasks.question_answering.data import AnsweredQuestions
 from keras_bert.tasks.question_answering.windows import PassageWindows, Pieces, QuestionWindows
 from keras_bert.tasks.windows import blocks
 
-_SPANS_PER_ANSWER_IN_GRAPH = 8
 _ROW_FACTOR = -7046029254386353131  # 2**64 divided by the golden ratio.
 
 
@@ -63,7 +62,7 @@ def best_answers(
     passages: Passages,
     longest: int,
     count: int,
-    spans_per_answer: int = _SPANS_PER_ANSWER_IN_GRAPH,
+    spans_per_answer: int = 8,
 ) -> dict[str, tf.Tensor]:
     """The `count` best answers to each question, best first, no two with the same text.
 
@@ -74,7 +73,6 @@ def best_answers(
     Args:
         start_logits, end_logits: float32 or float64 [windows, pieces], for the pieces of the passage in each window;
             columns past the window's length are ignored.
-        windows: the windows.
         passages: the passage of each question.
         longest: the maximum length of an answer in pieces.
         count: the number of answers per question.
@@ -121,7 +119,6 @@ def no_answer(start_logits: tf.Tensor, end_logits: tf.Tensor, windows: PassageWi
 
     Args:
         start_logits, end_logits: [windows], the logits of [CLS].
-        windows: the windows.
     """
     sums = start_logits + end_logits
     is_lowest = tf.equal(sums, tf.gather(tf.math.segment_min(sums, windows.question), windows.question))
@@ -203,7 +200,7 @@ def _or_nothing(values: tf.Tensor, source: tf.Tensor) -> tf.Tensor:
 
 
 _PIECES_AT_ONCE = 3 << 15  # 256 windows of 384 pieces.
-_SPANS_PER_ANSWER = 4  # At first. Few questions have enough spans with equal texts to need more.
+_FIRST_SPANS_PER_ANSWER = 4  # Few questions have enough spans with equal texts to need more.
 
 
 class Span(NamedTuple):
@@ -248,11 +245,9 @@ def decode(
     max_answer_length: int = 30,
     n_best: int = 20,
 ) -> Iterator[Decoded]:
-    """Yields the `Decoded` of each question in order; see `inference.span_decoding.best_answers`.
+    """Yields the `Decoded` of each question in order; see `best_answers`.
 
     Args:
-        answered: the questions.
-        windows: their windows.
         outputs: `{"start_logits": …, "end_logits": …}`, each a list with an array [length] for each row.
         max_answer_length: the maximum length of an answer in pieces.
         n_best: the number of answers per question.
@@ -264,9 +259,9 @@ def decode(
     logits = [_checked(outputs[name], name, windows.rows.lengths) for name in ("start_logits", "end_logits")]
     decode_block = functools.partial(_decode_block, answered, windows, logits, max_answer_length, n_best)
     for block in blocks(windows.first_rows, max(1, _PIECES_AT_ONCE // windows.rows.lengths.max())):
-        answers, are_all = decode_block(block, _SPANS_PER_ANSWER)
+        answers, are_all = decode_block(block, _FIRST_SPANS_PER_ANSWER)
         for question, answer, is_final in zip(range(*block), answers, are_all, strict=True):
-            spans_per_answer = _SPANS_PER_ANSWER
+            spans_per_answer = _FIRST_SPANS_PER_ANSWER
             while len(answer.spans) < n_best and not is_final:
                 spans_per_answer *= 4
                 [answer], [is_final] = decode_block((question, question + 1), spans_per_answer)

@@ -15,9 +15,6 @@ from keras_bert.models.encoder_with_heads import EncoderWithHeads
 class BertForQuestionAnswering(EncoderWithHeads):
     """A dense layer with two outputs on each token's last hidden state (paper, section 4.2; run_squad.py).
 
-    Args:
-        config: the architecture of the encoder.
-
     Call arguments:
         inputs: the encoder's inputs.
 

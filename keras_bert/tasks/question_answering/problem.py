@@ -33,8 +33,6 @@ from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
 _STRIDE = 128  # run_squad.py's doc_stride.
-_CHARACTERS_AT_ONCE = 1 << 20
-
 Answers = Mapping[str, Decoded]  # By the questions' ids.
 Window = list[tuple[str, str, str]]  # (id, question, passage) of some questions.
 
@@ -148,7 +146,7 @@ class QuestionAnsweringProblem(Problem):
             for passage, questions in passages_with_questions(self.task, split, self._source)
             for question in questions
         )
-        return windows(asked, _CHARACTERS_AT_ONCE, lambda question: sum(map(len, question)))
+        return windows(asked, lambda question: sum(map(len, question)))
 
     def window_answers(self, window: Window, function: ServingFunction) -> Answers:
         names, texts, contexts = zip(*window)

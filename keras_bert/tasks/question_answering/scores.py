@@ -1,17 +1,15 @@
-"""Exact match and F1 of SQuAD 1.1 and 2.0, in per cent, as computed by the official scripts.
+"""Exact match and F1 of SQuAD 1.1, SQuAD 2.0 and CMRC 2018, in per cent, as computed by the official scripts.
 
-Answers are compared in lower case, without ASCII punctuation and the articles a, an and the, and with single spaces; F1
-is that of the two bags of words. Of several references, the best one counts, separately for each metric.
+SQuAD's answers are compared in lower case, without ASCII punctuation and the articles a, an and the, and with single
+spaces; F1 is that of the two bags of words. Of several references, the best one counts, separately for each metric.
 Source: Rajpurkar et al. 2016, section 6.1, and 2018; evaluate-v1.1.py and evaluate-v2.0.py. To match their last digit,
 scores are added in the same order, and the same ones are integers, which Python's `sum` adds differently.
 
-Exact match and F1 of CMRC 2018, in per cent, as computed by its script (cmrc2018_evaluate.py).
-
-Both ignore some Chinese and English punctuation marks. F1 is over segments, which are single Chinese characters and the
-words of the text between them, and counts the longest run of segments that two answers share.
-
-The script first splits text that is not Chinese into sentences, by a trained model that NLTK does not ship; here NLTK
-splits it into words directly. The results differ if an answer has two sentences that end in ASCII full stops.
+CMRC's (cmrc2018_evaluate.py) are compared without some Chinese and English punctuation marks. F1 is over segments,
+which are single Chinese characters and the words of the text between them, and counts the longest run of segments that
+two answers share. The script first splits text that is not Chinese into sentences, by a trained model that NLTK does
+not ship; here NLTK splits it into words directly. The results differ if an answer has two sentences that end in ASCII
+full stops.
 """
 
 import functools
@@ -116,7 +114,11 @@ def best_threshold(
 
 def _f1(prediction: Sequence[str], reference: Sequence[str]) -> float:
     """F1 of two lists of words; 0 if they share none, also if both are empty (evaluate-v1.1.py)."""
-    same = sum((Counter(prediction) & Counter(reference)).values())
+    return _f1_of(sum((Counter(prediction) & Counter(reference)).values()), prediction, reference)
+
+
+def _f1_of(same: int, prediction: Sequence[str], reference: Sequence[str]) -> float:
+    """F1 of two lists that share this many items."""
     if not same:
         return 0
     precision, recall = same / len(prediction), same / len(reference)
@@ -144,7 +146,7 @@ def cmrc_scores(references: Mapping[str, Sequence[str]], predictions: Mapping[st
         if name in predictions:
             prediction, prediction_segments = without_marks(predictions[name]), segments(predictions[name])
             exact += any(prediction == without_marks(text) for text in texts)
-            f1 += max(_cmrc_f1(prediction_segments, segments(text)) for text in texts)
+            f1 += max(_longest_run_f1(prediction_segments, segments(text)) for text in texts)
     figures = {"f1": 100.0 * f1 / len(references), "exact_match": 100.0 * exact / len(references)}
     return {**figures, "average": (figures["exact_match"] + figures["f1"]) * 0.5}
 
@@ -191,9 +193,5 @@ def _tokenizer() -> Any:
     return NLTKWordTokenizer()
 
 
-def _cmrc_f1(prediction: Sequence[str], reference: Sequence[str]) -> float:
-    run = longest_run(reference, prediction)
-    if not run:
-        return 0.0
-    precision, recall = run / len(prediction), run / len(reference)
-    return (2 * precision * recall) / (precision + recall)
+def _longest_run_f1(prediction: Sequence[str], reference: Sequence[str]) -> float:
+    return _f1_of(longest_run(reference, prediction), prediction, reference)

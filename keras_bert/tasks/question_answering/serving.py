@@ -28,8 +28,6 @@ def question_answering_signatures(
 
     Args:
         answering: how answers are found.
-        text_inputs: makes the model's inputs.
-        network: the network of a `BertForQuestionAnswering`.
         n_best: the number of answers.
     """
     # A question leaves room for at least one piece of the passage.

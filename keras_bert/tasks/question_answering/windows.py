@@ -1,10 +1,6 @@
 """Lays out questions and windows of their passages as rows: [CLS] question [SEP] window [SEP].
 
 Source: run_squad.py of google-research/bert (convert_examples_to_features), with offsets instead of words.
-
-Questions, each with windows of its passage: [CLS] question [SEP] window [SEP].
-
-Source: run_squad.py of google-research/bert (convert_examples_to_features).
 """
 
 import dataclasses
@@ -46,7 +42,6 @@ def passage_windows(
     """`(segments of each window's row, windows)`.
 
     Args:
-        questions: the questions, truncated.
         passages: the passage of each question.
         capacity: the maximum number of pieces of a row, without special tokens.
         stride: pieces from the start of one window of a passage to the start of the next.
@@ -119,8 +114,6 @@ def question_windows(
     """The windows of questions; each passage is tokenized once, however many questions it has.
 
     Args:
-        answered: the questions.
-        tokenizer: splits questions and passages into pieces.
         max_length: the maximum length of a row, special tokens included.
         stride: pieces from the start of one window of a passage to the start of the next.
         max_question_length: the length in pieces to which questions are truncated.

@@ -24,7 +24,6 @@ def segmented_reader(
     Args:
         path: the file, compressed or not; "-" for stdin.
         text, format: the column of a table that holds the texts, and its format; see `Reading`.
-        labels_needed: ignored; every text shows its words.
     """
     if plain_ending(path) == ".conllu":
         return _TreebankReader(path)

@@ -26,8 +26,6 @@ def segmentation_signatures(
 
     Args:
         labels: their names, in the order of the logits.
-        text_inputs: makes the model's inputs.
-        network: the network of a `BertSegmenter`.
         logits_of: function (the encoder's inputs) -> float32 [batch, seq, labels], the emissions of its CRF.
     """
     label_words = word_labeller(text_inputs, network, logits_of, has_crf=True)

@@ -40,9 +40,6 @@ class PairSimilarity(keras.layers.Layer):
 class BertForSentenceVectors(EncoderWithHeads):
     """Two texts through one encoder, each to the mean of its last states (Reimers and Gurevych 2019, section 3).
 
-    Args:
-        config: the architecture of the encoder.
-
     Call arguments:
         inputs: the encoder's inputs, each [batch, 2, seq] int32: the two texts of each pair.
 

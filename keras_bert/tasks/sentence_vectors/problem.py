@@ -85,29 +85,25 @@ class ContrastiveProblem(SequenceProblem):
         """The scores of equal answers for all pairs, which are correlated with nothing."""
         return dict.fromkeys(self.task.metrics, 0.0)
 
-    def _read(self, split: str) -> ReadSplit:
+    def _read_split(self, split: str) -> ReadSplit:
         is_training = split == TRAIN and self._training is not None
         task, source = self._training if is_training and self._training else (self.task, self._source)
 
-        def read() -> ReadSplit:
-            found = read_split(
-                task,
-                split,
-                source,
-                self._tokenizer,
-                self._config.input,
-                self.noise,
-                rows=PairRows(self._tokenizer, self._config),
-                keep=self._is_positive if is_training else None,
-            )
-            if not is_training and found.labels is not None:
-                positive = (found.labels >= self._config.data.positive).astype("float32")
-                # Only the loss, which no score depends on, is weighted; without any positive it is that of all pairs.
-                found.rows.extra["example_weights"] = positive if positive.any() else np.ones_like(positive)
-            self.notes += found.warnings
-            return found
-
-        return self._once(split, read)
+        found = read_split(
+            task,
+            split,
+            source,
+            self._tokenizer,
+            self._config.input,
+            self.noise,
+            rows=PairRows(self._tokenizer, self._config.input),
+            keep=self._is_positive if is_training else None,
+        )
+        if not is_training and found.labels is not None:
+            positive = (found.labels >= self._config.data.positive).astype("float32")
+            # Only the loss, which no score depends on, is weighted; without any positive it is that of all pairs.
+            found.rows.extra["example_weights"] = positive if positive.any() else np.ones_like(positive)
+        return found
 
     def _is_positive(self, row: ExampleRow) -> bool:
         return row.label is None or float(row.label) >= self._config.data.positive  # type: ignore[arg-type]
@@ -115,9 +111,6 @@ class ContrastiveProblem(SequenceProblem):
 
 class PairRows(SequenceRows):
     """As `SequenceRows`, with two rows for each example: [CLS] first [SEP] and [CLS] second [SEP]."""
-
-    def __init__(self, tokenizer: WordPieceTokenizer, config: FinetuneConfig) -> None:
-        super().__init__(tokenizer, config.input)
 
     def add(self, texts: Sequence[Sequence[str]]) -> None:
         super().add([[text for pair in zip(*texts, strict=True) for text in pair]])

@@ -13,10 +13,6 @@ def sentence_vector_signatures(text_inputs: TextInputs, network: Network) -> dic
     """`serving_default` on strings, `tokens` on the encoder's inputs.
 
     Outputs: `vectors` float32 [batch, hidden], of length 1, so that the dot product of two is their cosine.
-
-    Args:
-        text_inputs: makes the model's inputs.
-        network: the network of a `BertForSentenceVectors`.
     """
 
     def answer(inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

@@ -41,12 +41,6 @@ class SpanPair(NamedTuple):
 class SpanPairReader:
     """Iterates over the examples of one split.
 
-    Args:
-        task: the task.
-        split: one of its splits.
-        source: where they are.
-        labels: whether to read labels.
-
     Attributes:
         origin: the file or data set, for messages.
         notes: what looks odd in what was read so far, one line each.

@@ -95,7 +95,6 @@ class BertForSpanPairs(EncoderWithHeads):
     """A label for two spans of a row, such as whether a pronoun stands for a noun phrase.
 
     Args:
-        config: the architecture of the encoder.
         num_labels: the number of logits.
         reads_cls: whether the head sees the pooled [CLS] besides the spans; if not, the encoder has no pooler.
 

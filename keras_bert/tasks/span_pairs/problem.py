@@ -30,8 +30,6 @@ from keras_bert.tasks.span_pairs.task import SpanPairConfig, SpanPairTask
 from keras_bert.tasks.windows import windows
 from keras_bert.text.tokenizers import Tokenizer
 
-_CHARACTERS_AT_ONCE = 1 << 20
-
 
 @dataclass(frozen=True)
 class SpanPairWindow:
@@ -95,10 +93,7 @@ class SpanPairProblem(TextRowsProblem):
         with text_output(output) as write:
             yield lambda window, served: write(self._lines(window.pairs, served))
 
-    def _read(self, split: str) -> ReadSplit:
-        return self._once(split, lambda: self._read_rows(split))
-
-    def _read_rows(self, split: str) -> ReadSplit:
+    def _read_split(self, split: str) -> ReadSplit:
         reader = SpanPairReader(self.task, split, self._source)
         parts, labels = [], []
         for window in self._windows(reader):
@@ -107,12 +102,11 @@ class SpanPairProblem(TextRowsProblem):
             labels += [pair.label for pair in pairs]
         rows, is_hidden = joined_rows(parts), labels[0] is None
         rows.extra["labels"] = np.zeros(len(labels), np.int32) if is_hidden else np.array(labels, np.int32)
-        self.notes += reader.notes
         found = None if is_hidden else rows.extra["labels"]
         return ReadSplit(rows, np.arange(len(rows), dtype=np.int32), found, reader.origin, reader.notes)
 
     def _windows(self, reader: SpanPairReader) -> Iterator[SpanPairWindow]:
-        for pairs in windows(reader, _CHARACTERS_AT_ONCE, lambda pair: sum(map(len, pair.texts))):
+        for pairs in windows(reader, lambda pair: sum(map(len, pair.texts))):
             yield SpanPairWindow(pairs)
 
     def _rows_of(self, pairs: Sequence[SpanPair]) -> TokenRows:

@@ -38,7 +38,6 @@ def span_rows(
     A span is every piece that shares a character with it.
 
     Args:
-        tokenizer: splits the texts.
         texts: strings [batch], of one or two columns.
         starts, ends: int32 [batch, 2], where the spans are in their texts, in code points, with exclusive ends.
         max_length: the maximum number of tokens of a row; longer texts are truncated at the end.
@@ -80,11 +79,6 @@ def span_pair_signatures(head: SpanPairConfig, text_inputs: TextInputs, network:
 
     Outputs: those of `classification_signatures` for a single label. A row with a span that is empty, or not wholly
     within `max_length`, is answered with NaN and "".
-
-    Args:
-        head: the labels.
-        text_inputs: makes the model's inputs.
-        network: the network of a `BertForSpanPairs`.
     """
 
     def answer(inputs: dict[str, tf.Tensor], is_valid: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -18,7 +18,7 @@ import numpy as np
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.sources import file_of
-from keras_bert.tasks.tagging.label_schemes import SCHEMES, Entities, UnknownLabel, read_entities, told_scheme
+from keras_bert.tasks.tagging.label_schemes import SCHEMES, Entities, UnknownLabel, likeliest_scheme, read_entities
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.task import TaggingTask
 
@@ -27,13 +27,10 @@ class TaggedFiles:
     """The splits of a task; each file is read once, when it is first needed.
 
     Args:
-        task: the task.
-        paths: `{split: path}`.
         scheme: the files' scheme, of `tasks.tagging.label_schemes.SCHEMES`; None to infer it from each file's labels.
         options: further arguments of `task.reader`.
 
     Attributes:
-        splits: the names of the splits.
         words: function (split) -> its words.
         entities: function (split) -> the entities of its own labels.
         notes: what the user should know about the files read so far, one line each.
@@ -103,7 +100,7 @@ class TaggedFiles:
 
     def _inferred_scheme(self, path: str, split: str) -> str:
         """The scheme that a file's labels follow; for a file without labels that of training, or BIO."""
-        told: collections.Counter[str] = collections.Counter()
+        evidence: collections.Counter[str] = collections.Counter()
         for tagged in self._task.reader(path, labels_needed=False, **self._options).windows():
             if not tagged.words:
                 continue
@@ -111,11 +108,11 @@ class TaggedFiles:
             if labels is None or None in labels:
                 break
             try:
-                told += read_entities(labels, tagged.starts).told()
+                evidence += read_entities(labels, tagged.starts).evidence()
             except UnknownLabel:
                 break
         else:
-            return told_scheme(told, self._default_scheme(split))
+            return likeliest_scheme(evidence, self._default_scheme(split))
         return self._default_scheme(split)
 
     def _default_scheme(self, split: str) -> str:
@@ -150,9 +147,7 @@ def noisy_words(tagged: TaggedWords, entities: Entities | None, noise: Noise) ->
     again: the first word of each has B.
 
     Args:
-        tagged: the sentences.
         entities: the entities that the labels mark; None if they mark none.
-        noise: the noise.
     """
     words: list[str] = []
     origins: list[list[int]] = []  # Of each new word, the words that it was part of.

@@ -114,7 +114,6 @@ class BertFeatureTagger(EncoderWithHeads):
     """A BiLSTM tagger over the hidden states of a frozen encoder (paper, section 5.3 and table 7).
 
     Args:
-        config: the architecture of the encoder.
         num_labels: the number of logits per token.
         features: which hidden states to use, one of `config.features.FEATURES`.
         lstm_size: the units per direction in each of the two LSTM layers.

@@ -98,10 +98,10 @@ class Entities:
 
     def scheme(self, otherwise: str = "bio") -> str:
         """The scheme of `SCHEMES` that the fewest labels break; `otherwise` if that is ambiguous."""
-        return told_scheme(self.told(), otherwise)
+        return likeliest_scheme(self.evidence(), otherwise)
 
-    def told(self) -> collections.Counter[str]:
-        """Evidence on the scheme, as counts that can be added up over the parts of a file; see `told_scheme`."""
+    def evidence(self) -> collections.Counter[str]:
+        """Counts that `likeliest_scheme` compares, to be added up over the parts of a file."""
         only_bioes = (self.prefix == _E) | (self.prefix == _S)
         return collections.Counter(
             bioes=int(only_bioes.sum()), bio=len(self.breaks("bio")), iob1=len(self.breaks("iob1"))
@@ -113,14 +113,14 @@ class Entities:
         return prefix, np.where(self.at_start, -1, np.roll(self.type, 1))
 
 
-def told_scheme(told: Mapping[str, int], otherwise: str = "bio") -> str:
-    """The scheme of `SCHEMES` that the fewest labels break, by `Entities.told`; `otherwise` if that is ambiguous.
+def likeliest_scheme(evidence: Mapping[str, int], otherwise: str = "bio") -> str:
+    """The scheme of `SCHEMES` that the fewest labels break, by `Entities.evidence`; `otherwise` if that is ambiguous.
 
     A single label that only BIOES has decides for BIOES.
     """
-    if told["bioes"]:
+    if evidence["bioes"]:
         return "bioes"
-    return otherwise if told["bio"] == told["iob1"] else "bio" if told["bio"] < told["iob1"] else "iob1"
+    return otherwise if evidence["bio"] == evidence["iob1"] else "bio" if evidence["bio"] < evidence["iob1"] else "iob1"
 
 
 def read_entities(labels: Sequence[str], starts: Sequence[int] | np.ndarray) -> Entities:

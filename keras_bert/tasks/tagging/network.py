@@ -18,7 +18,6 @@ class BertForTokenClassification(EncoderWithHeads):
     """Dropout and a dense layer on each token's last hidden state (paper, section 5.3).
 
     Args:
-        config: the architecture of the encoder.
         num_labels: the number of logits per token.
 
     Call arguments:
@@ -76,7 +75,6 @@ class BertCrfTagger(EncoderWithHeads):
     """A linear-chain CRF over the words of a sentence, whose emissions are a dense layer on their first pieces.
 
     Args:
-        config: the architecture of the encoder.
         num_labels: the number of labels.
         forbidden: see `CrfTaggingHead`.
 

@@ -56,7 +56,6 @@ def tagging_signatures(
 
     Args:
         labels: their names, in the order of the logits.
-        text_inputs: makes the model's inputs.
         network: the network of a `BertForTokenClassification`, a `BertFeatureTagger` or a `BertCrfTagger`.
         logits_of: function (the encoder's inputs) -> float32 [batch, seq, labels].
         has_crf: whether the network has a CRF, whose emissions the logits are.

@@ -173,7 +173,7 @@ class RowsReader(TaggedReader):
 
     def windows(self) -> Iterator[TaggedWords]:
         found = 0
-        for window in windows(self._rows(), _CHARACTERS_AT_ONCE, lambda row: sum(map(len, row[1])) + 1):
+        for window in windows(self._rows(), lambda row: sum(map(len, row[1])) + 1, _CHARACTERS_AT_ONCE):
             tagged = self._tagged(window, reader=self, source=[row[3] for row in window])
             found += len(tagged.words)
             yield tagged

@@ -59,7 +59,6 @@ def lay_out_words(words: Sequence[str], starts: ArrayLike, tokenizer: Tokenizer,
     Args:
         words: all words.
         starts: int [sentences + 1], where each sentence starts; none is empty.
-        tokenizer: splits the words into pieces.
         max_length: the most tokens of a row, special tokens included; at least 3.
 
     Returns: the rows; the windows of a sentence follow each other.
