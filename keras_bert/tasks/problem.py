@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import expit, log_softmax, logit, logsumexp
 
 from keras_bert.config.finetuning import FinetuneConfig, TaskDataConfig
+from keras_bert.config.reading import LONG
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import joined_rows
 from keras_bert.tasks.answer_files import FILE
@@ -76,6 +77,7 @@ class Problem(NamedSplits, abc.ABC):
         per_cent: whether scores are already in per cent.
         answers_ending: suffix of the file that `predict` writes for one of several splits.
         takes_restored_spaces: whether `restore_spaces` may be set, before anything is read.
+        long: the values of `input.long` that the kind takes.
         takes_noise: whether the kind knows how to add noise to its texts.
         n_best: how many answers to an example `predict` asks the exported model for.
     """
@@ -83,6 +85,7 @@ class Problem(NamedSplits, abc.ABC):
     by_token: ClassVar[tuple[str, ...]] = ()
     per_cent: ClassVar[bool] = False
     answers_ending: ClassVar[str] = ".jsonl"
+    long: ClassVar[tuple[str, ...]] = LONG
     takes_noise: ClassVar[bool] = False
     takes_restored_spaces: ClassVar[bool] = False
     n_best: ClassVar[int] = 1
@@ -102,6 +105,10 @@ class Problem(NamedSplits, abc.ABC):
         head: Any = None,
         described: Mapping[str, Any] | None = None,
     ):
+        if config.input.long not in self.long:
+            raise UserError(
+                f"input.long: needs {' or '.join(self.long)} for {task.name}. Received: {config.input.long}."
+            )
         self.task = task
         self.head = head
         self.notes = []

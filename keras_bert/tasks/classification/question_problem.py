@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.special
 
-from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.reading import WINDOWS
-from keras_bert.core.errors import UserError
+from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.data.batches.token_rows import GrowingArray
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.tasks import superglue
@@ -24,9 +22,7 @@ from keras_bert.tasks.classification.problem import ReadSplit, TextRowsProblem
 from keras_bert.tasks.classification.questions import Question, QuestionTask, passages
 from keras_bert.tasks.classification.scores import by_question, cloze_scores, judgement_scores, predictions
 from keras_bert.tasks.sequence_rows import SequenceRows
-from keras_bert.tasks.sources import Source
 from keras_bert.tasks.windows import windows
-from keras_bert.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -54,20 +50,9 @@ class QuestionProblem(TextRowsProblem):
         UserError: examples are malformed, or settings do not fit.
     """
 
-    task: QuestionTask
+    long = (TRUNCATE, HEAD_TAIL)
 
-    def __init__(
-        self,
-        task: QuestionTask,
-        source: Source,
-        tokenizer: Tokenizer,
-        config: FinetuneConfig,
-        head: ClassificationConfig | None = None,
-        described: Mapping[str, Any] | None = None,
-    ):
-        super().__init__(task, source, tokenizer, config, head, described)
-        if config.input.long == WINDOWS:
-            raise UserError(f"input.long: needs truncate or head_tail for {task.name}. Received: {WINDOWS}.")
+    task: QuestionTask
 
     def windows(self, split: str) -> Iterator[QuestionWindow]:
         _, found = passages(self.task, split, self._source, labelled=False)

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.special
 
 from keras_bert.config.finetuning import SINGLE_LABEL, FinetuneConfig
+from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import join, make_folder
 from keras_bert.data.batches.token_rows import TokenRows
@@ -46,13 +47,14 @@ class MultipleChoiceProblem(Problem):
 
     A row is [CLS] context [SEP] choice [SEP] (paper, section 4.4); an example is the rows of its choices, however many
     there are. The loss is the cross-entropy over them. The source is `{split: path}` of files as the task reads them,
-    or a `TfdsSource`. `config.input.long` must not be "windows".
+    or a `TfdsSource`.
 
     Raises:
         UserError: examples are malformed, or settings do not fit.
     """
 
     metric_names = ("accuracy",)
+    long = (TRUNCATE, HEAD_TAIL)
     takes_noise = True
 
     task: ChoiceTask
@@ -68,8 +70,6 @@ class MultipleChoiceProblem(Problem):
     ):
         head = head or MultipleChoiceConfig(bilstm_size=config.head.bilstm_size)
         super().__init__(task, source, tokenizer, config, head, described)
-        if config.input.long == "windows":
-            raise UserError(f"input.long: needs truncate or head_tail for {task.name}. Received: 'windows'.")
         self._objective = ClassificationObjective(SINGLE_LABEL)
 
     @property

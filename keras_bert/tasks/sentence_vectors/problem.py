@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from keras_bert.config.finetuning import FinetuneConfig
-from keras_bert.config.reading import WINDOWS
-from keras_bert.core.errors import UserError
+from keras_bert.config.reading import HEAD_TAIL, TRUNCATE
 from keras_bert.data.batches.token_rows import TokenRows
 from keras_bert.export.serving_function import ServingFunction
 from keras_bert.tasks.classification.answers import Served, TextWindow
@@ -23,7 +21,6 @@ from keras_bert.tasks.sentence_vectors.task import SentenceVectorsConfig
 from keras_bert.tasks.sequence_rows import SequenceRows
 from keras_bert.tasks.sources import Source
 from keras_bert.tasks.task import Task
-from keras_bert.text.wordpiece import WordPieceTokenizer
 
 TRAIN = "train"
 
@@ -32,29 +29,13 @@ class ContrastiveProblem(SequenceProblem):
     """Pairs with scores, by which vectors are judged, and pairs that mean the same, on which they are trained.
 
     The answers are float64 [examples, 1], the cosines. The rows of an example are its two texts, each by itself.
-
-    Args:
-        task: the pairs with scores, a regression.
-        source, tokenizer, config, head, described: as for every problem.
     """
 
+    long = (TRUNCATE, HEAD_TAIL)
     takes_restored_spaces = False
 
     head: SentenceVectorsConfig
-
-    def __init__(
-        self,
-        task: Task,
-        source: Source,
-        tokenizer: WordPieceTokenizer,
-        config: FinetuneConfig,
-        head: SentenceVectorsConfig | None = None,
-        described: Mapping[str, Any] | None = None,
-    ):
-        super().__init__(task, source, tokenizer, config, head, described)
-        self._training: tuple[Task, Source] | None = None
-        if config.input.long == WINDOWS:
-            raise UserError(f"input.long: needs truncate or head_tail for {task.name}. Received: {WINDOWS}.")
+    _training: tuple[Task, Source] | None = None
 
     def _new_head(self) -> SentenceVectorsConfig:
         return SentenceVectorsConfig((str(self.task.label),), self.task.kind)

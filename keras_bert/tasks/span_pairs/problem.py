@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import TRUNCATE
 from keras_bert.core.errors import UserError
 from keras_bert.data.batches.token_rows import TokenRows, joined_rows
@@ -23,12 +21,10 @@ from keras_bert.tasks.classification.answers import Served, plain_answers, serve
 from keras_bert.tasks.classification.problem import ReadSplit, TextRowsProblem
 from keras_bert.tasks.classification.scores import predictions
 from keras_bert.tasks.noise import Noise
-from keras_bert.tasks.sources import Source
 from keras_bert.tasks.span_pairs.data import SpanPair, SpanPairReader, columns_of
 from keras_bert.tasks.span_pairs.serving import SPAN_ENDS, SPAN_STARTS, span_rows
 from keras_bert.tasks.span_pairs.task import SpanPairConfig, SpanPairTask
 from keras_bert.tasks.windows import windows
-from keras_bert.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -50,21 +46,10 @@ class SpanPairProblem(TextRowsProblem):
         UserError: examples are malformed, a span does not fit into a row, or settings do not fit.
     """
 
+    long = (TRUNCATE,)
+
     task: SpanPairTask
     head: SpanPairConfig
-
-    def __init__(
-        self,
-        task: SpanPairTask,
-        source: Source,
-        tokenizer: Tokenizer,
-        config: FinetuneConfig,
-        head: SpanPairConfig | None = None,
-        described: Mapping[str, Any] | None = None,
-    ):
-        super().__init__(task, source, tokenizer, config, head, described)
-        if config.input.long != TRUNCATE:
-            raise UserError(f"input.long: needs {TRUNCATE} for {task.name}. Received: {config.input.long}.")
 
     def _new_head(self) -> SpanPairConfig:
         bilstm_size = self._config.head.bilstm_size
