@@ -44,11 +44,6 @@ class Head:
         """Whether the labels are those of a config.json that names none."""
         return False
 
-    @property
-    def answers_numbers(self) -> bool:
-        """Whether the answers are numbers, so that the one label is only a name."""
-        return False
-
     def to_fields(self) -> dict[str, Any]:
         """The fields for config.json."""
         own = {"bilstm_size": self.bilstm_size} if self.bilstm_size else {}

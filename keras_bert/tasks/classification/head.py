@@ -42,10 +42,6 @@ class ClassificationConfig(LabelledHead):
         needed = {SINGLE_LABEL: "at least two labels", MULTI_LABEL: "at least one label", REGRESSION: "one label"}
         require(fits, "labels", f"{needed[self.problem_type]} for {self.problem_type}", self.labels)
 
-    @property
-    def answers_numbers(self) -> bool:
-        return self.problem_type == REGRESSION
-
     def to_fields(self) -> dict[str, Any]:
         return {**super().to_fields(), "problem_type": self.problem_type}
 

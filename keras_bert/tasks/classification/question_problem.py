@@ -17,7 +17,6 @@ from keras_bert.export.serving_function import ServingFunction
 from keras_bert.tasks import superglue
 from keras_bert.tasks.answer_files import text_output
 from keras_bert.tasks.classification.answers import Served, served_logits, submission_path
-from keras_bert.tasks.classification.head import ClassificationConfig
 from keras_bert.tasks.classification.problem import ReadSplit, TextRowsProblem
 from keras_bert.tasks.classification.questions import Question, QuestionTask, passages
 from keras_bert.tasks.classification.scores import by_question, cloze_scores, judgement_scores, predictions

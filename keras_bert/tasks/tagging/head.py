@@ -11,16 +11,9 @@ from keras_bert.tasks.head import LabelledHead
 
 @dataclasses.dataclass(frozen=True)
 class TokenClassificationConfig(LabelledHead):
-    """The head of a `BertForTokenClassification`.
-
-    Class attributes:
-        has_crf: whether the labels of a sentence are decoded together.
-        is_frozen: whether the encoder is not trained.
-    """
+    """The head of a `BertForTokenClassification`."""
 
     architecture: ClassVar[str] = "BertForTokenClassification"
-    has_crf: ClassVar[bool] = False
-    is_frozen: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,7 +30,6 @@ class FeatureTaggingConfig(TokenClassificationConfig):
     """
 
     architecture: ClassVar[str] = "BertFeatureTagger"
-    is_frozen: ClassVar[bool] = True
     own_settings: ClassVar[tuple[str, ...]] = ("features", "lstm_size")
     features: str
     lstm_size: int
@@ -60,7 +52,6 @@ class CrfTaggingConfig(TokenClassificationConfig):
     """
 
     architecture: ClassVar[str] = "BertCrfTagger"
-    has_crf: ClassVar[bool] = True
     own_settings: ClassVar[tuple[str, ...]] = ("learned_scheme",)
     learned_scheme: str | None = None
 
