@@ -21,6 +21,7 @@ import tempfile
 import time
 import warnings
 from itertools import cycle, islice, repeat
+from types import SimpleNamespace
 
 import click
 import numpy as np
@@ -42,7 +43,8 @@ class Corpus:
     def __init__(self, folder, files, vocab, lower_case, megabytes):
         from keras_bert.core.files import expand
         from keras_bert.data.corpus.documents import read_documents
-        from keras_bert.data.shards.prepare import prepare
+        from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
+        from keras_bert.data.shards.prepare import ShardSettings, prepare
         from keras_bert.data.shards.shard_files import ShardSet
         from keras_bert.text.wordpiece import WordPieceTokenizer
 
@@ -60,7 +62,11 @@ class Corpus:
         for number in range(TEXT_FILES):
             with open(os.path.join(folder, "text", f"{number}.txt"), "w", encoding="utf-8") as stream:
                 stream.write("\n\n".join(plain[number::TEXT_FILES]))
-        prepare(documents, self.tokenizer.vocabulary, self.tokenizer.lower_case, os.path.join(folder, "shards"), 0.01)
+        text = SimpleNamespace(
+            documents=lambda: documents, fingerprint=list, settings=dict, record=dict, local_files=list
+        )
+        tokenizer = DocumentTokenizer(self.tokenizer.vocabulary, self.tokenizer.lower_case)
+        prepare(text, ShardSettings(tokenizer, 0.01), os.path.join(folder, "shards"))
         self.shards = ShardSet.open(os.path.join(folder, "shards", "train"))
 
     def tokens(self, count):

@@ -78,7 +78,9 @@ def prepare(
     on_beam = beam_runner(runner, beam_options, workers)
     from keras_bert.data.corpus.documents import Corpus
     from keras_bert.data.corpus.held_out import VALIDATION
-    from keras_bert.data.shards.prepare import prepare as prepare_documents
+    from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
+    from keras_bert.data.shards.prepare import ShardSettings
+    from keras_bert.data.shards.prepare import prepare as prepare_here
     from keras_bert.text.marks import read_phrases
 
     if whole_words:
@@ -93,36 +95,14 @@ def prepare(
     corpus = Corpus(inputs, corpus_config(**reading))
     vocabulary, lower_case = given_vocabulary(vocab, lower_case)
     marks = (whole_words, read_phrases(phrases) if phrases else (), phrase_tags.split(",") if phrase_tags else ())
+    tokenizer = DocumentTokenizer(vocabulary, lower_case, *marks)
+    settings = ShardSettings(tokenizer, validation_share, shard_megabytes)
     if on_beam:
         from keras_bert.data.pipeline.prepare import prepare as prepare_on_beam
 
-        summary = prepare_on_beam(
-            corpus,
-            vocabulary,
-            lower_case,
-            output,
-            validation_share,
-            on_beam,
-            shard_megabytes,
-            *marks,
-            report=click.echo,
-        )
+        summary = prepare_on_beam(corpus, settings, output, on_beam, click.echo)
     else:
-        summary = prepare_documents(
-            corpus.documents(),
-            vocabulary,
-            lower_case,
-            output,
-            validation_share,
-            shard_megabytes,
-            workers,
-            *marks,
-            inputs=corpus.fingerprint(),
-            report=click.echo,
-            reading=corpus.settings(),
-            record=corpus.record,
-            read=corpus.local_files(),
-        )
+        summary = prepare_here(corpus, settings, output, workers, click.echo)
     click.echo(f"{corpus.report}\n{summary}".strip())
     if not summary.documents[VALIDATION]:
         click.echo(

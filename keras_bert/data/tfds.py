@@ -141,7 +141,7 @@ def _prepare_by_beam(name: str, builder: Any, runner: Runner | None) -> None:
         require(package, f"Preparing {name}", "tfds-wikipedia" if len(packages) > 1 else None)
     runner = runner or Runner("direct")
     config = tfds.download.DownloadConfig(beam_runner=runner.beam_runner(), beam_options=runner.options())
-    with runner.its_workers():
+    with runner.worker_environment():
         _prepared(name, lambda: builder.download_and_prepare(download_config=config))
 
 

@@ -9,12 +9,14 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 
 TRAIN, VALIDATION = SIDES = ("train", "validation")
 DUPLICATE = "duplicate"
 _HASHES = 2**64
+Item = TypeVar("Item")
 
 
 def is_validation(text: str, share: float) -> bool:
@@ -28,7 +30,7 @@ def is_validation_hash(hashes: np.ndarray, share: float) -> np.ndarray:
 
 
 def training_hashes_from(share: float, least: int, greatest: int) -> int:
-    """The hash from which on `split_documents` gives documents to train, if theirs are from `least` to `greatest`."""
+    """The hash from which on `SideSplit` gives documents to train, if theirs are from `least` to `greatest`."""
     first = _first_training_hash(share)
     if least < first <= greatest:
         return first
@@ -37,14 +39,63 @@ def training_hashes_from(share: float, least: int, greatest: int) -> int:
     return least + 1 if first <= least else greatest
 
 
-def split_documents(
-    documents: Iterable[str], share: float, dropped: Counter[str] | None = None
-) -> Iterator[tuple[str, bool]]:
-    """Assigns every document to one side and drops exact duplicates, keeping the first.
+class SideSplit(Generic[Item]):
+    """Assigns documents to one side each, one after the other.
 
     The side is decided by `is_validation`, with one exception: if two or more documents all fall on one side, the one
     closest to the other side goes there, so that neither side is empty. That document is held back until both sides
-    have been seen; otherwise the order is kept. Memory is at most 32 bytes per document.
+    have been seen; otherwise the order is kept.
+
+    Args:
+        share: share of validation, between 0 and 1.
+
+    Attributes:
+        has_both: whether both sides have been seen. From then on no document is held back.
+    """
+
+    has_both: bool
+
+    def __init__(self, share: float):
+        if not 0.0 < share < 1.0:
+            raise ValueError(f"share: needs a share between 0 and 1. Received: {share!r}.")
+        self.has_both = False
+        self._first_training = _first_training_hash(share)
+        self._held: tuple[int, Item, bool] | None = None  # (distance to the other side, document, side)
+        self._is_single = True
+
+    def add(self, value: int, document: Item) -> list[tuple[Item, bool]]:
+        """Adds a document with this hash, which no earlier one has.
+
+        Returns: `(document, whether it is held out for validation)` of those that come next.
+        """
+        side = value < self._first_training
+        if self.has_both:
+            return [(document, side)]
+        candidate = (-value if side else value, document, side)
+        if self._held is None:
+            self._held = candidate
+            return []
+        self._is_single = False
+        if self._held[2] != side:
+            self.has_both = True
+            return [self._held[1:], (document, side)]
+        self._held, farther = sorted((self._held, candidate), key=lambda held: held[0])
+        return [farther[1:]]
+
+    def rest(self) -> list[tuple[Item, bool]]:
+        """The document that is still held back after the last one, as from `add`. A single document goes to train."""
+        if self._held is None or self.has_both:
+            return []
+        _, document, side = self._held
+        return [(document, not self._is_single and not side)]
+
+
+def split_documents(
+    documents: Iterable[str], share: float, dropped: Counter[str] | None = None
+) -> Iterator[tuple[str, bool]]:
+    """Assigns every document to one side, as `SideSplit`, and drops exact duplicates, keeping the first.
+
+    Memory is at most 32 bytes per document.
 
     Args:
         documents: the texts.
@@ -54,33 +105,14 @@ def split_documents(
     Yields:
         (document, whether it is held out for validation)
     """
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"share: needs a share between 0 and 1. Received: {share!r}.")
-    seen = HashSet()
-    held = None  # (distance to the other side, document, side) while all documents are on one side.
-    is_one_sided = True
+    split, seen = SideSplit[str](share), HashSet()
     for document in documents:
         value = text_hash(document)
-        if not seen.add(value):
-            if dropped is not None:
-                dropped[DUPLICATE] += 1
-            continue
-        side = value < share * _HASHES
-        if not is_one_sided:
-            yield document, side
-            continue
-        candidate = (-value if side else value, document, side)
-        if held is None:
-            held = candidate
-        elif held[2] != side:
-            is_one_sided = False
-            yield held[1:]
-            yield document, side
-        else:
-            held, farther = sorted((held, candidate))
-            yield farther[1:]
-    if held is not None and is_one_sided:
-        yield held[1], len(seen) > 1 and not held[2]
+        if seen.add(value):
+            yield from split.add(value, document)
+        elif dropped is not None:
+            dropped[DUPLICATE] += 1
+    yield from split.rest()
 
 
 def training_documents(documents: Iterable[str], share: float) -> Iterator[str]:
@@ -111,9 +143,6 @@ class HashSet:
     def __init__(self) -> None:
         self._table = array("Q", bytes(8 * 1024))
         self._length = 0
-
-    def __len__(self) -> int:
-        return self._length
 
     def add(self, value: int) -> bool:
         """Adds a hash and returns whether it was new."""

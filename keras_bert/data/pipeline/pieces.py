@@ -2,16 +2,21 @@
 
 import json
 import math
+import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from keras_bert.config.corpus import CorpusConfig
 from keras_bert.core import files
+from keras_bert.core.terminal_bar import Bar, polled
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, is_tfds, read_source
 from keras_bert.data.corpus.filters import DocumentFilters
 from keras_bert.data.corpus.held_out import text_hash
+from keras_bert.data.pipeline.parts import PartFiles, PartName
 from keras_bert.data.pipeline.runners import Runner
 from keras_bert.data.tables.hub_data import local_file
 
@@ -20,15 +25,15 @@ BLOCK_CHARACTERS = 1 << 24
 # Several workers share a larger file. Each reads all of it, which costs far less than tokenizing it.
 _BYTES_PER_READER = 64_000_000
 _MOST_READERS = 4
-_HASHED_BYTES_PER_BUCKET = 1_000_000_000  # Of text. A worker sorts the hashes of a bucket in memory.
-_FEWEST_BUCKETS, _MOST_BUCKETS = 4, 1024
 
 
-class Piece(NamedTuple):
+@dataclass(frozen=True)
+class Piece:
     """Every `readers`-th block of documents of one file, or of one stored file of a TFDS data set.
 
     Attributes:
         source: its place among the files of the corpus.
+        key: names the files that are made of this source: a hash of all that they depend on.
         path: the file, or a `tfds:` entry.
         size: of the file in bytes, 0 if it cannot be determined.
         reader: the first block.
@@ -36,6 +41,7 @@ class Piece(NamedTuple):
     """
 
     source: int
+    key: str
     path: str
     size: int
     reader: int
@@ -43,39 +49,42 @@ class Piece(NamedTuple):
 
     @property
     def name(self) -> str:
-        """A name for files that belong to this piece; sorted, they are in the order of the corpus."""
-        return f"{self.source:06d}-{self.reader}"
+        """A name for the record of this piece."""
+        return f"{self.key}-{self.reader}"
 
-    def numbers(self, blocks: int) -> range:
-        """The numbers of this piece's blocks, if the file has `blocks` in all."""
-        return range(self.reader, blocks, self.readers)
+    def has(self, block: int) -> bool:
+        """Whether a block of the file is one of this piece's."""
+        return block % self.readers == self.reader
+
+    def part(self, block: int) -> PartName:
+        return self.key, block
 
 
-def divide(corpus: Corpus) -> list[Piece]:
-    """The pieces of a corpus, once checked, in its order. TFDS data sets must have been prepared."""
+def divide(corpus: Corpus, *settings: Any, compares_all: bool = False) -> list[Piece]:
+    """The pieces of a corpus, once checked, in its order. TFDS data sets must have been prepared.
+
+    Args:
+        corpus: the text.
+        settings: JSON values that what is made of a file depends on, besides those of the corpus.
+        compares_all: whether what is made of a file depends on all files, as with `repeated_spans`.
+    """
     corpus.check()
-    pieces = []
-    paths = [path for entry in corpus.paths for path in _sources(entry)]
+    paths = [path for entry in corpus.paths for path in _stored_files(entry)]
     sizes = files.ask(lambda path: 0 if is_tfds(path) else files.size(local_file(path)) or 0, paths)
+    shared: list[Any] = [*settings, corpus.settings()]
+    if compares_all or corpus.config.filters.repeated_spans:
+        shared.append(text_hash(json.dumps([paths, sizes])))
+    pieces = []
     for source, (path, size) in enumerate(zip(paths, sizes)):
+        key = f"{text_hash(json.dumps([path, size, *shared])):016x}"
         readers = min(max(math.ceil(size / _BYTES_PER_READER), 1), _MOST_READERS)
-        pieces += [Piece(source, path, size, reader, readers) for reader in range(readers)]
+        pieces += [Piece(source, key, path, size, reader, readers) for reader in range(readers)]
     return pieces
 
 
-def identities(pieces: list[Piece], corpus: Corpus, *settings: Any) -> list[list[Any]]:
-    """JSON values that what is made of each file depends on: the file, settings and, for some filters, all files."""
-    files_of = [[piece.path, piece.size] for piece in pieces if piece.reader == 0]
-    shared: list[Any] = [*settings, corpus.settings()]
-    if corpus.config.filters.repeated_spans:
-        shared.append(text_hash(json.dumps(files_of)))
-    return [[*file, *shared] for file in files_of]
-
-
-def bucket_count(pieces: list[Piece]) -> int:
-    """In how many buckets the hashes of documents or sentences are compared."""
-    size = sum(piece.size for piece in pieces if piece.reader == 0)
-    return min(max(size // _HASHED_BYTES_PER_BUCKET, _FEWEST_BUCKETS), _MOST_BUCKETS)
+def one_per_file(pieces: Iterable[Piece]) -> list[Piece]:
+    """The first piece of each file. All pieces of a file have the same record, for each has read all of it."""
+    return [piece for piece in pieces if piece.reader == 0]
 
 
 def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
@@ -90,7 +99,7 @@ def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
         TfdsText(entry, runner)
 
 
-def _sources(entry: str) -> list[str]:
+def _stored_files(entry: str) -> list[str]:
     if not is_tfds(entry):
         return [entry]
     from keras_bert.data.tfds import TfdsText  # Imports TensorFlow.
@@ -117,24 +126,28 @@ def read_blocks(piece: Piece, report: CorpusReport, config: CorpusConfig) -> Ite
         yield number, block
 
 
+@contextmanager
+def show_progress(what: str, pieces: Sequence[Piece], parts: PartFiles, ending: str = "") -> Iterator[None]:
+    """Shows during the block how much of the text is in pieces that have a record, named as they and `ending`."""
+    has_sizes = all(piece.size for piece in pieces)
+    weights = {f"{piece.name}{ending}.json": piece.size // piece.readers if has_sizes else 1 for piece in pieces}
+    unit: dict[str, Any] = {"unit": "B", "unit_scale": True} if has_sizes else {"unit": " pieces"}
+    # A stream of its own, because runs on this machine have file descriptor 2 withheld.
+    with os.fdopen(os.dup(2), "w") as screen:
+        bar = Bar(desc=what, total=sum(weights.values()), file=screen, **unit)
+        with polled(bar, lambda: sum(weights.get(name, 0) for name in files.list_folder(parts.folder))):
+            yield
+
+
 def reading_record(blocks: int, report: CorpusReport) -> dict[str, Any]:
     """The record of a file that has so many blocks."""
     return {"blocks": blocks, "report": vars(report)}
 
 
-def one_per_file(read: Iterable[tuple[tuple, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The record of each file in the order of the corpus, from `(piece, record)` of all pieces.
-
-    All pieces of a file have the same record.
-    """
-    by_source = {Piece(*piece).source: record for piece, record in read}
-    return [by_source[source] for source in sorted(by_source)]
-
-
-def report_of(records: Iterable[dict[str, Any]]) -> CorpusReport:
-    """The report on the reading of a corpus, from the record of each of its files in order."""
+def read_reports(pieces: Iterable[Piece], parts: PartFiles) -> CorpusReport:
+    """The report on the reading of a corpus, from the records of its pieces."""
     report = CorpusReport()
-    for record in records:
+    for record in parts.records(piece.name for piece in one_per_file(pieces)):
         of_file = CorpusReport()
         for name, value in record["report"].items():
             setattr(of_file, name, Counter(value) if isinstance(getattr(of_file, name), Counter) else value)

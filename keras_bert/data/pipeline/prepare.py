@@ -1,62 +1,51 @@
 """`prepare` as an Apache Beam pipeline: the shards of `data.shards.prepare`, byte for byte, made by many workers.
 
 1. Tokenize: each worker reads files and writes their documents, tokenized, into parts of some megabytes.
-2. Deduplicate: the hashes of all documents are brought together, in buckets.
+2. Find duplicates: the hashes of all documents are brought together, in buckets.
 3. Plan: one worker reads the sizes of all documents and decides where shards end.
 4. Write: each shard is put together from its parts.
 
-The text itself never passes through the runner, which holds hashes and plans only.
+The text itself never passes through the runner, which holds hashes and plans only. Whatever is finished is in a file,
+and is not done again: a pipeline that is started a second time reads it.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from keras_bert.core.errors import UserError
+from keras_bert.config.corpus import CorpusConfig
 from keras_bert.core.files import StrPath, join, make_folder, remove_file, remove_folder
-from keras_bert.core.imports import import_extra
 from keras_bert.core.whole_files import write_json
 from keras_bert.data.corpus.corpus_report import CorpusReport
 from keras_bert.data.corpus.documents import Corpus, no_documents
-from keras_bert.data.corpus.held_out import DUPLICATE, SIDES
-from keras_bert.data.pipeline.duplicates import FindDuplicates, in_buckets
-from keras_bert.data.pipeline.parts import PartFiles
+from keras_bert.data.corpus.held_out import DUPLICATE, SIDES, text_hashes
+from keras_bert.data.pipeline.parts import DROPPED, PartFiles
 from keras_bert.data.pipeline.pieces import (
     Piece,
-    bucket_count,
     divide,
-    identities,
     one_per_file,
     prepare_tfds,
-    report_of,
+    read_reports,
+    reading_record,
+    show_progress,
 )
-from keras_bert.data.pipeline.prepare_work import METAS, SUMMARY, PrepareWork
-from keras_bert.data.pipeline.repeated import find_repeated_spans
-from keras_bert.data.pipeline.runners import Runner, in_worker
-from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
-from keras_bert.data.shards.prepare import NO_DOCUMENTS, NO_TOKEN, PrepareReport, prepare_settings
+from keras_bert.data.pipeline.repeated import Hashes, find_repeated_spans, read_clean_blocks, record_repeated
+from keras_bert.data.pipeline.runners import Runner, spread, stage
+from keras_bert.data.pipeline.shard_plan import Shard, ShardPlan
+from keras_bert.data.shards.document_tokenizer import BATCH_CHARACTERS
+from keras_bert.data.shards.prepare import PrepareReport, ShardSettings
 from keras_bert.data.shards.prepared_folder import prepared_folder
-from keras_bert.data.shards.shard_format import check_shard_size
+from keras_bert.data.shards.shard_format import TokenizedDocuments, add_shard, shard_name, write_shard
 from keras_bert.data.shards.tokenizer_processes import start_tensorflow
-from keras_bert.text.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    import apache_beam as beam
-else:
-    beam = import_extra("apache_beam", "--runner")
+_PLANNED = "planned"
 
 
 def prepare(
     corpus: Corpus,
-    vocabulary: Vocabulary,
-    lower_case: bool,
+    settings: ShardSettings,
     folder: StrPath,
-    validation_share: float,
     runner: Runner,
-    shard_megabytes: float = 16.0,
-    word_marks: str | None = None,
-    phrases: Sequence[str] = (),
-    phrase_tags: Sequence[str] = (),
     report: Callable[[str], object] | None = None,
 ) -> PrepareReport:
     """Writes what `data.shards.prepare.prepare` writes for the same arguments, by a runner of Apache Beam.
@@ -66,8 +55,8 @@ def prepare(
 
     Args:
         corpus: the text; its `report` is filled in. Workers read its files by the same paths.
-        vocabulary, lower_case, folder, validation_share, shard_megabytes, word_marks, phrases, phrase_tags: as there.
-            Workers write `folder` by the same path.
+        settings: how documents are tokenized, split and cut.
+        folder: as there. Workers write it by the same path.
         runner: runs the pipeline.
         report: receives lines of text on what is being done.
 
@@ -77,130 +66,145 @@ def prepare(
     Raises:
         UserError: as there; or a worker could not read or write a file, which the message names.
     """
-    check_shard_size(shard_megabytes)
-    report = report or (lambda line: None)
-    tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks, tuple(phrases), tuple(phrase_tags))
     prepare_tfds(corpus, runner)
-    settings = prepare_settings(tokenizer, validation_share, shard_megabytes)
-    settings = {"runner": "Beam", **settings, "reading": corpus.settings() or None}
-    with prepared_folder(folder, vocabulary, settings, report) as (work, check):
-        pieces, parts = divide(corpus), PartFiles(work.folder)
-        sources = identities(pieces, corpus)
-        for side in SIDES:
-            if not parts.is_for(sources):
-                remove_folder(join(work.folder, side))
-            make_folder(join(work.folder, side))
-            remove_file(join(work.folder, side, "meta.json"))
-        work.save()
-        if parts.keep_for(sources):
+    record = {"runner": "Beam", **settings.record(), "reading": corpus.settings() or None}
+    with prepared_folder(folder, settings.tokenizer.vocabulary, record, report) as (unfinished, check):
+        pieces = divide(corpus)
+        work = PrepareWork(settings, corpus.config, unfinished.folder)
+        sides = [join(work.folder, side) for side in SIDES]
+        unfinished.save()
+        keys = [piece.key for piece in one_per_file(pieces)]
+        if work.parts.keep_for(keys, sides) and report:
             report(f"Resuming in {work.folder}: finished parts and shards are kept.")
-        preparation = PrepareWork(tokenizer, corpus.config, work.folder, validation_share, shard_megabytes)
-        find_repeated_spans(runner, pieces, corpus.config, parts)
-        with runner.pipeline(parts.shown("Tokenized", pieces)) as pipeline:
-            _build(pipeline, preparation, pieces)
+        for side in sides:
+            make_folder(side)
+            remove_file(join(side, "meta.json"))
+        find_repeated_spans(runner, pieces, corpus.config, work.parts)
+        with runner.pipeline(show_progress("Tokenized", pieces, work.parts)) as pipeline:
+            _build(pipeline, work, pieces)
         check()
-        corpus.report, summary = _reports(parts)
-        if not summary.documents.total():
-            remove_folder(parts.folder)
-            if corpus.report.documents:
-                raise UserError(NO_DOCUMENTS)
-            raise no_documents(len(sources), corpus.report, corpus.config)
-        for side, meta in parts.record(METAS).items():
-            if values := corpus.record():
-                meta["corpus"] = values
-            write_json(join(work.folder, side, "meta.json"), meta)
-        return summary
+        return finish(corpus, work, pieces)
 
 
-def _build(pipeline: Any, work: PrepareWork, pieces: list[Piece]) -> None:
-    records = (
-        pipeline
-        | "Pieces" >> beam.Create([tuple(piece) for piece in pieces])
-        | "Spread pieces" >> beam.Reshuffle()
-        | "Tokenize" >> beam.ParDo(_Tokenize(work))
-    )
-    duplicates = (
-        records
-        | "Hashes" >> beam.ParDo(_ReadHashes(work, bucket_count(pieces)))
-        | "By hash" >> beam.GroupByKey()
-        | "Find duplicates" >> beam.ParDo(FindDuplicates())
-        | "By part" >> beam.GroupByKey()
-        | "Record duplicates" >> beam.ParDo(_RecordDuplicates(work))
-    )
+def _build(pipeline: Any, work: "PrepareWork", pieces: list[Piece]) -> None:
+    import apache_beam as beam
+
+    hashes = spread(pipeline, pieces) | stage("Tokenize", work.tokenize)
+    recorded = record_repeated(hashes, pieces, work.parts, DROPPED)
+    files = [(piece.name, piece.key) for piece in one_per_file(pieces)]
     _ = (
-        records
-        | "All pieces" >> beam.combiners.ToList()
-        | "Plan" >> beam.ParDo(_Plan(work), beam.pvalue.AsList(duplicates))
+        pipeline
+        | "All files" >> beam.Create([files])
+        | stage("Plan", work.plan, beam.pvalue.AsList(recorded))
         | "Spread shards" >> beam.Reshuffle()
-        | "Write" >> beam.ParDo(_WriteShard(work))
-        | "All shards" >> beam.combiners.ToList()
-        | "Finish" >> beam.ParDo(_Finish(work))
+        | stage("Write", work.write_shard)
     )
 
 
-# Elements are annotated as Any, because Beam would choose their encoding by other annotations.
-class _Working(beam.DoFn):
-    def __init__(self, work: PrepareWork):
-        self.work = work
+def finish(corpus: Corpus, work: "PrepareWork", pieces: list[Piece]) -> PrepareReport:
+    """Writes the `meta.json` of both sides. Raises `UserError` if there is no document."""
+    corpus.report = read_reports(pieces, work.parts)
+    planned = work.parts.record(_PLANNED)
+    metas = {side: work.settings.new_meta() for side in SIDES}
+    for side, count in planned["shards"].items():
+        for record in work.parts.records(_record_name(side, number) for number in range(count)):
+            add_shard(metas[side], record["shard"], record["counts"])
+    if not any(meta["documents"] for meta in metas.values()):
+        remove_folder(work.parts.folder)
+        if not corpus.report.documents:
+            raise no_documents(len(one_per_file(pieces)), corpus.report, corpus.config)
+    left_out = planned["left_out"]
+    summary = PrepareReport.of(metas, {DUPLICATE: left_out[DUPLICATE]}, left_out)
+    for side, meta in metas.items():
+        work.settings.finish_meta(meta, corpus)
+        write_json(join(work.folder, side, "meta.json"), meta)
+    return summary
 
 
-class _Tokenize(_Working):
-    def setup(self) -> None:
+@dataclass(frozen=True)
+class PrepareWork:
+    """What workers do, sent to every one of them. Nothing here knows of Apache Beam.
+
+    Attributes:
+        settings: how documents are tokenized, split and cut.
+        reading: how the text is read and filtered.
+        folder: the folder with the parts, in which the shards are written.
+    """
+
+    settings: ShardSettings
+    reading: CorpusConfig
+    folder: str
+
+    @property
+    def parts(self) -> PartFiles:
+        return PartFiles(self.folder)
+
+    def tokenize(self, piece: Piece) -> Iterator[Hashes]:
+        """Writes the parts of a piece, and its record. Yields the hashes of the documents of each part."""
         start_tensorflow()
+        parts = self.parts
+        record = parts.record(piece.name)
+        if record is None:
+            report, blocks = CorpusReport(), 0
+            for number, documents in read_clean_blocks(piece, report, self.reading, parts):
+                blocks = number + 1
+                if piece.has(number) and not parts.has_part(piece.part(number)):
+                    parts.write_part(piece.part(number), text_hashes(documents), self._tokenized(documents))
+            record = reading_record(blocks, report)
+            parts.write_record(piece.name, record)
+        for number in filter(piece.has, range(record["blocks"])):
+            with parts.open_part(piece.part(number)) as part:
+                hashes = part.hashes()
+            yield Hashes.of(piece, number, hashes)
 
-    @in_worker
-    def process(self, piece: Any) -> Iterator[Any]:
-        yield piece, self.work.tokenize(Piece(*piece))
+    def plan(self, files: Sequence[tuple[str, str]], _recorded: object = None) -> Iterator[Shard]:
+        """Yields what each shard is made of, and records how many there are and what is in none.
+
+        Args:
+            files: (name of its first piece, key) of each file in the order of the corpus.
+            _recorded: makes Beam wait until the duplicates are in their files.
+        """
+        parts = self.parts
+        records = parts.records(name for name, _ in files)
+        names = [(key, block) for (_, key), record in zip(files, records) for block in range(record["blocks"])]
+        plan, shards = ShardPlan(parts, self.settings), dict.fromkeys(SIDES, 0)
+        for shard in plan.shards(names):
+            shards[shard.side] += 1
+            yield shard
+        parts.write_record(_PLANNED, {"shards": shards, "left_out": plan.left_out})
+
+    def write_shard(self, shard: Shard) -> None:
+        """Writes the files of a shard, and a record of what `meta.json` needs of it."""
+        parts, name = self.parts, _record_name(shard.side, shard.number)
+        if parts.record(name) is not None:
+            return
+        documents = []
+        for segment in shard.segments:
+            with parts.open_part(segment.part) as part:
+                documents.append(part.documents(segment.places))
+        entry, counts = write_shard(
+            join(self.folder, shard.side),
+            shard_name(shard.number),
+            documents,
+            self.settings.new_meta(),
+            self.settings.tokenizer.vocabulary.unk_id,
+            parts.folder,
+        )
+        parts.write_record(name, {"shard": entry, "counts": counts})
+
+    def _tokenized(self, documents: list[str]) -> TokenizedDocuments:
+        tokenizer = self.settings.tokenizer
+        tokenized, batch, characters = [], [], 0
+        for document in documents:
+            batch.append(document)
+            characters += len(document)
+            if characters >= BATCH_CHARACTERS:
+                tokenized.append(tokenizer(batch))
+                batch, characters = [], 0
+        if batch or not tokenized:  # Filters may have left no document of a block.
+            tokenized.append(tokenizer(batch))
+        return TokenizedDocuments.joined(tokenized)
 
 
-class _ReadHashes(_Working):
-    def __init__(self, work: PrepareWork, buckets: int):
-        super().__init__(work)
-        self.buckets = buckets
-
-    @in_worker
-    def process(self, element: Any) -> Iterator[Any]:
-        piece, record = element
-        for hashes in self.work.hashes(Piece(*piece), record["blocks"]):
-            yield from in_buckets(hashes, self.buckets)
-
-
-class _RecordDuplicates(_Working):
-    @in_worker
-    def process(self, element: Any) -> Iterator[Any]:
-        self.work.record_duplicates(*element)
-        yield element[0]
-
-
-class _Plan(_Working):
-    @in_worker
-    def process(self, pieces: Any, duplicates: Any) -> Iterator[Any]:
-        # The duplicates are in files; waiting for the list is what matters.
-        yield from self.work.plan(one_per_file(pieces))
-
-
-class _WriteShard(_Working):
-    @in_worker
-    def process(self, shard: Any) -> Iterator[Any]:
-        yield self.work.write_shard(shard)
-
-
-class _Finish(_Working):
-    @in_worker
-    def process(self, records: Any) -> Iterator[Any]:
-        self.work.finish(records)
-        yield from ()
-
-
-def _reports(parts: PartFiles) -> tuple[CorpusReport, PrepareReport]:
-    """What the records of finished work tell: of the reading, and of the shards."""
-    summary, report = parts.record(SUMMARY), PrepareReport()
-    for side, meta in parts.record(METAS).items():
-        for count in ("documents", "sentences", "tokens", "unknown_tokens"):
-            getattr(report, count)[side] = meta[count]
-        if "phrase_tokens" in meta:
-            report.phrase_tokens[side] = meta["phrase_tokens"]
-    totals = summary["totals"]
-    report.dropped += Counter({DUPLICATE: totals["duplicates"], NO_TOKEN: totals["empty"]})
-    report.empty_sentences = totals["empty_sentences"]
-    return report_of(summary["files"]), report
+def _record_name(side: str, number: int) -> str:
+    return f"{side}-{shard_name(number)}"

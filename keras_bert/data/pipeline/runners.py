@@ -1,9 +1,8 @@
-"""Runs Apache Beam pipelines: which runner, with which options, and how failures are told."""
+"""Runs Apache Beam pipelines: which runner, with which options, and how failures are reported."""
 
 from __future__ import annotations
 
 import difflib
-import functools
 import io
 import logging
 import os
@@ -11,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
@@ -34,7 +33,6 @@ RUNNERS = {
 _WITH_OPTIONS_OF_THEIR_OWN = ("spark", "flink")
 _USER_ERROR = re.compile(r"\bUserError: (.*)")
 _STAGE = re.compile(r" \[while running .*")
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class Runner:
         options = self.options()
         pipeline = beam.Pipeline(self.beam_runner(), options)
         yield pipeline
-        with self.its_workers(), _own_words_for_errors():
+        with self.worker_environment(), _user_errors_of_workers():
             if self.name == "direct":
                 with shown or nullcontext():
                     _run_quietly(pipeline)
@@ -112,7 +110,7 @@ class Runner:
                 pipeline.run().wait_until_finish()
 
     @contextmanager
-    def its_workers(self) -> Iterator[None]:
+    def worker_environment(self) -> Iterator[None]:
         """Worker processes started in the block find this package, whatever the working folder, and take no GPU."""
         here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
         changed = {
@@ -140,14 +138,14 @@ class Runner:
                 raise UserError(f"{flag}: is no option of Apache Beam. Give options as --NAME=VALUE.")
             if flag.partition("=")[0] == "--runner":
                 raise UserError(f"{flag}: stands among Beam's options. Give --runner before the --.")
-        said = io.StringIO()
+        usage = io.StringIO()
         try:
-            with redirect_stderr(said), _silenced():
+            with redirect_stderr(usage), _silenced():
                 options = PipelineOptions(list(self.flags))
                 known = options.get_all_options()
                 given = options.get_all_options(retain_unknown_options=True)
         except SystemExit:
-            reason = said.getvalue().strip().rpartition("error: ")[2]
+            reason = usage.getvalue().strip().rpartition("error: ")[2]
             raise UserError(f"An option of Apache Beam: {reason}. Give another value.") from None
         unknown = sorted(set(given) - set(known))
         if unknown and self.name not in _WITH_OPTIONS_OF_THEIR_OWN:
@@ -156,19 +154,34 @@ class Runner:
             raise UserError(f"--{unknown[0]}: is no option of Apache Beam. {hint}")
 
 
-def in_worker(process: Function) -> Function:
-    """Decorates a generator that workers call: a failure of a disk or a store becomes a `UserError` with the path."""
+def spread(pipeline: Pipeline, pieces: Sequence[Any]) -> Any:
+    """A collection of these, which workers take one by one."""
+    import apache_beam as beam
 
-    @functools.wraps(process)
-    def told(*arguments: Any) -> Iterator[Any]:
+    return pipeline | "Pieces" >> beam.Create(pieces) | "Spread pieces" >> beam.Reshuffle()
+
+
+def stage(label: str, function: Callable[..., Any], *inputs: Any) -> Any:
+    """A step of a pipeline, in which workers call a function with each element.
+
+    Args:
+        label: names the step.
+        function: (element, *inputs) -> an iterable of results, or None. A failure of a disk or a store becomes a
+            `UserError` with the path.
+        inputs: side inputs.
+    """
+    import apache_beam as beam
+
+    # Annotated as Any, because Beam would choose the encoding of elements by the annotations of `function`.
+    def in_worker(*arguments: Any) -> Iterator[Any]:
         try:
-            yield from process(*arguments)
+            yield from function(*arguments) or ()
         except OSError as error:
             if error.filename is None:
                 raise
             raise UserError(f"{error.filename}: {error.strerror or error}.") from error
 
-    return told  # type: ignore[return-value]
+    return label >> beam.FlatMap(in_worker, *inputs)
 
 
 def _run_quietly(pipeline: Pipeline) -> None:
@@ -187,7 +200,7 @@ def _run_quietly(pipeline: Pipeline) -> None:
 
 
 @contextmanager
-def _own_words_for_errors() -> Iterator[None]:
+def _user_errors_of_workers() -> Iterator[None]:
     """Turns Beam's exceptions into the `UserError` that a worker raised, if that is what is behind them.
 
     Runners pass on exceptions of other processes as text, with tracebacks around it.

@@ -23,8 +23,7 @@ class DocumentTokenizer:
     TensorFlow is imported at the first call, so that an object is cheap to send to another process.
 
     Args:
-        vocabulary: the pieces.
-        lower_case: as for the tokenizer.
+        vocabulary, lower_case: as for `make_tokenizer`.
         word_marks: `"jieba"` to mark Chinese words, or None.
         phrases: phrases to mark.
         phrase_tags: labels; the words of an `AnnotatedText` with one of them are marked as phrases, unless `phrases`

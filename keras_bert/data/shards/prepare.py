@@ -2,27 +2,92 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any
+from typing import Any, Protocol
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.files import join, make_folder
-from keras_bert.core.terminal_bar import Bar, terminal_bar
+from keras_bert.core.files import join
+from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, split_documents
 from keras_bert.data.shards.document_tokenizer import BATCH_CHARACTERS, DocumentTokenizer
 from keras_bert.data.shards.prepared_folder import UnfinishedWork, prepared_folder
 from keras_bert.data.shards.shard_files import ShardWriter
-from keras_bert.data.shards.shard_format import TokenizedDocuments
+from keras_bert.data.shards.shard_format import TokenizedDocuments, check_shard_size, new_meta, token_dtype
 from keras_bert.data.shards.tokenizer_processes import Tag, all_cores, map_in_processes
-from keras_bert.text.vocabulary import Vocabulary
 
 _FEWER_WORKERS = "Give fewer --workers; the same command resumes where it stopped."
 _BATCHES_WORTH_PROCESSES = 32  # Starting a process costs as much as tokenizing some 8 MB.
-NO_TOKEN = "no token in it"
-NO_DOCUMENTS = "The corpus: needs documents with text. Received: none. Check the input files."
+_NO_TOKEN = "no token in it"
+
+
+class Text(Protocol):
+    """Documents, the same at every reading, and what identifies them; `Corpus` is one."""
+
+    def documents(self) -> Iterable[str]:
+        """One string per document, paragraphs separated by blank lines."""
+
+    def fingerprint(self) -> list[list[Any]]:
+        """JSON values that identify the source, so that resuming with another text is refused."""
+
+    def settings(self) -> dict[str, Any]:
+        """JSON values that say how the documents are read and filtered, so that resuming with others is refused."""
+
+    def local_files(self) -> list[str]:
+        """The files that the documents come from, to show how far the work is; [] if they come from none."""
+
+    def record(self) -> dict[str, Any]:
+        """What `meta.json` gets as `corpus`, called after the last document; {} for nothing."""
+
+
+@dataclass(frozen=True)
+class ShardSettings:
+    """What the bytes of shards depend on, besides the text.
+
+    Attributes:
+        tokenizer: tokenizes documents.
+        validation_share: share of documents held out, between 0 and 1.
+        shard_megabytes: size of a shard in million bytes.
+
+    Raises:
+        UserError: no shard can have this size.
+    """
+
+    tokenizer: DocumentTokenizer
+    validation_share: float
+    shard_megabytes: float = 16.0
+
+    def __post_init__(self) -> None:
+        check_shard_size(self.shard_megabytes)
+
+    def record(self) -> dict[str, Any]:
+        """The settings as JSON values."""
+        return {
+            "vocabulary": self.tokenizer.vocabulary.fingerprint,
+            "lower_case": self.tokenizer.lower_case,
+            "validation_share": self.validation_share,
+            "shard_megabytes": self.shard_megabytes,
+            "word_marks": self.tokenizer.word_marks,
+            "phrase_marks": self.tokenizer.phrase_record(),
+        }
+
+    @property
+    def token_bytes(self) -> int:
+        """Bytes per token in a shard."""
+        return token_dtype(len(self.tokenizer.vocabulary)).itemsize
+
+    def new_meta(self) -> dict[str, Any]:
+        """The `meta.json` of a side without shards."""
+        tokenizer = self.tokenizer
+        return new_meta(tokenizer.vocabulary, tokenizer.lower_case, tokenizer.word_marks, tokenizer.phrase_record())
+
+    def finish_meta(self, meta: dict[str, Any], text: Text) -> None:
+        """Adds what is the same on both sides, once the whole text has been read."""
+        meta["validation_share"] = self.validation_share
+        if record := text.record():
+            meta["corpus"] = record
 
 
 @dataclass
@@ -43,6 +108,27 @@ class PrepareReport:
     phrase_tokens: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     empty_sentences: int = 0
+
+    @classmethod
+    def of(
+        cls, metas: Mapping[str, Mapping[str, Any]], duplicates: Mapping[str, int], left_out: Mapping[str, int]
+    ) -> "PrepareReport":
+        """The report on finished shards.
+
+        Args:
+            metas: `{side: meta.json}`.
+            duplicates: documents that were dropped before they had a side, by reason.
+            left_out: how many `empty_documents` and `empty_sentences` had no token.
+
+        Raises:
+            UserError: there is no document.
+        """
+        names = ("documents", "sentences", "tokens", "unknown_tokens", "phrase_tokens")
+        counts = {name: Counter({side: meta[name] for side, meta in metas.items() if name in meta}) for name in names}
+        if not counts["documents"].total():
+            raise UserError("The corpus: needs documents with text. Received: none. Check the input files.")
+        dropped = Counter(duplicates) + Counter({_NO_TOKEN: left_out["empty_documents"]})
+        return cls(**counts, dropped=dropped, empty_sentences=left_out["empty_sentences"])
 
     @property
     def unknown_share(self) -> float:
@@ -67,22 +153,12 @@ class PrepareReport:
 
 
 def prepare(
-    documents: Iterable[str],
-    vocabulary: Vocabulary,
-    lower_case: bool,
+    text: Text,
+    settings: ShardSettings,
     folder: str | os.PathLike[str],
-    validation_share: float,
-    shard_megabytes: float = 16.0,
     workers: int = 0,
-    word_marks: str | None = None,
-    phrases: Sequence[str] = (),
-    phrase_tags: Sequence[str] = (),
-    inputs: Sequence[Any] = (),
     report: Callable[[str], object] | None = None,
-    reading: Mapping[str, Any] | None = None,
-    record: Callable[[], Mapping[str, Any]] | None = None,
     remedy: str = _FEWER_WORKERS,
-    read: Sequence[str] = (),
 ) -> PrepareReport:
     """Writes `folder/train` and `folder/validation`, shard folders in the format of `shard_format`, and `vocab.txt`.
 
@@ -94,24 +170,12 @@ def prepare(
     to train; validation is then empty.
 
     Args:
-        documents: one string per document, paragraphs separated by blank lines; the same at every start.
-        vocabulary: the pieces.
-        lower_case: as for the tokenizer.
+        text: the documents.
+        settings: how they are tokenized, split and cut.
         folder: a folder that does not exist or is empty.
-        validation_share: share of documents held out, between 0 and 1.
-        shard_megabytes: size of a shard in million bytes.
         workers: processes that tokenize; 0 for one per core. A short text is tokenized in this process.
-        word_marks: `"jieba"` to write a file of `continuations` by Chinese words with each shard, or None.
-        phrases, phrase_tags: phrases, and labels of words in an `AnnotatedText`, to mark in a file of `phrases` with
-            each shard.
-        inputs: JSON values that identify the source of `documents` (`Corpus.fingerprint`), so that resuming with
-            another text is refused.
         report: receives a line of text if unfinished work is resumed.
-        reading: JSON values that say how `documents` were read and filtered (`Corpus.settings`), so that resuming with
-            others is refused.
-        record: called after the last document; what it returns goes into `meta.json` as `corpus` (`Corpus.record`).
         remedy: what to do if a worker dies, as the caller's user can do it.
-        read: the files that `documents` come from (`Corpus.local_files`), to show how far the work is.
 
     Returns:
         A report on the whole result, including what earlier starts did.
@@ -120,128 +184,82 @@ def prepare(
         UserError: the folder is not empty; no document has a token; the unfinished work is damaged or was started with
             other arguments; another process is preparing the same folder; or a worker died.
     """
-    tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks, tuple(phrases), tuple(phrase_tags))
-    settings = prepare_settings(tokenizer, validation_share, shard_megabytes)
-    settings = {"runner": None, **settings, "inputs": inputs, "reading": dict(reading or {}) or None}
-    with prepared_folder(folder, vocabulary, settings, report) as (work, check):
+    documents = text.documents()
+    record = {
+        "runner": None,
+        **settings.record(),
+        "inputs": text.fingerprint(),
+        "reading": text.settings() or None,
+    }
+    with prepared_folder(folder, settings.tokenizer.vocabulary, record, report) as (work, check):
         if work.shards() and report:
             report(f"Resuming in {work.folder}: {work.shards():,} shards are finished.")
-        preparation = _Preparation(work, tokenizer, shard_megabytes, check)
-        with terminal_bar("Tokenized", "documents", read=read) as bar:
-            return preparation.run(documents, validation_share, workers, record, remedy, bar)
-
-
-def prepare_settings(tokenizer: DocumentTokenizer, validation_share: float, shard_megabytes: float) -> dict[str, Any]:
-    """What the bytes of the shards depend on, besides the text: JSON values."""
-    return {
-        "vocabulary": tokenizer.vocabulary.fingerprint,
-        "lower_case": tokenizer.lower_case,
-        "validation_share": validation_share,
-        "shard_megabytes": shard_megabytes,
-        "word_marks": tokenizer.word_marks,
-        "phrase_marks": tokenizer.phrase_record(),
-    }
-
-
-class _Preparation:
-    """One pass over the documents, resuming after the finished shards of `work`."""
-
-    def __init__(
-        self,
-        work: UnfinishedWork,
-        tokenizer: DocumentTokenizer,
-        shard_megabytes: float,
-        check: Callable[[], None],
-    ):
-        self._work = work
-        self._tokenizer = tokenizer
-        self._folder = work.folder
-        self._shard_megabytes = shard_megabytes
-        self._check = check
         # Counts what is written or still held by the writers; `work` counts finished shards only.
-        self._counts = {side: _side_counts(work.sides[side]) for side in SIDES}
-
-    def run(
-        self,
-        documents: Iterable[str],
-        validation_share: float,
-        workers: int,
-        record: Callable[[], Mapping[str, Any]] | None,
-        remedy: str,
-        bar: Bar,
-    ) -> PrepareReport:
-        report = PrepareReport()
-        make_folder(self._folder)
+        counts = {side: _side_counts(work.sides[side]) for side in SIDES}
+        duplicates: Counter[str] = Counter()
         with ExitStack() as stack:
-            writers = {side: stack.enter_context(self._writer(side)) for side in SIDES}
-            batches = self._batches(split_documents(documents, validation_share, report.dropped))
+            writers = {side: stack.enter_context(_writer(settings, work, side)) for side in SIDES}
+            bar = stack.enter_context(terminal_bar("Tokenized", "documents", read=text.local_files()))
+            batches = _batches(
+                split_documents(documents, settings.validation_share, duplicates),
+                {side: count["documents"] for side, count in counts.items()},
+            )
             # Batches are read ahead of the work on them, so each has where the reading stood.
             placed = (((side, bar.position()), batch) for side, batch in batches)
-            for (side, position), tokenized in _tokenized(self._tokenizer, placed, workers, remedy):
-                self._write(side, writers[side], tokenized)
+            for (side, position), tokenized in _tokenized(settings.tokenizer, placed, workers, remedy):
+                finished = writers[side].add_documents(tokenized)
+                if finished:
+                    _add(counts[side], tokenized.part(0, finished))
+                    work.sides[side] = {"meta": writers[side].meta, **counts[side]}
+                    check()
+                    work.save()
+                _add(counts[side], tokenized.part(finished, len(tokenized)))
                 bar.update(len(tokenized), position)
-            of_all: dict[str, Any] = {"validation_share": validation_share}
-            if record and (values := record()):
-                of_all["corpus"] = dict(values)
             for writer in writers.values():
-                writer.meta.update(of_all)
-        for side, writer in writers.items():
-            for count in ("documents", "sentences", "tokens", "unknown_tokens"):
-                getattr(report, count)[side] = writer.meta[count]
-            if "phrase_tokens" in writer.meta:
-                report.phrase_tokens[side] = writer.meta["phrase_tokens"]
-        if not report.documents.total():
-            raise UserError(NO_DOCUMENTS)
-        report.empty_sentences = sum(counts["empty_sentences"] for counts in self._counts.values())
-        if empty := sum(counts["empty_documents"] for counts in self._counts.values()):
-            report.dropped[NO_TOKEN] = empty
-        return report
-
-    def _writer(self, side: str) -> ShardWriter:
-        progress = self._work.sides[side]
-        return ShardWriter(
-            join(self._folder, side),
-            self._tokenizer.vocabulary,
-            self._tokenizer.lower_case,
-            self._shard_megabytes,
-            self._tokenizer.word_marks,
-            self._tokenizer.phrase_record(),
-            progress.get("meta"),
-        )
-
-    def _batches(self, documents: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, list[str]]]:
-        """(side, documents of that side) with about `BATCH_CHARACTERS` each, without the finished documents."""
-        finished = {side: counts["documents"] for side, counts in self._counts.items()}
-        batches: dict[str, list[str]] = {side: [] for side in SIDES}
-        characters: Counter[str] = Counter()
-        for document, held_out in documents:
-            side = VALIDATION if held_out else TRAIN
-            if finished[side]:
-                finished[side] -= 1
-                continue
-            batches[side].append(document)
-            characters[side] += len(document)
-            if characters[side] >= BATCH_CHARACTERS:
-                yield side, batches[side]
-                batches[side], characters[side] = [], 0
-        yield from ((side, batch) for side, batch in batches.items() if batch)
-
-    def _write(self, side: str, writer: ShardWriter, tokenized: TokenizedDocuments) -> None:
-        counts = self._counts[side]
-        finished = writer.add_documents(tokenized)
-        if finished:
-            _add(counts, tokenized.part(0, finished))
-            self._work.sides[side] = {"meta": writer.meta, **counts}
-            self._check()
-            self._work.save()
-        _add(counts, tokenized.part(finished, len(tokenized)))
+                settings.finish_meta(writer.meta, text)
+        metas = {side: writer.meta for side, writer in writers.items()}
+        return PrepareReport.of(metas, duplicates, counts[TRAIN] + counts[VALIDATION])
 
 
-def _side_counts(progress: dict[str, Any]) -> dict[str, int]:
-    return {key: progress.get(key, 0) for key in ("documents", "empty_sentences", "empty_documents")}
+def _writer(settings: ShardSettings, work: UnfinishedWork, side: str) -> ShardWriter:
+    return ShardWriter(
+        join(work.folder, side),
+        settings.tokenizer.vocabulary,
+        settings.tokenizer.lower_case,
+        settings.shard_megabytes,
+        settings.tokenizer.word_marks,
+        settings.tokenizer.phrase_record(),
+        work.sides[side].get("meta"),
+    )
 
 
-def _add(counts: dict[str, int], tokenized: TokenizedDocuments) -> None:
+def _batches(documents: Iterable[tuple[str, bool]], finished: dict[str, int]) -> Iterator[tuple[str, list[str]]]:
+    """`(side, documents)` with about `BATCH_CHARACTERS` each, without the first documents of each side, as `finished`.
+
+    Args:
+        documents: `(document, whether it is held out)`.
+        finished: how many documents of each side are in finished shards.
+    """
+    batches: dict[str, list[str]] = {side: [] for side in SIDES}
+    characters: Counter[str] = Counter()
+    for document, held_out in documents:
+        side = VALIDATION if held_out else TRAIN
+        if finished[side]:
+            finished[side] -= 1
+            continue
+        batches[side].append(document)
+        characters[side] += len(document)
+        if characters[side] >= BATCH_CHARACTERS:
+            yield side, batches[side]
+            batches[side], characters[side] = [], 0
+    yield from ((side, batch) for side, batch in batches.items() if batch)
+
+
+def _side_counts(progress: dict[str, Any]) -> Counter[str]:
+    return Counter({key: progress.get(key, 0) for key in ("documents", "empty_sentences", "empty_documents")})
+
+
+def _add(counts: Counter[str], tokenized: TokenizedDocuments) -> None:
     counts["documents"] += len(tokenized)
     counts["empty_sentences"] += int(tokenized.empty_sentences.sum())
     counts["empty_documents"] += int((tokenized.document_lengths == 0).sum())

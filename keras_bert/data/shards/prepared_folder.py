@@ -1,8 +1,7 @@
 """The folder that `prepare` writes: who may write it, where the work is done, and when it is complete.
 
-The record of an unfinished `prepare`: which shards are finished, and what they were made from.
-
-`state.json` in the folder is replaced atomically after every shard.
+`state.json` in the folder, until it is complete, records which shards are finished and what they were made from. It is
+replaced atomically after every shard.
 """
 
 import json
@@ -30,7 +29,7 @@ from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 
-PARTS = "parts"  # The folder of the files that a pipeline leaves for its later stages.
+PARTS = "parts"  # The folder of the files that a pipeline leaves for its later stages; see `data.pipeline.parts`.
 PART_END = ".npz"
 _FILE = "state.json"
 _FORMAT = 1
@@ -40,12 +39,11 @@ class UnfinishedWork:
     """The finished shards of both sides, read from the record in a folder if there is one.
 
     Args:
-        folder: the folder of the work.
+        folder: where the work is done.
         settings: JSON values that the bytes of the result depend on.
 
     Attributes:
-        folder: the folder of the work.
-        settings: these and the format of the record.
+        folder: where the work is done.
         sides: `{side: progress}`. A progress has the shard writer's `meta`, how many of the side's `documents` these
             shards contain, and the `empty_sentences` and `empty_documents` among them. It is empty without shards.
 
@@ -54,12 +52,11 @@ class UnfinishedWork:
     """
 
     folder: str
-    settings: dict[str, Any]
     sides: dict[str, dict[str, Any]]
 
     def __init__(self, folder: str, settings: Mapping[str, Any]):
         self.folder = folder
-        self.settings = {"format": _FORMAT, **settings}
+        self._settings = {"format": _FORMAT, **settings}
         self.sides = {side: {} for side in SIDES}
         if self.is_in(folder):
             self._read(join(folder, _FILE))
@@ -67,24 +64,19 @@ class UnfinishedWork:
     def save(self) -> None:
         """Writes the record."""
         with atomic_write(join(self.folder, _FILE)) as stream:
-            stream.write(json.dumps({"settings": self.settings, "sides": self.sides}))
+            stream.write(json.dumps({"settings": self._settings, "sides": self.sides}))
 
     @staticmethod
     def is_in(folder: str) -> bool:
         """Whether a folder has the record of unfinished work."""
         return exists(join(folder, _FILE))
 
-    @classmethod
-    def remove(cls, folder: str) -> None:
-        """Removes the record from a finished folder."""
-        remove_file(join(folder, _FILE))
-
     def shards(self) -> int:
         """How many shards are finished."""
         return sum(len(progress["meta"]["shards"]) for progress in self.sides.values() if progress)
 
     def parts(self) -> int:
-        """How many parts are finished, for work that a pipeline does part by part."""
+        """How many parts a pipeline has finished."""
         return sum(name.endswith(PART_END) for name in list_folder(join(self.folder, PARTS)))
 
     def _read(self, path: str) -> None:
@@ -98,7 +90,7 @@ class UnfinishedWork:
             self.sides = sides
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(f"{path}: is not the record of an unfinished prepare. {remedy}.") from None
-        wanted = json.loads(json.dumps(self.settings))  # Turns tuples into lists, as in the file.
+        wanted = json.loads(json.dumps(self._settings))  # Turns tuples into lists, as in the file.
         for key in wanted:
             if changed := difference(made_with.get(key), wanted[key]):
                 raise UserError(
@@ -141,14 +133,13 @@ def prepared_folder(
     settings: Mapping[str, Any],
     report: Callable[[str], object] | None = None,
 ) -> Iterator[tuple[UnfinishedWork, Callable[[], None]]]:
-    """Holds the lock on `folder` during the block, which writes its shards.
+    """Holds the lock on `folder` during the block, which writes its shards; see `prepare` for where the work is done.
 
-    The work is done in `folder.partial`, which is renamed at the end. In a store, where renaming would copy every file,
-    it is done in `folder` itself, and the vocabulary is written last. If the block fails, finished work stays.
+    If the block fails, finished work stays.
 
     Args:
         folder: a folder that does not exist or is empty.
-        vocabulary: the pieces.
+        vocabulary: written into it last.
         settings: JSON values that the bytes of the result depend on.
         report: receives a line of text while waiting for the lock.
 
@@ -183,7 +174,7 @@ def prepared_folder(
             raise
         if not in_place:
             move_folder(partial, folder, last=vocabulary.file_name)
-        UnfinishedWork.remove(folder)
+        remove_file(join(folder, _FILE))
         remove_folder(join(folder, PARTS))
     finally:
         lock.release()

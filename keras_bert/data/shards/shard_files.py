@@ -1,6 +1,5 @@
 """Writes and reads shards: tokenized documents in the files that `shard_format` describes."""
 
-import json
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -9,7 +8,7 @@ import numpy as np
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists, join, make_folder
-from keras_bert.core.whole_files import atomic_write
+from keras_bert.core.whole_files import write_json
 from keras_bert.data.shards.shard_format import (
     KINDS,
     OFFSET_DTYPE,
@@ -36,8 +35,8 @@ class ShardWriter:
     finished. Documents keep their order and are never split.
 
     Args:
-        folder: the shard folder; created if needed.
-        vocabulary: the vocabulary of the ids.
+        folder: created if needed.
+        vocabulary: that of the ids.
         lower_case: the tokenizer's setting, recorded in `meta.json`.
         shard_megabytes: size at which a shard is closed.
         word_marks: the origin of the documents' `continuations` (`"jieba"`), recorded in `meta.json`; None if they have
@@ -48,7 +47,7 @@ class ShardWriter:
 
     Attributes:
         folder: the shard folder.
-        meta: the content of `meta.json` so far, which counts finished shards.
+        meta: the content of `meta.json` so far, which counts only finished shards.
 
     Raises:
         UserError: the folder already has shards, or the size is out of range.
@@ -86,10 +85,7 @@ class ShardWriter:
         self.add_documents(TokenizedDocuments(tokens, lengths, np.array([lengths.size]), np.zeros(1, np.int32)))
 
     def add_documents(self, documents: TokenizedDocuments) -> int:
-        """Adds documents, skipping those without a token.
-
-        Returns: how many of them are in finished shards.
-        """
+        """Adds documents, skipping those without a token. Returns how many of them are in finished shards."""
         ids = documents.tokens
         if ids.size and (ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= self.meta["vocab_size"]):
             raise ValueError(
@@ -117,14 +113,13 @@ class ShardWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is None:
-            self._finish_shard()
-            with atomic_write(join(self.folder, "meta.json")) as stream:
-                stream.write(json.dumps(self.meta, indent=2) + "\n")
+            if self._cuts.pending:
+                self._finish_shard()
+            write_json(join(self.folder, "meta.json"), self.meta)
 
     def _finish_shard(self) -> None:
-        if sum(part.document_lengths.sum() for part in self._parts):
-            name = shard_name(len(self.meta["shards"]))
-            add_shard(self.meta, *write_shard(self.folder, name, self._parts, self.meta, self._unknown_id))
+        name = shard_name(len(self.meta["shards"]))
+        add_shard(self.meta, *write_shard(self.folder, name, self._parts, self.meta, self._unknown_id))
         self._parts = []
 
 
@@ -132,9 +127,8 @@ class ShardSet:
     """An open shard folder.
 
     Attributes:
-        folder: its path.
         meta: the content of `meta.json`.
-        names: the names of the shards in order.
+        names: those of the shards, in order.
     """
 
     folder: str
@@ -153,7 +147,7 @@ class ShardSet:
 
         Args:
             folder: the shard folder.
-            vocabulary: the vocabulary to use with it, which must be that of the shards.
+            vocabulary: must be that of the shards.
             verify: whether to check all checksums now; `read` and `token_counts` check those of what they read anyway.
 
         Raises:
@@ -204,5 +198,4 @@ class ShardSet:
         return counts
 
     def _verified(self, name: str, kind: str) -> bytes:
-        """The bytes of a shard's file, checked against its checksum."""
         return read_verified(self.path(name, kind), self._shards[name]["sha256"][kind])

@@ -40,7 +40,7 @@ def token_dtype(vocab_size: int) -> np.dtype:
 
 
 def shard_name(number: int) -> str:
-    """What the files of a shard are called, up to the period."""
+    """The names of a shard's files up to the period."""
     return f"{number:05d}"
 
 
@@ -59,7 +59,6 @@ def read_verified(path: str, sha256: str) -> bytes:
 
 
 def _read_bytes(path: str) -> bytes:
-    """The content of a file, local or remote."""
     if not exists(path):
         raise UserError(f"{path}: is missing. {_REMEDY}.")
     try:
@@ -95,12 +94,11 @@ def read_meta(path: str) -> dict[str, Any]:
 
 def check_vocabulary(path: str, meta: Mapping[str, Any], vocabulary: Vocabulary) -> None:
     """Raises `UserError` unless the shards were made with `vocabulary`."""
-    made_with = (meta["vocab_size"], meta["vocabulary"])
-    given = (len(vocabulary), vocabulary.fingerprint)
-    if made_with[1] != given[1]:
+    if meta["vocabulary"] != vocabulary.fingerprint:
         raise UserError(
-            f"{path}: needs the vocabulary it was made with, of {made_with[0]} pieces, fingerprint {made_with[1]!r}. "
-            f"Received: one of {given[0]}, {given[1]!r}. Give the vocabulary of the shards, or run `prepare` again."
+            f"{path}: needs the vocabulary it was made with, of {meta['vocab_size']} pieces, fingerprint "
+            f"{meta['vocabulary']!r}. Received: one of {len(vocabulary)}, {vocabulary.fingerprint!r}. "
+            "Give the vocabulary of the shards, or run `prepare` again."
         )
 
 
@@ -135,16 +133,8 @@ class TokenizedDocuments:
     @classmethod
     def joined(cls, parts: Sequence["TokenizedDocuments"]) -> "TokenizedDocuments":
         """All documents of at least one part."""
-        continuations = [part.continuations for part in parts if part.continuations is not None]
-        phrases = [part.phrases for part in parts if part.phrases is not None]
-        return cls(
-            np.concatenate([part.tokens for part in parts]),
-            np.concatenate([part.sentence_lengths for part in parts]),
-            np.concatenate([part.document_lengths for part in parts]),
-            np.concatenate([part.empty_sentences for part in parts]),
-            np.concatenate(continuations) if continuations else None,
-            np.concatenate(phrases) if phrases else None,
-        )
+        names = [name for name, array in vars(parts[0]).items() if array is not None]
+        return cls(**{name: np.concatenate([vars(part)[name] for part in parts]) for name in names})
 
     def part(self, first: int, last: int) -> "TokenizedDocuments":
         """The documents from `first` up to but not including `last`."""
@@ -161,7 +151,7 @@ class TokenizedDocuments:
 
 
 def offsets(lengths: ArrayLike) -> np.ndarray:
-    """The start of each of consecutive stretches with these lengths, and the end of the last: int64 `[n + 1]`."""
+    """Where each of consecutive ranges of these lengths starts, and where the last ends: int64 `[n + 1]`."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
@@ -209,19 +199,25 @@ def shard_bytes(token_counts: np.ndarray, document_lengths: np.ndarray, token_by
     Args:
         token_counts: int64 [documents].
         document_lengths: int32 [documents], in sentences.
-        token_bytes: bytes of a token.
+        token_bytes: bytes per token.
     """
     return token_counts * token_bytes + OFFSET_DTYPE.itemsize * (document_lengths + 1) * (token_counts > 0)
 
 
 class ShardCuts:
-    """Decides where shards end: with the document that fills one. It sees the documents once, in order."""
+    """Decides where shards end: with the document that fills one. It sees the documents once, in order.
+
+    Attributes:
+        pending: bytes after the end of the last shard.
+    """
+
+    pending: int
 
     def __init__(self, shard_megabytes: float):
         """Raises `UserError` if no shard can have this size."""
         check_shard_size(shard_megabytes)
+        self.pending = 0
         self._full = shard_megabytes * 1e6
-        self._bytes = 0
 
     def after(self, sizes: np.ndarray) -> Iterator[int]:
         """Yields the ends of shards among further documents with these `shard_bytes`, as places from 1 to their number.
@@ -230,13 +226,13 @@ class ShardCuts:
         """
         ends, start = np.cumsum(sizes), 0
         while True:
-            last = int(np.searchsorted(ends, self._full - self._bytes + start)) + 1
+            last = int(np.searchsorted(ends, self._full - self.pending + start)) + 1
             if last > len(ends):
                 break
             yield last
-            self._bytes, start = 0, int(ends[last - 1])
+            self.pending, start = 0, int(ends[last - 1])
         if len(ends):
-            self._bytes += int(ends[-1]) - start
+            self.pending += int(ends[-1]) - start
 
 
 def write_shard(
@@ -251,24 +247,22 @@ def write_shard(
 
     Args:
         folder: the shard folder.
-        name: the shard's.
+        name: from `shard_name`.
         parts: its documents; those without tokens are left out.
         meta: the folder's `meta.json`.
         unknown_id: the id of [UNK].
-        work_folder: where the files are written before they are moved; the default is `folder`.
+        work_folder: for temporary files with names of their own, where several processes may write the same shard.
 
     Returns: (the shard's entry in `meta.json`, what it adds to the folder's `unknown_tokens` and `phrase_tokens`)
     """
-    document_lengths = np.concatenate([part.document_lengths for part in parts])
-    arrays = {
-        "tokens": np.concatenate([part.tokens for part in parts]).astype(token_dtype(meta["vocab_size"]), copy=False),
-        "sentences": offsets(np.concatenate([part.sentence_lengths for part in parts])),
-        "documents": offsets(document_lengths[document_lengths > 0]),
+    documents = TokenizedDocuments.joined(parts)
+    arrays: dict[str, Any] = {
+        "tokens": documents.tokens.astype(token_dtype(meta["vocab_size"]), copy=False),
+        "sentences": offsets(documents.sentence_lengths).astype(OFFSET_DTYPE),
+        "documents": offsets(documents.document_lengths[documents.document_lengths > 0]).astype(OFFSET_DTYPE),
+        CONTINUATIONS: documents.continuations,
+        PHRASES: documents.phrases,
     }
-    if "word_marks" in meta:
-        arrays[CONTINUATIONS] = np.concatenate([part.continuations for part in parts])
-    if "phrase_marks" in meta:
-        arrays[PHRASES] = np.concatenate([part.phrases for part in parts])
     shard: dict[str, Any] = {
         "name": name,
         "documents": arrays["documents"].size - 1,
@@ -277,12 +271,11 @@ def write_shard(
         "sha256": {},
     }
     for kind in kinds(meta):
-        array = arrays[kind]
-        data = (array.astype(OFFSET_DTYPE) if kind in ("sentences", "documents") else array).tobytes()
+        data = arrays[kind].tobytes()
         shard["sha256"][kind] = hashlib.sha256(data).hexdigest()
         with atomic_write(join(folder, f"{name}.{kind}"), "wb", work_folder) as stream:
             stream.write(data)
     counts = {"unknown_tokens": int(np.count_nonzero(arrays["tokens"] == unknown_id))}
-    if PHRASES in arrays:
+    if PHRASES in kinds(meta):
         counts["phrase_tokens"] = int(np.count_nonzero(arrays[PHRASES]))
     return shard, counts

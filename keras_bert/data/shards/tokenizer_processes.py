@@ -2,14 +2,14 @@
 
 import multiprocessing
 import os
-import queue
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from multiprocessing.connection import Connection
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection
 from typing import Any, TypeVar
 
 from keras_bert.core.errors import UserError
@@ -20,6 +20,8 @@ _BATCHES_AHEAD = 2  # Per process: one in progress and one waiting.
 Tag = TypeVar("Tag")
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
+
+_function: Callable[[Any], Any]  # In a worker process.
 
 
 def all_cores() -> int:
@@ -32,11 +34,10 @@ def map_in_processes(
 ) -> Iterator[tuple[Tag, Result]]:
     """Yields `(tag, function(batch))` for each `(tag, batch)`, in order, holding a few batches at a time.
 
-    Processes are spawned, because TensorFlow does not survive a fork. Each exits when its pipe is closed, so that none
-    outlives this process, however it dies.
+    Processes are spawned, because TensorFlow does not survive a fork.
 
     Args:
-        function: a picklable callable, called in the worker processes.
+        function: a picklable callable, sent once to each process.
         batches: the tagged batches; they must be picklable too.
         workers: number of processes.
         remedy: what the caller's user can do if memory runs out, as sentences.
@@ -44,27 +45,24 @@ def map_in_processes(
     Raises:
         UserError: a process died.
     """
-    context = multiprocessing.get_context("spawn")
-    with ExitStack() as stack:
-        free: queue.SimpleQueue[Connection] = queue.SimpleQueue()
-        for _ in range(workers):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, function), daemon=True)
-            process.start()
-            theirs.close()
-            stack.callback(process.join)
-            stack.callback(ours.close)
-            free.put(ours)
-        threads = ThreadPoolExecutor(workers)
-        stack.callback(threads.shutdown, cancel_futures=True)
-        waiting: deque[tuple[Tag, Future[Result]]] = deque()
+    spawn = multiprocessing.get_context("spawn")
+    processes = ProcessPoolExecutor(workers, spawn, _start_worker, (function,))
+    waiting: deque[tuple[Tag, Future[Result]]] = deque()
+    try:
         for tag, batch in batches:
-            waiting.append((tag, threads.submit(_exchange, free, batch, remedy)))
+            waiting.append((tag, processes.submit(_call, batch)))
             if len(waiting) >= _BATCHES_AHEAD * workers:
                 tag, future = waiting.popleft()
                 yield tag, future.result()
         for tag, future in waiting:
             yield tag, future.result()
+    except BrokenProcessPool:
+        raise UserError(
+            "Preparing the text: needs its worker processes. Received: one that died, most likely because memory ran "
+            f"out. {remedy}"
+        ) from None
+    finally:
+        processes.shutdown(cancel_futures=True)
 
 
 def start_tensorflow() -> None:
@@ -83,37 +81,21 @@ def start_tensorflow() -> None:
         tf.config.list_logical_devices()
 
 
-def _exchange(free: queue.SimpleQueue, batch: object, remedy: str) -> Any:
-    connection = free.get()
-    try:
-        connection.send(batch)
-        result = connection.recv()
-    except (EOFError, OSError):
-        raise UserError(
-            "Preparing the text: needs its worker processes. Received: one that died, most likely because memory ran "
-            f"out. {remedy}"
-        ) from None
-    finally:
-        free.put(connection)
-    if isinstance(result, Exception):
-        raise result
-    return result
-
-
-def _serve(connection: Connection, function: Callable) -> None:
-    """The main function of a worker process: answers batches until the other end closes the pipe."""
+def _start_worker(function: Callable[[Any], Any]) -> None:
+    global _function
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent stops the workers.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     start_tensorflow()
-    while True:
-        try:
-            batch = connection.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            result = function(batch)
-        except Exception as error:
-            result = error
-        try:
-            connection.send(result)
-        except OSError:
-            return
+    _function = function
+
+
+def _end_with_parent() -> None:
+    """Ends this process when its parent has ended, however it died; the pool would leave it waiting for work."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    os._exit(1)
+
+
+def _call(batch: Any) -> Any:
+    return _function(batch)

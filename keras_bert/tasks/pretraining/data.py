@@ -13,7 +13,8 @@ from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import same_command
 from keras_bert.data.corpus.held_out import TRAIN, training_documents
-from keras_bert.data.shards.prepare import prepare
+from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
+from keras_bert.data.shards.prepare import ShardSettings, prepare
 from keras_bert.data.shards.prepared_folder import UnfinishedWork
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.tasks.pretraining.given_shards import check_settings, given_folder, vocabulary_of_shards
@@ -180,22 +181,14 @@ def prepare_run_data(
         report(f"Using the prepared shards in {prepared}.")
     elif not files.exists(shards) or UnfinishedWork.is_in(shards):
         report("Preparing the text.")
+        phrases = read_phrases(config.data.phrases) if config.data.phrases else ()
         word_marks = word_marks_for(config.masking, corpus().documents())
+        tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks, phrases, config.data.phrase_tags)
         summary = prepare(
-            corpus().documents(),
-            vocabulary,
-            lower_case,
+            corpus(),
+            ShardSettings(tokenizer, config.data.validation_share, config.data.shard_megabytes),
             shards,
-            config.data.validation_share,
-            config.data.shard_megabytes,
-            word_marks=word_marks,
-            phrases=read_phrases(config.data.phrases) if config.data.phrases else (),
-            phrase_tags=config.data.phrase_tags,
-            inputs=corpus().fingerprint(),
             report=report,
-            reading=corpus().settings(),
-            record=corpus().record,
-            read=corpus().local_files(),
             # A run has no --workers; it takes all cores.
             remedy=f"Run {same_command()} to resume where it stopped. To use fewer processes, prepare the text first "
             "with `prepare --workers N` and give its folder as --data.",

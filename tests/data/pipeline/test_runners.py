@@ -7,6 +7,7 @@ import os
 import pytest
 from click.testing import CliRunner
 from corpus import documents
+from prepared import contents
 
 from keras_bert.cli import main
 from keras_bert.core import imports
@@ -15,10 +16,12 @@ from keras_bert.text.vocabulary import Vocabulary
 
 pytest.importorskip("apache_beam", reason="needs Apache Beam: pip install -r requirements/beam.txt")
 
+from keras_bert.data.pipeline.prepare import PrepareWork  # noqa: E402
 from keras_bert.data.pipeline.runners import Runner  # noqa: E402
+from keras_bert.data.shards.document_tokenizer import DocumentTokenizer  # noqa: E402
 
 RUNNER = ["--runner", "direct", "--workers", "1"]
-ONE = ["--", "--direct_num_workers=1"]  # `vocab` has no --workers.
+ONE = ["--runner", "direct", "--", "--direct_num_workers=1"]  # `vocab` has no --workers.
 SHARDS = ["--shard-megabytes", "0.002"]
 READING = ["--broken-lines", "skip", "--validation-share", "0.2"]
 
@@ -53,10 +56,6 @@ def run(*arguments, status=0):
 
 def learn(text, path, size, *options):
     return run("vocab", *READING, "--input", str(text), "--size", size, "--output", str(path), *options)
-
-
-def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def prepare(text, vocabulary, folder, *options, status=0):
@@ -119,24 +118,24 @@ def test_a_file_that_cannot_be_read_is_named_and_finished_work_kept(
     (unreadable / "bb.txt").unlink()
     finished = {path.name for path in (tmp_path / "out.partial/parts").glob("*.npz")}
     with monkeypatch.context() as patch:
-        patch.setattr("keras_bert.data.pipeline.prepare.beam.Create", None)
+        patch.setattr("apache_beam.Create", None)
         with pytest.raises(AssertionError, match="not callable"):
             prepare(unreadable, vocabulary, tmp_path / "out", *runner)
-    kept = {path.name for path in (tmp_path / "out.partial/parts").glob("*.npz")}
-    assert kept == {name.replace("000003", "000002") for name in finished}  # Which they are is up to Beam.
+    assert {path.name for path in (tmp_path / "out.partial/parts").glob("*.npz")} == finished
     prepare(unreadable, vocabulary, tmp_path / "out", *runner)
     assert contents(tmp_path / "out") == plain[0]
 
 
 def test_a_start_after_a_failure_makes_only_the_rest(text, vocabulary, plain, tmp_path, monkeypatch):
-    from keras_bert.data.pipeline.prepare_work import PrepareWork
-    from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
+    write_shard = PrepareWork.write_shard
 
-    def full(self, records):
-        raise OSError(28, "No space left on device", "/disk/file")
+    def full(self, shard):
+        if shard.number == 2:
+            raise OSError(28, "No space left on device", "/disk/file")
+        write_shard(self, shard)
 
     with monkeypatch.context() as patch:
-        patch.setattr(PrepareWork, "finish", full)
+        patch.setattr(PrepareWork, "write_shard", full)
         output = prepare(text, vocabulary, tmp_path / "out", *RUNNER, status=2)
     assert output == "Error: /disk/file: No space left on device.\n"
     assert not (tmp_path / "out").exists()
@@ -165,7 +164,7 @@ def test_the_vocabulary_of_filtered_text_is_the_same(text, tmp_path):
     (tmp_path / "web.yaml").write_text("repeated_spans: 1\n")
     filters = ["--filters", str(tmp_path / "web.yaml")]
     plain = learn(text, tmp_path / "plain.txt", "70", *filters)
-    beam = learn(text, tmp_path / "beam.txt", "70", *filters, *RUNNER[:2], *ONE)
+    beam = learn(text, tmp_path / "beam.txt", "70", *filters, *ONE)
     assert beam == plain.replace("plain.txt", "beam.txt")
     assert (tmp_path / "beam.txt").read_text() == (tmp_path / "plain.txt").read_text()
 
@@ -182,9 +181,7 @@ def test_text_without_a_document_leaves_nothing(text, vocabulary, tmp_path):
 
 
 def test_the_vocabulary_is_the_same(text, vocabulary, tmp_path):
-    output = run(
-        "vocab", *READING, "--input", str(text), "--size", "90", "--output", str(tmp_path / "v.txt"), *RUNNER[:2], *ONE
-    )
+    output = learn(text, tmp_path / "v.txt", "90", *ONE)
     assert (tmp_path / "v.txt").read_text() == open(vocabulary).read()
     assert "d.txt (empty)" in output and [path.name for path in tmp_path.iterdir()] == ["v.txt"]
 
@@ -193,31 +190,19 @@ def test_the_vocabulary_of_more_words_than_the_trainer_reads(text, tmp_path, mon
     """Rare words are left out by the pipeline in one case and by the trainer in the other."""
     monkeypatch.setattr("keras_bert.text.vocabulary_learning.MOST_WORDS", 3000)
     learn(text, tmp_path / "plain.txt", "60")
-    run(
-        "vocab",
-        *READING,
-        "--input",
-        str(text),
-        "--size",
-        "60",
-        "--output",
-        str(tmp_path / "beam.txt"),
-        *RUNNER[:2],
-        *ONE,
-    )
+    learn(text, tmp_path / "beam.txt", "60", *ONE)
     assert Vocabulary.from_file(tmp_path / "beam.txt").tokens == Vocabulary.from_file(tmp_path / "plain.txt").tokens
 
 
 def test_counts_of_finished_files_are_kept(text, vocabulary, tmp_path, monkeypatch):
     from keras_bert.text import vocabulary_learning
 
-    arguments = [*READING, "--input", str(text), "--size", "90", "--output", str(tmp_path / "v.txt"), *RUNNER[:2], *ONE]
     with monkeypatch.context() as patch:
         patch.setattr("keras_bert.data.pipeline.count_words._CountWork.join", None)
         with pytest.raises(AssertionError, match="not callable"):
-            run("vocab", *arguments)
+            learn(text, tmp_path / "v.txt", "90", *ONE)
     monkeypatch.setattr(vocabulary_learning, "count_words", None)
-    assert "counts of finished files are kept" in run("vocab", *arguments)
+    assert "counts of finished files are kept" in learn(text, tmp_path / "v.txt", "90", *ONE)
     assert (tmp_path / "v.txt").read_text() == open(vocabulary).read()
 
 

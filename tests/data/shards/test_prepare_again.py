@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from prepared import contents
 from test_prepare import make_documents, prepare
 
 from keras_bert.core.errors import UserError
@@ -20,10 +21,6 @@ def small_batches(monkeypatch):
     """Tokenised as they come, so that shards are finished before the text ends."""
     monkeypatch.setattr("keras_bert.data.shards.prepare.BATCH_CHARACTERS", 500)
     monkeypatch.setattr("keras_bert.data.shards.prepare._BATCHES_WORTH_PROCESSES", 1)
-
-
-def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def stop_after(folder, count, documents=DOCUMENTS, **options):
@@ -94,20 +91,6 @@ def test_a_record_that_is_none_is_refused(tmp_path, content):
         prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
 
 
-def test_killed_between_the_last_files_and_the_new_name(tmp_path, straight, monkeypatch):
-    """The sides have their meta.json already; the next start must not stumble over it."""
-
-    def killed(*_, **__):
-        raise SystemExit
-
-    with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr("keras_bert.data.shards.prepared_folder.move_folder", killed)
-        prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
-    assert (tmp_path / "out.partial/train/meta.json").exists()
-    prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
-    assert contents(tmp_path / "out") == straight[0]
-
-
 def stored_contents(folder):
     return {path[len(folder) + 1 :]: open_file(path).read() for path in files_below(folder)}
 
@@ -171,7 +154,9 @@ def test_a_folder_of_shards_is_not_written_by_who_lost_it(monkeypatch):
 
 
 def test_killed_at_any_change_of_the_disk_the_result_is_the_same(tmp_path, killed_at):
-    """Killed after the folder had its name and before the record was gone, it was taken for someone else's."""
+    """Before the new name, the sides have their meta.json already. After it, but before the record was gone, the folder
+    was taken for someone else's.
+    """
 
     def work(name):
         (tmp_path / name).mkdir(exist_ok=True)

@@ -12,7 +12,8 @@ import psutil
 import pytest
 from click.testing import CliRunner
 from corpus import write_corpus
-from test_prepare import VOCABULARY, make_documents, prepare
+from prepared import VOCABULARY, contents
+from test_prepare import make_documents, prepare
 
 from keras_bert.cli import main
 from keras_bert.core.errors import UserError
@@ -20,10 +21,6 @@ from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.data.shards.tokenizer_processes import map_in_processes
 
 ROOT = Path(__file__).parents[3]
-
-
-def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def in_processes(folder, workers, monkeypatch):

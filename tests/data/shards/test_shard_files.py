@@ -27,12 +27,6 @@ def read_documents(shards):
             yield [tokens[sentences[row] : sentences[row + 1]].tolist() for row in range(first, last)]
 
 
-def test_documents_come_back(tmp_path):
-    shards = ShardSet.open(write(tmp_path), VOCABULARY)
-    expected = [[list(map(int, sentence)) for sentence in document] for document in DOCUMENTS]
-    assert list(read_documents(shards)) == expected
-
-
 def test_files_are_flat_and_little_endian(tmp_path):
     """Other sources decode these bytes without this module."""
     write(tmp_path)

@@ -6,13 +6,14 @@ import shutil
 
 import pytest
 from corpus import NOUNS, documents, write_corpus
+from prepared import prepare, shard_settings
 
 from keras_bert.config.corpus import CorpusConfig, FilterConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import read_json
 from keras_bert.data.corpus.documents import Corpus
-from keras_bert.data.shards.prepare import prepare
+from keras_bert.data.shards.prepare import prepare as prepare_text
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.inference.loading import load
 from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
@@ -23,6 +24,7 @@ from keras_bert.text.vocabulary_learning import learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
 
 VOCABULARY = learn_vocabulary(documents(100), 90, lower_case=False)
+CASED = shard_settings(VOCABULARY, False, 0.1)
 MODEL = {
     "vocab_size": 90,
     "hidden_size": 16,
@@ -36,7 +38,7 @@ MODEL = {
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("prepared") / "out")
-    prepare(documents(100), VOCABULARY, False, folder, 0.1)
+    prepare(documents(100), folder, CASED)
     return folder
 
 
@@ -85,7 +87,7 @@ def test_a_run_stays_with_its_vocabulary(prepared, tmp_path):
 
 def test_the_casing_must_agree(prepared, tmp_path):
     uncased = str(tmp_path / "uncased")
-    prepare(documents(20), VOCABULARY, True, uncased, 0.1)
+    prepare(documents(20), uncased, shard_settings(VOCABULARY, True, 0.1))
     with pytest.raises(UserError, match="uncased: made with vocabulary.lower_case True. Received: False"):
         run_data(recipe(uncased, **{"vocabulary.lower_case": False}), tmp_path / "a")
     assert run_data(recipe(prepared, **{"vocabulary.lower_case": False}), tmp_path / "b").lower_case is False
@@ -95,7 +97,7 @@ def test_the_filters_must_agree(tmp_path):
     """A recipe that asks for filtered text must not train on text that is not, or is filtered otherwise."""
     text, folder = write_corpus(tmp_path / "text.txt", 60), str(tmp_path / "filtered")
     corpus = Corpus([text], CorpusConfig(filters=FilterConfig(min_words=5)))
-    prepare(corpus.documents(), VOCABULARY, False, folder, 0.1, reading=corpus.settings(), record=corpus.record)
+    prepare_text(corpus, CASED, folder)
     run_data(recipe(folder), tmp_path / "a")
     run_data(recipe(folder, **{"data.filters.min_words": 5}), tmp_path / "b")
     told = r"filtered: made with data.filters.min_words 5. Received: 6. Leave the setting out, or run `prepare` again"
@@ -109,8 +111,9 @@ def test_the_phrases_must_agree(tmp_path):
         (tmp_path / name).write_text(f"the {name}\n")
     cat, dog = (str(tmp_path / name) for name in NOUNS[:2])
     folder, unmarked = str(tmp_path / "marked"), str(tmp_path / "unmarked")
-    prepare(documents(40), VOCABULARY, False, folder, 0.1, phrases=read_phrases(cat), phrase_tags=["NOUN", "PROPN"])
-    prepare(documents(40), VOCABULARY, False, unmarked, 0.1)
+    marks = {"phrases": read_phrases(cat), "phrase_tags": ["NOUN", "PROPN"]}
+    prepare(documents(40), folder, shard_settings(VOCABULARY, False, 0.1, **marks))
+    prepare(documents(40), unmarked, CASED)
     same = recipe(folder, **{"data.phrases": cat, "data.phrase_tags": ["PROPN", "NOUN"]})
     run_data(same, tmp_path / "a")
     run_data(recipe(folder), tmp_path / "b")

@@ -5,11 +5,11 @@ import shutil
 
 import pytest
 from corpus import documents, write_corpus
+from prepared import prepare, shard_settings
 from pretraining import recipe
 
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
-from keras_bert.data.shards.prepare import prepare
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 from keras_bert.tasks.pretraining.data import prepare_run_data
@@ -131,7 +131,7 @@ def test_a_run_binds_its_text_once_it_has_begun(tmp_path, changes):
 def prepare_anew(folder, count):
     """Text of so many documents, prepared under the same name as before."""
     shutil.rmtree(folder, ignore_errors=True)
-    prepare(documents(count), VOCABULARY, True, folder, 0.1)
+    prepare(documents(count), folder, shard_settings(VOCABULARY, True, 0.1))
 
 
 def test_a_prepared_folder_with_other_text_is_counted_anew_and_then_bound(tmp_path):
