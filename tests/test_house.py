@@ -12,7 +12,7 @@ FLOORS = [
     {"core.files"},
     {"core.terminal_bar", "core.whole_files"},
     {"core.locks", "core.settings"},
-    {"models.kind"},
+    {"models.kind", "models.term"},
     {"config", "models.bert.config", "models.albert.config", "models.elmo.config", "models.recurrent.config"},
     {"tasks.kind", "tasks.head"},
     {"layers", "text"},

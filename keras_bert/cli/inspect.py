@@ -17,11 +17,9 @@ from keras_bert.models.tensor_names import (
     BILSTM,
     ENCODER,
     MASKED_LM_HEAD,
-    NEXT_SENTENCE_HEAD,
     POOLER,
-    SENTENCE_ORDER_HEAD,
-    SPAN_BOUNDARY_HEAD,
 )
+from keras_bert.models.term import all_terms
 from keras_bert.tasks.kind import task_kinds
 from keras_bert.text.vocabulary import vocabulary_kind
 
@@ -29,9 +27,6 @@ _PARTS = {
     ENCODER: "encoder",
     POOLER: "pooler",
     MASKED_LM_HEAD: "masked LM head",
-    NEXT_SENTENCE_HEAD: "next sentence head",
-    SENTENCE_ORDER_HEAD: "sentence order head",
-    SPAN_BOUNDARY_HEAD: "span boundary head",
     BILSTM: "BiLSTM",
 }
 
@@ -69,7 +64,9 @@ def _config(name: str) -> BertConfig:
 
 
 def _contents(folder: ModelFolder) -> Iterator[str]:
-    titles = {**_PARTS, **{part: title for kind in task_kinds() for part, title in kind.titles.items()}}
+    of_terms = {term.head: f"{term.title} head" for term in all_terms()}
+    of_tasks = {part: title for kind in task_kinds() for part, title in kind.titles.items()}
+    titles = {**of_terms, **_PARTS, **of_tasks}
     shapes, parts = folder.tensor_shapes(), folder.parts()
     yield f"{folder.tensors.path}: {len(shapes)} tensors, {sum(map(math.prod, shapes.values())):,} values."
     yield f"Parts: {', '.join(titles[part] for part in parts)}."

@@ -37,6 +37,7 @@ from keras_bert.core.runtime import import_tensorflow
 from keras_bert.data.corpus.held_out import TRAIN
 from keras_bert.data.shards.prepared_folder import is_prepared
 from keras_bert.models.bert.config import BOTH, MASKED, NEXT
+from keras_bert.models.term import all_terms
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 from keras_bert.training.run_folder import PRETRAINING, RunFolder
 
@@ -268,18 +269,18 @@ def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_ca
 
 
 def _show(results: dict[str, Any]) -> None:
-    titles = {"nsp": "next sentence", "sop": "sentence order", "sbo": "span boundary", "previous": "previous tokens"}
-    accuracies = {title: results.get(f"eval_{term}_accuracy") for term, title in titles.items()}
+    of_tokens = next(term for term in all_terms() if term.predicts_tokens and f"eval_{term.name}_loss" in results)
+    accuracies = {term.title: results.get(f"eval_{term.name}_accuracy") for term in all_terms() if term != of_tokens}
     beside = "".join(f", {title} {value:.1%}" for title, value in accuracies.items() if value is not None)
-    predicts_next = "eval_lm_loss" in results
-    what, key, token, where = (
-        ("next token loss", "lm", "text_token", "Of these, at tokens of text, without [SEP]")
-        if predicts_next
-        else ("masked LM loss", "mlm", "mask_token", "At [MASK] positions only")
-    )
     click.echo(
-        f"Held-out documents, after {results['steps']} steps: {what} {results[f'eval_{key}_loss']:.3f} nats, "
+        f"Held-out documents, after {results['steps']} steps: {of_tokens.title} loss "
+        f"{results[f'eval_{of_tokens.name}_loss']:.3f} nats, "
         f"perplexity {results['eval_perplexity'] or math.inf:.1f}{beside}."
+    )
+    token, where = (
+        ("mask_token", "At [MASK] positions only")
+        if "eval_mask_token_loss" in results
+        else ("text_token", "Of these, at tokens of text, without [SEP]")
     )
     loss, unigram = results[f"eval_{token}_loss"], results.get(f"eval_{token}_unigram_loss")
     compared = (

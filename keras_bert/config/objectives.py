@@ -1,11 +1,12 @@
 """What the rows of pretraining hold, which of their tokens are predicted, and how long they are in each phase."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from keras_bert.core.settings import require, require_positive, require_share
-from keras_bert.models.bert.config import BOTH, MASKED, NEXT, TOKENS
+from keras_bert.models.bert.config import MASKED, NEXT, TOKENS
+from keras_bert.models.term import Term, all_terms
 
-PAIRS = ("nsp", "sop", "none")
+NO_PAIR = "none"
 PACKINGS = ("document", "full", "filled")
 UNITS = ("token", "word", "ngram", "span", "phrase")
 
@@ -29,6 +30,7 @@ class ObjectiveConfig:
         short_sequence_share: share of `nsp` and `sop` rows with a random length instead of the sequence length.
         span_boundary: predict each token of a span also from the two tokens next to the span (SpanBERT, Joshi et al.
             2020, section 3.2).
+        auxiliary: names of terms of the loss that have no setting of their own (`models/objectives.py`).
     """
 
     tokens: str = MASKED
@@ -37,28 +39,33 @@ class ObjectiveConfig:
     random_next_share: float = 0.5
     short_sequence_share: float = 0.1
     span_boundary: bool = False
+    auxiliary: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         require(self.tokens in TOKENS, "tokens", f"one of {', '.join(TOKENS)}", self.tokens)
-        require(self.pair in PAIRS, "pair", f"one of {', '.join(PAIRS)}", self.pair)
+        pairs = (*(term.name for term in all_terms() if term.pairs), NO_PAIR)
+        require(self.pair in pairs, "pair", f"one of {', '.join(pairs)}", self.pair)
         require(self.packing in PACKINGS, "packing", f"one of {', '.join(PACKINGS)}", self.packing)
         require_share("random_next_share", self.random_next_share)
         require_share("short_sequence_share", self.short_sequence_share)
-        require(
-            not self.span_boundary or self.pair == "none",
-            "span_boundary",
-            "objective.pair none",
-            f"true with objective.pair {self.pair}",
-        )
+        without_setting = [term.name for term in all_terms() if term.setting == Term.setting]
+        needed = f"registered terms ({', '.join(without_setting) or 'there are none'})"
+        require(set(self.auxiliary) <= set(without_setting), "auxiliary", needed, self.auxiliary)
+
+    @property
+    def trained(self) -> list[Term]:
+        """The terms of the loss, the token head's first."""
+        return [term for term in all_terms() if term.is_on(self)]
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The terms of the loss.
+        """The names of the terms of the loss, the token head's first."""
+        return tuple(term.name for term in self.trained)
 
-        `mlm`, `lm` for next tokens, or `lm` and `previous` for both; then `nsp`, `sop` and `sbo` if they are trained.
-        """
-        of_tokens = {MASKED: ["mlm"], NEXT: ["lm"], BOTH: ["lm", "previous"]}[self.tokens]
-        return (*of_tokens, *([] if self.pair == "none" else [self.pair]), *(["sbo"] if self.span_boundary else []))
+    @property
+    def pairing(self) -> str | None:
+        """How the segments of rows are paired; see `Term.pairs`. None for packed rows."""
+        return next((term.pairs for term in self.trained if term.pairs), None)
 
 
 @dataclass

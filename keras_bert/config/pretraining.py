@@ -157,12 +157,8 @@ class PretrainConfig:
             "none if data.source is text, which only gives packed rows",
             self.objective.pair,
         )
-        require(
-            not self.objective.span_boundary or self.masking.unit == "span",
-            "masking.unit",
-            "span for objective.span_boundary",
-            self.masking.unit,
-        )
+        for term in self.objective.trained:
+            term.check(self.objective, self.masking)
         for key, value in (("unit", "phrase"), ("validation_unit", "phrase"), ("random_from", "unigram")):
             require(
                 self.data.source != "text" or getattr(self.masking, key) != value,
@@ -199,12 +195,9 @@ class PretrainConfig:
             require(fits, f"phases.{index}.tokens", without, phase.tokens)
         if all(self.phase_objective(phase).tokens == MASKED for phase in self.phases):
             return
-        require(
-            self.objective.pair == "none" and not self.objective.span_boundary,
-            "objective.pair",
-            "none, and no span_boundary, if next tokens are predicted: both are of rows that are seen from both sides",
-            self.objective.pair,
-        )
+        for term in self.objective.trained:
+            needed = f"{term.off} if next tokens are predicted: {term.title} is of rows that are seen from both sides"
+            require(not term.needs_both_sides, term.setting, needed, term.name)
 
     def _require_steps_in_every_phase(self) -> None:
         steps, shares = self.training.steps, [phase.share for phase in self.phases]

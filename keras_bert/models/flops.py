@@ -1,6 +1,5 @@
 """The FLOPs of a pretraining step, computed from the config."""
 
-from keras_bert.layers.pretraining_heads import PLACE_SIZE
 from keras_bert.models.bert.config import BertConfig
 
 
@@ -8,7 +7,6 @@ def training_flops(
     config: BertConfig,
     sequence_length: int,
     predictions_per_sequence: int,
-    span_boundary: bool = False,
     recurrence: int | None = None,
 ) -> int:
     """Returns the FLOPs of the forward and backward pass of one example in pretraining.
@@ -18,20 +16,18 @@ def training_flops(
 
         L · (8·S·H² + 4·S²·H + 4·S·H·F)    projections, scores and context, feed-forward
         + P · (2·H·E + 2·E·V)              masked LM transform and decoder, at the masked positions only
-        + P · (2·(2·H + 200)·H + 2·H·E + 2·E·V)    span boundary head, if there is one
-        + 2·H² + 4·H                       pooler and next sentence or sentence order head
+        + 2·H² + 4·H                       pooler and a head of two classes, also where it is not trained
 
     where E is the width of the word embeddings, in BERT H. ALBERT maps them to H by 2·S·E·H more, and L then counts the
     blocks that a token passes through, whether or not they share weights. The backward pass takes twice that, one
     product for each operand. Elementwise operations, LayerNorm, softmax,
     embedding lookups and the optimizer are not counted: they are what keeps a step below the rate of a bare matrix
-    product.
+    product. Other heads add `Term.flops`.
 
     Args:
         config: the architecture.
         sequence_length: tokens per example, padding included.
         predictions_per_sequence: masked LM predictions per example, unused ones included.
-        span_boundary: whether the span boundary objective is trained.
         recurrence: the FLOPs of the forward pass of what a block has in place of self-attention, if it has.
     """
     S, P = sequence_length, predictions_per_sequence
@@ -41,6 +37,5 @@ def training_flops(
     layer = attention + 4 * S * H * F
     mapping = 2 * S * E * H if config.maps_embeddings else 0
     masked_lm = P * (2 * H * E + 2 * E * V)
-    boundary = P * (2 * (2 * H + PLACE_SIZE) * H + 2 * H * E + 2 * E * V) if span_boundary else 0
-    next_sentence = 2 * H**2 + 4 * H
-    return 3 * (L * layer + mapping + masked_lm + boundary + next_sentence)
+    pooled = 2 * H**2 + 4 * H
+    return 3 * (L * layer + mapping + masked_lm + pooled)

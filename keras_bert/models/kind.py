@@ -43,7 +43,8 @@ class ModelKind(abc.ABC):
         class_prefix: what the names of its classes in transformers begin with, where BERT's begin with "Bert".
         stored_prefix: what the names of the encoder's tensors begin with in Hugging Face's files.
         google_files: the names of the files in Google's folders; None if there are no such folders.
-        pretraining_heads: the heads beside the masked LM that a model for pretraining has in any case: `nsp`, `sop`.
+        pretraining_heads: the terms of the loss (`models/objectives.py`) beside the masked LM that a model for
+            pretraining has a head for in any case, one of two classes.
         in_transformers: whether transformers has such models.
         attends: whether the encoder is made of attention blocks, of which serving computes only the real tokens.
         values_here: fields of config.json that change the computation, with the values that are supported.
@@ -81,16 +82,14 @@ class ModelKind(abc.ABC):
 
     @abc.abstractmethod
     def heads_table(self, config: Any) -> list[Any]:
-        """The `models.sizes.Part`s of the pretraining heads."""
+        """The `models.sizes.Part`s of the masked LM head."""
 
     def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
         """Formulas that people quote for the encoder's size: `[(formula, its result, how it differs)]`."""
         return []
 
     @abc.abstractmethod
-    def training_flops(
-        self, config: Any, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
-    ) -> int:
+    def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
         """The FLOPs of an example in pretraining; see `models.flops.training_flops`."""
 
     @abc.abstractmethod

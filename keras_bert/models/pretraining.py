@@ -1,4 +1,4 @@
-"""The model for pretraining: the encoder with the heads of its objectives."""
+"""The model for pretraining, an encoder with the heads of its objectives, and the loss."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,18 +7,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.layers.pretraining_heads import (
-    MOST_PLACES,
-    MaskedLMHead,
-    NextSentenceHead,
-    SpanBoundaryHead,
-    span_places,
-)
+from keras_bert.layers.pretraining_heads import MaskedLMHead
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.cross_entropy import cross_entropy
 from keras_bert.models.encoder_with_heads import EncoderWithHeads
 from keras_bert.models.kind import kind_of_config
+from keras_bert.models.objectives import PAPERS_TERMS
+from keras_bert.models.term import Term, all_terms, term_named
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
@@ -27,9 +22,14 @@ class BertForPreTraining(EncoderWithHeads):
 
     Args:
         config: the architecture of the encoder.
-        sentence_order: whether there is a head for sentence order prediction (ALBERT). An ALBERT always has it.
-        span_boundary: whether there is a head for the span boundary objective (SpanBERT).
-        next_sentence: whether there is a head for next sentence prediction. A BERT always has it.
+        terms: the names of the objectives to have a head for, such as `("sbo",)`; names without a head of their own
+            are allowed. A BERT always has that of next sentence prediction (`nsp`), an ALBERT that of sentence order
+            prediction (`sop`).
+        kwargs: for `keras.Model`; and `next_sentence`, `sentence_order` and `span_boundary`, which add a head as the
+            terms `nsp`, `sop` and `sbo` do.
+
+    Attributes:
+        terms: the names of the terms that it has a head for.
 
     Call arguments:
         inputs: the encoder's inputs. If they include `masked_lm_positions` [batch, predictions] int32, the masked LM
@@ -43,74 +43,52 @@ class BertForPreTraining(EncoderWithHeads):
     [batch, 2], `sop_logits` [batch, 2] and, for inputs with positions, `sbo_logits` [batch, predictions, vocab].
     """
 
-    def __init__(
-        self,
-        config: BertConfig,
-        sentence_order: bool = False,
-        span_boundary: bool = False,
-        next_sentence: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    terms: tuple[str, ...]
+
+    def __init__(self, config: BertConfig, *, terms: Sequence[str] = (), **kwargs: Any) -> None:
+        asked = {*map(term_named, terms)}
+        asked |= {term for term in all_terms() if term.argument and kwargs.pop(term.argument, False)}
         super().__init__(config, **kwargs)
-        policy, always = self.dtype_policy, kind_of_config(config).pretraining_heads
-        sentence_order, next_sentence = sentence_order or "sop" in always, next_sentence or "nsp" in always
-        of_decoder = (
+        asked |= {*map(term_named, kind_of_config(config).pretraining_heads)}
+        self.mlm_head = MaskedLMHead(
             config.vocab_size,
             config.lm_width,
             config.hidden_act,
             config.initializer_range,
             config.layer_norm_eps,
+            embedding_size=config.embedding_width,
+            tied=config.tie_word_embeddings,
+            dtype=self.dtype_policy,
+            name="mlm_head",
         )
-        width, tied = config.embedding_width, config.tie_word_embeddings
-        self.mlm_head = MaskedLMHead(*of_decoder, embedding_size=width, tied=tied, dtype=policy, name="mlm_head")
-        self.nsp_head = None
-        if next_sentence:
-            hidden, deviation = config.hidden_size, config.initializer_range
-            self.nsp_head = NextSentenceHead(hidden, deviation, dtype=policy, name="nsp_head")
-        # ALBERT's dropout, whatever the encoder's.
-        self.sop_head = self.make_classifier(2, "sop_head", dropout_prob=0.1) if sentence_order else None
-        self.sbo_head = None
-        if span_boundary:
-            self.sbo_head = SpanBoundaryHead(
-                *of_decoder, embedding_size=config.embedding_width, dtype=policy, name="sbo_head"
-            )
+        for term in all_terms():
+            if term.has_head:
+                setattr(self, term.head, term.make_head(self) if term in asked else None)
+        self.terms = tuple(term.name for term in all_terms() if term.has_head and term in asked)
         self.build()
+
+    def head_of(self, term: Term) -> keras.layers.Layer:
+        """The head of one of its `terms`."""
+        return getattr(self, term.head)
 
     def call(self, inputs: Batch, training: bool = False) -> dict[str, Tensor]:
         causal = True if "next_token_ids" in inputs else None
         encoded = self.encoder(inputs, training=training, causal=causal)
-        sequence_output, pooled_output = encoded["sequence_output"], encoded["pooled_output"]
-        table, positions = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_positions")
+        sequence_output, table = encoded["sequence_output"], self.encoder.embeddings.word_embeddings
         width = self.config.lm_width
         forward = sequence_output if width == self.config.hidden_size else sequence_output[..., :width]
-        outputs = {"mlm_logits": self.mlm_head(forward, table, positions=positions)}
+        outputs = {"mlm_logits": self.mlm_head(forward, table, positions=inputs.get("masked_lm_positions"))}
         if "previous_token_ids" in inputs:
             outputs["previous_logits"] = self.mlm_head(sequence_output[..., width:], table)
-        if self.nsp_head is not None:
-            outputs["nsp_logits"] = self.nsp_head(pooled_output)
-        if self.sop_head is not None:
-            outputs["sop_logits"] = self.sop_head(pooled_output, training=training)
-        if self.sbo_head is not None and positions is not None:
-            outputs["sbo_logits"] = self.sbo_head(sequence_output, table, positions)
+        encoded = {**encoded, "word_embeddings": table}
+        for term in map(term_named, self.terms):
+            logits = term.logits(self.head_of(term), encoded, inputs, training)
+            if logits is not None:
+                outputs[term.output] = logits
         return outputs
 
     def get_config(self) -> dict[str, Any]:
-        heads = {
-            "sentence_order": self.sop_head is not None,
-            "span_boundary": self.sbo_head is not None,
-            "next_sentence": self.nsp_head is not None,
-        }
-        return {**super().get_config(), **heads}
-
-
-# The terms of which a run has one: what the token head predicts.
-_OF_TOKENS = ("mlm", "lm")
-_LABELS = {
-    "nsp": "next_sentence_labels",
-    "sop": "sentence_order_labels",
-    "sbo": "masked_lm_ids",
-    "previous": "previous_token_ids",
-}
+        return {**super().get_config(), "terms": list(self.terms)}
 
 
 class PretrainingObjective:
@@ -124,11 +102,8 @@ class PretrainingObjective:
         mask_id: the id of [MASK], to find the positions where the input is [MASK].
         unigram_nats: [vocab] float32, -log p of each token in the training text. If given, `sums` also measures the
             unigram's cross-entropy at [MASK] positions or, of next tokens, at those of text (for validation).
-        terms: the names of the loss terms: `mlm` or `lm`, which is what the token head predicts; and beside it `nsp`
-            (next sentence), `sop` (sentence order), `sbo` (span boundary) or `previous` (previous tokens), each with
-            its `TERM_logits` and labels.
-            Whether masked or next tokens are predicted follows from the batch, so a run whose phases differ in that
-            keeps its terms.
+        terms: the names of the loss terms (`models/objectives.py`), first what the token head predicts. Whether masked
+            or next tokens are predicted follows from the batch, so a run whose phases differ in that keeps its terms.
         sep_id: the id of [SEP], which is predicted as a next token but not counted as text.
 
     Attributes:
@@ -141,18 +116,19 @@ class PretrainingObjective:
         self,
         mask_id: int,
         unigram_nats: np.ndarray | None = None,
-        terms: Sequence[str] = ("mlm", "nsp"),
+        terms: Sequence[str] = PAPERS_TERMS,
         sep_id: int | None = None,
     ) -> None:
         self.terms = tuple(terms)
         self.mask_id = mask_id
         self.unigram_nats = unigram_nats
         self.sep_id = sep_id
+        self._terms = [term_named(name) for name in self.terms]
 
     def counts(self, batch: Batch) -> dict[str, Tensor]:
         """Float32 scalars: the predictions or examples of each term, and those of `mask_token` or `text_token`."""
-        counts = {term: ops.sum(self._weights(term, batch)) for term in self.terms}
-        name, weights = self._telling(batch)
+        counts = {term.name: ops.sum(term.weights(batch)) for term in self._terms}
+        name, weights = self._unseen_tokens(batch)
         return {**counts, name: ops.sum(weights)}
 
     def sums(self, outputs: Batch, batch: Batch) -> Sums:
@@ -162,50 +138,26 @@ class PretrainingObjective:
         misleads, so the loss over all predictions tells less about what the model has learned. Of next tokens,
         `text_token` has the loss without those that are [SEP], which the unigram does not know.
         """
-        metrics = {
-            term: cross_entropy(outputs[f"{_head(term)}_logits"], self._labels(term, batch)) for term in self.terms
-        }
-        sums = {
-            term: {name: ops.sum(values * self._weights(term, batch)) for name, values in metrics[term].items()}
-            for term in self.terms
-        }
-        of_tokens = self.terms[0]
-        name, weights = self._telling(batch)
-        sums[name] = {"loss": ops.sum(metrics[of_tokens]["loss"] * weights)}
+        metrics = {term.name: term.metrics(outputs[term.output], term.labels(batch)) for term in self._terms}
+        sums = {}
+        for term in self._terms:
+            weights = term.weights(batch)
+            sums[term.name] = {name: ops.sum(values * weights) for name, values in metrics[term.name].items()}
+            if term.weight != 1.0:
+                sums[term.name]["loss"] *= term.weight
+        of_tokens = self._terms[0]
+        name, weights = self._unseen_tokens(batch)
+        sums[name] = {"loss": ops.sum(metrics[of_tokens.name]["loss"] * weights)}
         if self.unigram_nats is not None:
-            unigram = ops.take(self.unigram_nats, self._labels(of_tokens, batch), axis=0)
+            unigram = ops.take(self.unigram_nats, of_tokens.labels(batch), axis=0)
             sums[name]["unigram_loss"] = ops.sum(unigram * weights)
         return sums
 
-    def _labels(self, term: str, batch: Batch) -> Tensor:
-        if term in _OF_TOKENS:
-            return batch["next_token_ids"] if _predicts_next(batch) else batch["masked_lm_ids"]
-        return batch[_LABELS[term]]
-
-    def _weights(self, term: str, batch: Batch) -> Tensor:
-        if term in ("nsp", "sop"):
-            return batch["example_weights"]
-        if _predicts_next(batch):
-            return batch["previous_token_weights" if term == "previous" else "next_token_weights"]
-        weights = batch["masked_lm_weights"]
-        if term == "sbo":  # As in SpanBERT's code, a span's tokens beyond the last position embedding do not count.
-            weights = weights * ops.cast(span_places(batch["masked_lm_positions"]).place < MOST_PLACES, "float32")
-        return weights
-
-    def _telling(self, batch: Batch) -> tuple[str, Tensor]:
-        """The name and the weights of the predictions that tell what was learned."""
-        if _predicts_next(batch):
+    def _unseen_tokens(self, batch: Batch) -> tuple[str, Tensor]:
+        """`mask_token` or `text_token`, and the weights of the predictions at [MASK] or of text without [SEP]."""
+        if "next_token_ids" in batch:
             assert self.sep_id is not None
             is_text = ops.cast(batch["next_token_ids"] != self.sep_id, "float32")
             return "text_token", batch["next_token_weights"] * is_text
         inputs = ops.take_along_axis(batch["input_word_ids"], batch["masked_lm_positions"], axis=1)
         return "mask_token", batch["masked_lm_weights"] * ops.cast(inputs == self.mask_id, "float32")
-
-
-def _predicts_next(batch: Batch) -> bool:
-    return "next_token_ids" in batch
-
-
-def _head(term: str) -> str:
-    """The name of the head whose logits a term takes."""
-    return "mlm" if term in _OF_TOKENS else term

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
+from keras_bert.models.term import term_named
 
 
 @dataclasses.dataclass
@@ -29,7 +30,9 @@ def encoder_parts(config: BertConfig) -> list[Part]:
 
 def head_parts(config: BertConfig) -> list[Part]:
     """Returns the parts of the pretraining heads. A decoder that shares the word embeddings is not counted."""
-    return kind_of_config(config).heads_table(config)
+    kind, H = kind_of_config(config), config.hidden_size
+    of_pairs = [term_named(name).title for name in kind.pretraining_heads]
+    return [*kind.heads_table(config), *(Part(f"{title} head", "2·H + 2", 2 * H + 2) for title in of_pairs)]
 
 
 def bert_encoder_parts(config: BertConfig) -> list[Part]:
@@ -59,7 +62,6 @@ def bert_head_parts(config: BertConfig) -> list[Part]:
         Part("masked LM LayerNorm", "2·H", 2 * H),
         Part("masked LM output bias", "V", V),
         *([] if config.tie_word_embeddings else [Part("masked LM decoder", "V·H", V * H)]),
-        Part("next sentence head", "2·H + 2", 2 * H + 2),
     ]
 
 

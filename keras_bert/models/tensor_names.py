@@ -2,8 +2,9 @@
 
 A dense kernel is [in, out] in Keras and in Google's files, [out, in] in Hugging Face's.
 
-Every kind of model names its encoder, its pooler and its pretraining heads (`ModelKind.parts`), and every kind of task
-its head (`TaskKind.tensors`), which has the same names in every kind of model.
+Every kind of model names its encoder, its pooler and its own pretraining heads (`ModelKind.parts`); other pretraining
+heads have the names of their terms (`Term.tensors`), and every kind of task names its head (`TaskKind.tensors`). The
+names of both are the same in every kind of model.
 """
 
 import dataclasses
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import kind_of_config
+from keras_bert.models.term import all_terms
 from keras_bert.tasks.kind import task_kinds
 
 if TYPE_CHECKING:
@@ -140,29 +142,6 @@ def layer_norm(attribute: str, huggingface: str, google: str) -> tuple[TensorNam
     )
 
 
-_SPAN_BOUNDARY_HEAD = (
-    *(
-        name
-        for number in (0, 1)
-        for tensors, layer, stored in (
-            (dense, f"denses.{number}", f"dense_{number}"),
-            (layer_norm, f"layer_norms.{number}", f"LayerNorm_{number}"),
-        )
-        for name in tensors(
-            f"sbo_head.{layer}", f"keras_bert.span_boundary.{stored}", f"keras_bert/span_boundary/{stored}"
-        )
-    ),
-    *(
-        TensorName(
-            f"sbo_head.{name}",
-            StoredName(f"keras_bert.span_boundary.{name}"),
-            StoredName(f"keras_bert/span_boundary/{name}"),
-        )
-        for name in ("position_embeddings", "bias")
-    ),
-)
-
-
 def own_tensor(attribute: str, name: str) -> TensorName:
     """A tensor that neither Hugging Face's nor Google's models have, stored in Keras' orientation."""
     return TensorName(attribute, StoredName(f"keras_bert.{name}"), StoredName(f"keras_bert/{name.replace('.', '/')}"))
@@ -185,19 +164,20 @@ def lstms(attribute: str, name: str) -> tuple[TensorName, ...]:
 
 
 ENCODER, POOLER, MASKED_LM_HEAD, NEXT_SENTENCE_HEAD = "encoder", "encoder.pooler", "mlm_head", "nsp_head"
-SENTENCE_ORDER_HEAD, SPAN_BOUNDARY_HEAD, BILSTM = "sop_head", "sbo_head", "bilstm"
+SENTENCE_ORDER_HEAD, BILSTM = "sop_head", "bilstm"
 
 
 def parts(config: BertConfig) -> dict[str, list[TensorName]]:
     """The names of all tensors that a model of this architecture can have, by the attribute of the models that have the
-    part: those of its kind, and of every head. A file has all tensors of a part or none.
+    part: those of its kind, of the terms of the pretraining loss, and of every head. A file has all tensors of a part
+    or none.
     """
-    heads = {SPAN_BOUNDARY_HEAD: _SPAN_BOUNDARY_HEAD}
+    of_kind = kind_of_config(config).parts(config)
+    heads = {term.head: term.tensors() for term in all_terms() if term.has_head and term.head not in of_kind}
     for kind in task_kinds():
         heads |= kind.tensors
     heads[BILSTM] = lstms("bilstm.lstms", "bilstm")  # Between an encoder that is trained and any task's head.
-    of_heads = {part: for_layers(rows, config.num_hidden_layers) for part, rows in heads.items()}
-    return {**kind_of_config(config).parts(config), **of_heads}
+    return {**of_kind, **{part: for_layers(rows, config.num_hidden_layers) for part, rows in heads.items()}}
 
 
 def heads(config: BertConfig) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from keras_bert.config.studies import TaskPlan
 from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import model_tokenizer
+from keras_bert.models.bert.config import MASKED
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.studies.downstream import Results, better, finetuning_runs, main_scores, seed_numbers
 from keras_bert.studies.runs import StudyRun
@@ -50,7 +51,7 @@ class Snapshots:
         if "task" in values:
             raise UserError(f"{path}: needs a pretraining run. Received: one that fine-tuned on {values['task']}.")
         self.config = PretrainConfig.from_mapping(values)
-        if "mlm" not in self.config.objective.terms:
+        if self.config.objective.tokens != MASKED:
             raise UserError(
                 f"{path}: needs a run that trained a masked LM. "
                 f"Received: objective.tokens: {self.config.objective.tokens}."

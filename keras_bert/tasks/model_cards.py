@@ -37,27 +37,6 @@ _KNOWN = {
     "swag": _KnownData("SWAG", "allenai/swag", "regular", "en"),
 }
 _OWN_DATA = _KnownData("the author's own data", None, None, None)
-# The figures of a pretraining validation that others report too.
-_OBJECTIVES = {
-    "mlm": "masked LM",
-    "lm": "next tokens, left to right",
-    "previous": "previous tokens, right to left",
-    "nsp": "next sentence prediction",
-    "sop": "sentence order prediction",
-    "sbo": "the span boundary objective",
-}
-_PRETRAINING = (
-    "perplexity",
-    "mlm_loss",
-    "mlm_accuracy",
-    "lm_loss",
-    "lm_accuracy",
-    "previous_loss",
-    "previous_accuracy",
-    "nsp_accuracy",
-    "sop_accuracy",
-    "sbo_accuracy",
-)
 
 # How a model is used at once, by what it predicts.
 _USES = {
@@ -82,9 +61,11 @@ def pretraining_card(
     """
     is_documentation = config.data.source == "python_documentation"
     rows = " then ".join(f"{phase.batch_size} rows of {phase.sequence_length} tokens" for phase in config.phases)
-    objectives = " and ".join(_OBJECTIVES[term] for term in config.objective.terms)
+    terms = config.objective.trained
+    objectives = " and ".join(term.sentence for term in terms)
+    figures = ["perplexity", *(f"{term.name}_{metric}" for term in terms for metric in term.card_metrics)]
     text = "the documentation of the Python language" if is_documentation else "the author's own text"
-    scores = [Score(name, float(evaluation[f"eval_{name}"])) for name in _PRETRAINING if f"eval_{name}" in evaluation]
+    scores = [Score(name, float(evaluation[f"eval_{name}"])) for name in figures if f"eval_{name}" in evaluation]
     start = _start(config.init, config.initialization.word_embeddings == CORPUS)
     count = f"at most {config.training.evaluation_examples:,} rows"
     held_out = Scores("held-out documents of the same text", None, None, "validation", count, scores)

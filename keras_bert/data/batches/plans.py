@@ -23,6 +23,7 @@ from keras_bert.core.files import exists, join, make_folder, open_file, remove_f
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.data.batches.packing import divide_long_sentences, most_documents, plan_packed
 from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.models.term import RANDOM_NEXT, SWAPPED
 
 _DRAWS_AT_ONCE = 4000
 _LABELS_BALANCED_OVER = 20
@@ -220,8 +221,8 @@ class Plans:
         self._sequence_length = sequence_length
         self._objective = objective
         self._seed = seed
-        self._has_pairs = objective.pair != "none"
-        self._spans = 2 if self._has_pairs else most_documents(objective.packing, sequence_length)
+        self._pairing = objective.pairing
+        self._spans = 2 if self._pairing else most_documents(objective.packing, sequence_length)
         self.columns = 2 * self._spans + 1
         make_folder(folder)
         self.counts, self.spans_used, filled, labels = [], 1, 0, 0
@@ -240,10 +241,10 @@ class Plans:
         description = self._shards.meta["shards"][shard]
         objective = self._objective
         made_from = [description["sha256"]["sentences"], description["sha256"]["documents"]]
-        if objective.pair == "nsp":
+        if self._pairing == RANDOM_NEXT:
             kind = f"pairs-seed{self._seed}-epoch{epoch}"
             made_from += [objective.random_next_share, objective.short_sequence_share]
-        elif objective.pair == "sop":
+        elif self._pairing == SWAPPED:
             kind = f"swapped-seed{self._seed}-epoch{epoch}"
             made_from += [objective.short_sequence_share]
         else:
@@ -268,7 +269,7 @@ class Plans:
         if plan is not None:
             return plan
         _, sentences, documents = self._shards.read(self._shards.names[shard])
-        if self._has_pairs:
+        if self._pairing:
             plan = self._plan_pairs(sentences, documents, shard, epoch, count)
         else:
             fills = self._objective.packing == "filled"
@@ -282,7 +283,7 @@ class Plans:
     ) -> np.ndarray:
         max_tokens = self._sequence_length - SPECIAL_TOKENS_OF_A_PAIR
         entropy = (self._seed, _PAIRS_STREAM, epoch, shard, max_tokens)
-        if self._objective.pair == "sop":
+        if self._pairing == SWAPPED:
             plan = plan_swapped(sentences, documents, max_tokens, entropy, self._objective.short_sequence_share)
         else:
             shares = (self._objective.random_next_share, self._objective.short_sequence_share)

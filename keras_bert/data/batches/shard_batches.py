@@ -15,10 +15,10 @@ from keras_bert.data.batches.masking import DynamicMasking
 from keras_bert.data.batches.plans import Plans
 from keras_bert.data.corpus.held_out import TRAIN, VALIDATION
 from keras_bert.data.shards.shard_files import ShardSet
+from keras_bert.models.term import RANDOM_NEXT, Rows
 from keras_bert.text.vocabulary import Vocabulary
 
 _ROWS_AT_ONCE = 512
-_LABELS = {"nsp": "next_sentence_labels", "sop": "sentence_order_labels"}
 _SHARDS_STREAM, _GROUPS_STREAM, _ROWS_STREAM = 11, 12, 13
 
 
@@ -38,7 +38,8 @@ class ShardBatches:
         masked_lm_weights: float32 [batch, max_predictions_per_seq], 1 for a prediction, 0 for padding.
         next_token_ids, next_token_weights: [batch, seq], see `next_tokens`; in place of `masked_lm_…` for
             `objective.tokens: next`; for `both` also previous_token_ids, previous_token_weights.
-        next_sentence_labels: int32 [batch], 0 if B follows A, 1 if it is from another document; pairs only.
+        what the terms of the objective add (`Term.features`), such as next_sentence_labels int32 [batch], 0 if B
+            follows A, 1 if it is from another document.
         example_weights: float32 [batch], 1 for an example, 0 for a row that only fills the batch.
 
     Attributes:
@@ -87,7 +88,7 @@ class ShardBatches:
         self._phase = phase
         self._seed = seed
         self.widths = (phase.sequence_length,)
-        self._pair = objective.pair
+        self._objective = objective
         self._refreshes = masking.refresh == "epoch"
         self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, vocabulary, seed, token_counts)
         self._predictions = PREDICTIONS.get(objective.tokens)
@@ -103,7 +104,7 @@ class ShardBatches:
                 f"{shards.folder}: needs the vocabulary with the fingerprint {shards.meta['vocabulary']}. "
                 f"Received: {vocabulary.fingerprint}. Give the vocabulary of the shards, or run `prepare` again."
             )
-        if self._pair == "nsp" and objective.random_next_share > 0:
+        if objective.pairing == RANDOM_NEXT and objective.random_next_share > 0:
             _require_two_documents(shards, side)
         self._plans = Plans(plans_folder, shards, phase.sequence_length, objective, seed)
         self._plans_lock = threading.Lock()
@@ -112,7 +113,7 @@ class ShardBatches:
         self._counts = np.array(self._plans.counts, np.int64)
         self.examples_per_epoch = int(self._counts.sum())
         self.padding_share = self._plans.padding_share
-        self.next_share = None if self._pair == "none" else self._plans.next_share
+        self.next_share = self._plans.next_share if objective.pairing else None
         if self.examples_per_epoch == 0:
             raise UserError(
                 f"{shards.folder}: needs a document with at least two tokens. Received: none. Give more text."
@@ -257,6 +258,7 @@ class ShardBatches:
         if self._uses_phrase_marks:
             phrases = tf.cast(tf.gather(group.phrase_marks, rows.sources), tf.int32)
         example_ids = tf.gather(group.example_ids, places)
+        segment_ids = rows.span_numbers if self._objective.pairing else tf.zeros_like(rows.span_numbers)
         batches = {
             **(
                 self._predictions(rows.word_ids, rows.lengths, self._vocabulary)
@@ -264,11 +266,12 @@ class ShardBatches:
                 else self._masking(rows.word_ids, rows.lengths, example_ids, epoch, continuation, phrases)
             ),
             "input_mask": tf.sequence_mask(rows.lengths, sequence_length, tf.int32),
-            "input_type_ids": tf.zeros_like(rows.span_numbers) if self._pair == "none" else rows.span_numbers,
+            "input_type_ids": segment_ids,
             "example_weights": tf.cast(is_example, tf.float32),
         }
-        if self._pair != "none":
-            batches[_LABELS[self._pair]] = tf.cast(plan[:, -1], tf.int32)
+        unmasked = Rows(rows.word_ids, rows.lengths, segment_ids, tf.cast(plan[:, -1], tf.int32))
+        for term in self._objective.trained:
+            batches.update(term.features(unmasked))
         return {name: tf.reshape(value, [-1, batch_size, *value.shape[1:]]) for name, value in batches.items()}
 
 

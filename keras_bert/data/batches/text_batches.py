@@ -10,6 +10,7 @@ from keras_bert.data.batches.assembly import PREDICTIONS, assemble_rows
 from keras_bert.data.batches.masking import DynamicMasking, example_keys, non_negative, random_bits
 from keras_bert.data.batches.packing import most_documents
 from keras_bert.data.batches.raw_lines import RawLines, pack_sentences, split_lines
+from keras_bert.models.term import Rows
 from keras_bert.text.tokenizers import Tokenizer
 
 _ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512
@@ -70,6 +71,7 @@ class TextBatches:
         self._phase = phase
         self._documents_in_row = most_documents(objective.packing, phase.sequence_length)
         self._fills = objective.packing == "filled"
+        self._objective = objective
         self._predictions = PREDICTIONS.get(objective.tokens)
         self._refreshes = masking.refresh == "epoch"
         self._masking = DynamicMasking(masking, phase.max_predictions_per_seq, tokenizer.vocabulary, seed)
@@ -158,13 +160,18 @@ class TextBatches:
     def _mask(self, word_ids: tf.Tensor, lengths: tf.Tensor, ids: tf.Tensor, epochs: tf.Tensor) -> dict[str, tf.Tensor]:
         sequence_length = self._phase.sequence_length
         word_ids = tf.ensure_shape(word_ids, [None, sequence_length])
-        return {
+        segment_ids = tf.zeros_like(word_ids)
+        batches = {
             **(
                 self._predictions(word_ids, lengths, self._tokenizer.vocabulary)
                 if self._predictions
                 else self._masking(word_ids, lengths, ids, epochs if self._refreshes else 0)
             ),
             "input_mask": tf.sequence_mask(lengths, sequence_length, tf.int32),
-            "input_type_ids": tf.zeros_like(word_ids),
+            "input_type_ids": segment_ids,
             "example_weights": tf.cast(lengths > 1, tf.float32),
         }
+        unmasked = Rows(word_ids, lengths, segment_ids, tf.zeros_like(lengths))
+        for term in self._objective.trained:
+            batches.update(term.features(unmasked))
+        return batches

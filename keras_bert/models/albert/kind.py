@@ -12,7 +12,6 @@ from keras_bert.models.sizes import Part
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
-    NEXT_SENTENCE_HEAD,
     POOLER,
     SENTENCE_ORDER_HEAD,
     TensorName,
@@ -48,10 +47,6 @@ _HEADS: dict[str, tuple[TensorName, ...]] = {
     MASKED_LM_HEAD: (
         *dense("mlm_head.transform", "predictions.dense", "cls/predictions/transform/dense"),
         *layer_norm("mlm_head.layer_norm", "predictions.LayerNorm", "cls/predictions/transform/LayerNorm"),
-    ),
-    # Neither format has it.
-    NEXT_SENTENCE_HEAD: dense(
-        "nsp_head.classifier", "keras_bert.next_sentence.classifier", "keras_bert/next_sentence/classifier"
     ),
     # Google's code still calls it by what it took the place of.
     SENTENCE_ORDER_HEAD: output_layer("sop_head.dense", "sop_classifier.classifier", "cls/seq_relationship/"),
@@ -153,15 +148,12 @@ class Albert(ModelKind):
             Part("masked LM LayerNorm", "2·E", 2 * E),
             Part("masked LM output bias", "V", V),
             *([] if config.tie_word_embeddings else [Part("masked LM decoder", "V·E", V * E)]),
-            Part("sentence order head", "2·H + 2", 2 * H + 2),
         ]
 
-    def training_flops(
-        self, config: AlbertConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
-    ) -> int:
+    def training_flops(self, config: AlbertConfig, sequence_length: int, predictions_per_sequence: int) -> int:
         from keras_bert.models.flops import training_flops
 
-        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary)
+        return training_flops(config, sequence_length, predictions_per_sequence)
 
     def class_in_transformers(self, parts: Collection[str], config: AlbertConfig) -> str:
         if MASKED_LM_HEAD not in parts:

@@ -10,7 +10,6 @@ from keras_bert.models.tensor_names import (
     MASKED_LM_HEAD,
     NEXT_SENTENCE_HEAD,
     POOLER,
-    SENTENCE_ORDER_HEAD,
     TensorName,
     decoder,
     dense,
@@ -52,8 +51,6 @@ _PARTS: dict[str, tuple[TensorName, ...]] = {
     POOLER: dense("encoder.pooler.dense", "bert.pooler.dense", "bert/pooler/dense"),
     MASKED_LM_HEAD: _MASKED_LM_HEAD,
     NEXT_SENTENCE_HEAD: output_layer("nsp_head.classifier", "cls.seq_relationship", "cls/seq_relationship/"),
-    # Hugging Face's BERT does not have it. ALBERT's own name is sop_classifier.classifier.
-    SENTENCE_ORDER_HEAD: dense("sop_head.dense", "keras_bert.sop_classifier", "keras_bert/sop_classifier"),
 }
 
 
@@ -101,12 +98,10 @@ class Bert(ModelKind):
 
         return quoted_for_bert(config, exact)
 
-    def training_flops(
-        self, config: BertConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
-    ) -> int:
+    def training_flops(self, config: BertConfig, sequence_length: int, predictions_per_sequence: int) -> int:
         from keras_bert.models.flops import training_flops
 
-        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary)
+        return training_flops(config, sequence_length, predictions_per_sequence)
 
     def class_in_transformers(self, parts: Collection[str], config: BertConfig) -> str:
         # It has no place for next sentence prediction.

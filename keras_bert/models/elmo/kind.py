@@ -75,9 +75,7 @@ class Elmo(ModelKind):
             Part("LM output bias", "V", V),
         ]
 
-    def training_flops(
-        self, config: ElmoConfig, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
-    ) -> int:
+    def training_flops(self, config: ElmoConfig, sequence_length: int, predictions_per_sequence: int) -> int:
         """The FLOPs of the forward and backward pass of one example in pretraining; see `models.flops.training_flops`.
 
         With S tokens, the forward pass is, for each of the two directions,

@@ -48,14 +48,12 @@ class Recurrent(Bert):
     def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
         return []
 
-    def training_flops(
-        self, config: Any, sequence_length: int, predictions_per_sequence: int, span_boundary: bool = False
-    ) -> int:
+    def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
         from keras_bert.models.flops import training_flops
 
         kernels, _ = config.recurrence_parameters
         recurrence = 2 * sequence_length * kernels
-        return training_flops(config, sequence_length, predictions_per_sequence, span_boundary, recurrence)
+        return training_flops(config, sequence_length, predictions_per_sequence, recurrence)
 
 
 KIND = Recurrent()

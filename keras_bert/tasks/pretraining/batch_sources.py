@@ -103,8 +103,8 @@ def open_batch_sources(
         sources = _text_sources(config, folder, report, is_settled)
     else:
         sources = _shard_sources(config, folder, report, worker, is_settled)
-    pair = config.objective.pair
-    described = "; ".join(_describe(source, phase, pair) for source, phase in zip(sources.training, config.phases))
+    label = next((term.zero_label for term in config.objective.trained if term.pairs), "")
+    described = "; ".join(_describe(source, phase, label) for source, phase in zip(sources.training, config.phases))
     report(f"Training examples: {described}.")
     return sources
 
@@ -202,12 +202,11 @@ def _validation_masking(config: PretrainConfig) -> MaskingConfig:
     )
 
 
-def _describe(source: ShardBatches | TextBatches, phase: PhaseConfig, pair: str) -> str:
-    what = "in order" if pair == "sop" else "with the next sentence"
+def _describe(source: ShardBatches | TextBatches, phase: PhaseConfig, zero_label: str) -> str:
     parts = [] if source.examples_per_epoch is None else [f"{source.examples_per_epoch:,} an epoch"]
     parts += [f"at most {phase.sequence_length} tokens", f"{source.padding_share:.1%} padding"]
     if source.next_share is not None:
-        parts.append(f"{source.next_share:.1%} {what}")
+        parts.append(f"{source.next_share:.1%} {zero_label}")
     return ", ".join(parts)
 
 

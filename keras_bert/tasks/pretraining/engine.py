@@ -8,6 +8,7 @@ from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.models.bert.config import MASKED, BertConfig
 from keras_bert.models.kind import kind_of_config
 from keras_bert.models.pretraining import BertForPreTraining, PretrainingObjective
+from keras_bert.models.term import term_named
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.training.engine import Engine, make_engine
 from keras_bert.training.optimizer import make_optimizer
@@ -25,17 +26,16 @@ def pretraining_engine(
         strategy: the run's strategy.
         vocabulary: the run's vocabulary, which may be smaller than the recipe asks for.
     """
-    training, terms = config.training, config.objective.terms
+    training, trained = config.training, config.objective.trained
 
     def make_model(dtype: str) -> BertForPreTraining:
         architecture = dataclasses.replace(config.model, vocab_size=len(vocabulary))
-        model = BertForPreTraining(architecture, "sop" in terms, "sbo" in terms, "nsp" in terms, dtype=dtype)
+        model = BertForPreTraining(architecture, terms=config.objective.terms, dtype=dtype)
         # Weights without a gradient would still be shrunk by weight decay.
-        for head, term in ((model.nsp_head, "nsp"), (model.sop_head, "sop")):
-            if head is not None:
-                head.trainable = term in terms
+        for term in map(term_named, model.terms):
+            model.head_of(term).trainable = term in trained
         assert model.encoder.pooler is not None
-        model.encoder.pooler.trainable = "nsp" in terms or "sop" in terms
+        model.encoder.pooler.trainable = any(term.pools for term in trained)
         return model
 
     return make_engine(
@@ -46,7 +46,7 @@ def pretraining_engine(
         [phase.share for phase in config.phases],
         make_model,
         lambda budget, model: make_optimizer(config.optimizer, training.steps, budget.share, model=model),
-        PretrainingObjective(vocabulary.mask_id, terms=terms, sep_id=vocabulary.sep_id),
+        PretrainingObjective(vocabulary.mask_id, terms=config.objective.terms, sep_id=vocabulary.sep_id),
         config.optimizer.clip_norm,
     )
 
@@ -62,13 +62,15 @@ def phase_flops(config: PretrainConfig, phase: int, model: BertConfig | None = N
     phase_config, model = config.phases[phase], model or config.model
     objective, length = config.phase_objective(phase_config), phase_config.sequence_length
     predictions = _predictions(config, phase)
-    return kind_of_config(model).training_flops(model, length, predictions, objective.span_boundary)
+    of_terms = sum(term.flops(model, predictions) for term in objective.trained)
+    # The backward pass takes twice the forward pass, one product for each operand.
+    return kind_of_config(model).training_flops(model, length, predictions) + 3 * of_terms
 
 
 def phase_predictions(config: PretrainConfig, phase: int) -> int:
     """How many tokens are predicted in an example of a phase, by all terms of the loss."""
-    terms = config.phase_objective(config.phases[phase]).terms
-    return len({"mlm", "lm", "previous", "sbo"}.intersection(terms)) * _predictions(config, phase)
+    terms = config.phase_objective(config.phases[phase]).trained
+    return sum(term.predicts_vocabulary for term in terms) * _predictions(config, phase)
 
 
 def _predictions(config: PretrainConfig, phase: int) -> int:

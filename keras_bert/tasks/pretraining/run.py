@@ -17,6 +17,7 @@ from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.models.bert.config import MASKED, BertConfig
 from keras_bert.models.pretraining import PretrainingObjective
+from keras_bert.models.term import term_named
 from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
@@ -47,16 +48,6 @@ from keras_bert.training.run_loggers import require_loggers
 from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import LoopBatches
 from keras_bert.training.strategy import check_divisible, describe, distribute, make_strategy
-
-# By the term of the loss that they are accuracies of.
-_HEADINGS = {
-    "mlm": "masked LM",
-    "lm": "next token",
-    "previous": "prev. token",
-    "nsp": "next sent.",
-    "sop": "sent. order",
-    "sbo": "boundary",
-}
 
 
 @explained_lost_worker()
@@ -349,7 +340,7 @@ class Pretraining:
 
 def _columns(terms: Iterable[str]) -> list[Column]:
     """The columns of the table: the perplexity, and the accuracy of each term of the loss."""
-    accuracies = (Column(_HEADINGS[term], f"{term}_accuracy", "{:.1%}".format) for term in terms)
+    accuracies = (Column(term_named(name).heading, f"{name}_accuracy", "{:.1%}".format) for name in terms)
     return [Column("perplexity", "perplexity", "{:,.1f}".format), *accuracies]
 
 

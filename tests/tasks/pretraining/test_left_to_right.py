@@ -162,8 +162,8 @@ def test_flops_count_a_prediction_at_every_position(corpus):
     [
         ({**NEXT, "model.attention": "bidirectional"}, "model.attention: needs causal for objective.tokens next"),
         ({"model.attention": "causal"}, "objective.tokens: needs next for model.attention causal"),
-        ({**NEXT, "objective.pair": "nsp"}, "objective.pair: needs none, and no span_boundary"),
-        ({**CAUSAL_FIRST, "objective.pair": "sop"}, "objective.pair: needs none, and no span_boundary"),
+        ({**NEXT, "objective.pair": "nsp"}, "objective.pair: needs none if next tokens are predicted"),
+        ({**CAUSAL_FIRST, "objective.pair": "sop"}, "objective.pair: needs none if next tokens are predicted"),
         ({"objective.tokens": "all"}, "objective.tokens: needs one of masked, next"),
         ({"model.attention": "left"}, "model.attention: needs one of bidirectional, causal"),
         ({"phases.0.tokens": "masked"}, "phases.0.tokens: needs next, or none for objective.tokens"),

@@ -1,0 +1,211 @@
+"""The terms of the pretraining loss, one record each; no other file knows their names. See `models.term.Term`.
+
+The heads are layers in `layers/pretraining_heads.py`. Keras takes seconds to import, and recipes are checked without
+it, so a record imports it where it computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from keras_bert.core.settings import require
+from keras_bert.models.bert.config import BOTH, MASKED, NEXT, BertConfig
+from keras_bert.models.tensor_names import StoredName, TensorName, dense, layer_norm
+from keras_bert.models.term import RANDOM_NEXT, SWAPPED, Rows, Term
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig
+    from keras_bert.layers.tensors import Batch, Tensor
+    from keras_bert.models.encoder_with_heads import EncoderWithHeads
+
+
+class ClassTerm(Term):
+    """A term that predicts classes, by cross-entropy in nats."""
+
+    def metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        from keras_bert.models.cross_entropy import cross_entropy
+
+        return cross_entropy(logits, labels)
+
+
+class MaskedTokens(ClassTerm):
+    """Masked LM (paper, section 3.1, task 1).
+
+    Phases of a run may predict next tokens instead, and the run's figures keep their names; so the batch says which.
+    """
+
+    name, title, heading, sentence = "mlm", "masked LM", "masked LM", "masked LM"
+    card_metrics = ("loss", "accuracy")
+    setting = "objective.tokens"
+    has_head = needs_both_sides = False
+    predicts_tokens = predicts_vocabulary = True
+
+    @property
+    def output(self) -> str:
+        return "mlm_logits"
+
+    def is_on(self, objective: ObjectiveConfig) -> bool:
+        return objective.tokens == MASKED
+
+    def labels(self, batch: Batch) -> Tensor:
+        return batch["next_token_ids"] if "next_token_ids" in batch else batch["masked_lm_ids"]
+
+    def weights(self, batch: Batch) -> Tensor:
+        return batch["next_token_weights"] if "next_token_ids" in batch else batch["masked_lm_weights"]
+
+
+class NextTokens(MaskedTokens):
+    """The left-to-right LM of the paper's section 5.1, and one half of an ELMo's."""
+
+    name, title, heading, sentence = "lm", "next token", "next token", "next tokens, left to right"
+
+    def is_on(self, objective: ObjectiveConfig) -> bool:
+        return objective.tokens in (NEXT, BOTH)
+
+
+class PreviousTokens(ClassTerm):
+    """The other half of an ELMo's LM, right to left, by the same head."""
+
+    name, title, heading, sentence = "previous", "previous tokens", "prev. token", "previous tokens, right to left"
+    card_metrics = ("loss", "accuracy")
+    setting = "objective.tokens"
+    has_head = needs_both_sides = False
+    predicts_vocabulary = True
+
+    def is_on(self, objective: ObjectiveConfig) -> bool:
+        return objective.tokens == BOTH
+
+    def labels(self, batch: Batch) -> Tensor:
+        return batch["previous_token_ids"]
+
+    def weights(self, batch: Batch) -> Tensor:
+        return batch["previous_token_weights"]
+
+
+class _OfPairs(ClassTerm):
+    """Two classes of the pooled vector: whether a row's segments are as in the text (0) or not (1)."""
+
+    setting, off, pools = "objective.pair", "none", True
+    label: ClassVar[str]
+
+    def is_on(self, objective: ObjectiveConfig) -> bool:
+        return objective.pair == self.name
+
+    def features(self, rows: Rows) -> Mapping[str, Tensor]:
+        return {self.label: rows.pair_labels}
+
+    def labels(self, batch: Batch) -> Tensor:
+        return batch[self.label]
+
+
+class NextSentence(_OfPairs):
+    """Next sentence prediction (paper, section 3.1, task 2): whether B follows A (0) or is of another document (1)."""
+
+    name, title, heading, sentence = "nsp", "next sentence", "next sent.", "next sentence prediction"
+    argument, label = "next_sentence", "next_sentence_labels"
+    pairs, zero_label = RANDOM_NEXT, "with the next sentence"
+
+    def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
+        from keras_bert.layers.pretraining_heads import NextSentenceHead
+
+        config = model.config
+        return NextSentenceHead(config.hidden_size, config.initializer_range, dtype=model.dtype_policy, name=self.head)
+
+    def tensors(self) -> tuple[TensorName, ...]:
+        stored = "keras_bert.next_sentence.classifier"
+        return dense(f"{self.head}.classifier", stored, stored.replace(".", "/"))
+
+    def logits(
+        self, head: keras.layers.Layer, encoded: Mapping[str, Tensor], inputs: Batch, training: bool
+    ) -> Tensor | None:
+        return head(encoded["pooled_output"])
+
+
+class SentenceOrder(_OfPairs):
+    """Sentence order prediction (ALBERT, Lan et al. 2020, section 3.1): whether the segments are swapped (1)."""
+
+    name, title, heading, sentence = "sop", "sentence order", "sent. order", "sentence order prediction"
+    argument, label = "sentence_order", "sentence_order_labels"
+    pairs, zero_label = SWAPPED, "in order"
+
+    def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
+        # ALBERT's dropout, whatever the encoder's.
+        return model.make_classifier(2, self.head, dropout_prob=0.1)
+
+    def tensors(self) -> tuple[TensorName, ...]:
+        return dense(f"{self.head}.dense", "keras_bert.sop_classifier", "keras_bert/sop_classifier")
+
+
+class SpanBoundary(ClassTerm):
+    """SpanBERT's boundary objective (Joshi et al. 2020, section 3.2): the tokens of a span from those next to it."""
+
+    name, title, heading, sentence = "sbo", "span boundary", "boundary", "the span boundary objective"
+    setting, off, argument = "objective.span_boundary", "false", "span_boundary"
+    predicts_vocabulary = True
+
+    def is_on(self, objective: ObjectiveConfig) -> bool:
+        return objective.span_boundary
+
+    def check(self, objective: ObjectiveConfig, masking: MaskingConfig) -> None:
+        pair = objective.pair
+        require(pair == "none", self.setting, "objective.pair none", f"true with objective.pair {pair}")
+        require(masking.unit == "span", "masking.unit", f"span for {self.setting}", masking.unit)
+
+    def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
+        from keras_bert.layers.pretraining_heads import SpanBoundaryHead
+
+        config = model.config
+        return SpanBoundaryHead(
+            config.vocab_size,
+            config.lm_width,
+            config.hidden_act,
+            config.initializer_range,
+            config.layer_norm_eps,
+            embedding_size=config.embedding_width,
+            dtype=model.dtype_policy,
+            name=self.head,
+        )
+
+    def tensors(self) -> tuple[TensorName, ...]:
+        names: list[TensorName] = []
+        for number in (0, 1):
+            stored = f"keras_bert.span_boundary.dense_{number}"
+            names += dense(f"{self.head}.denses.{number}", stored, stored.replace(".", "/"))
+            stored = f"keras_bert.span_boundary.LayerNorm_{number}"
+            names += layer_norm(f"{self.head}.layer_norms.{number}", stored, stored.replace(".", "/"))
+        for name in ("position_embeddings", "bias"):
+            stored = f"keras_bert.span_boundary.{name}"
+            names.append(TensorName(f"{self.head}.{name}", StoredName(stored), StoredName(stored.replace(".", "/"))))
+        return tuple(names)
+
+    def logits(
+        self, head: keras.layers.Layer, encoded: Mapping[str, Tensor], inputs: Batch, training: bool
+    ) -> Tensor | None:
+        positions = inputs.get("masked_lm_positions")
+        return None if positions is None else head(encoded["sequence_output"], encoded["word_embeddings"], positions)
+
+    def labels(self, batch: Batch) -> Tensor:
+        return batch["masked_lm_ids"]
+
+    def weights(self, batch: Batch) -> Tensor:
+        """As in SpanBERT's code, a span's tokens beyond the last position embedding do not count."""
+        from keras import ops
+
+        from keras_bert.layers.pretraining_heads import MOST_PLACES, span_places
+
+        has_embedding = span_places(batch["masked_lm_positions"]).place < MOST_PLACES
+        return batch["masked_lm_weights"] * ops.cast(has_embedding, "float32")
+
+    def flops(self, config: BertConfig, predictions: int) -> int:
+        """P · (2·(2·H + 200)·H + 2·H·E + 2·E·V): two dense layers and the decoder, at P predictions."""
+        from keras_bert.layers.pretraining_heads import PLACE_SIZE
+
+        H, E, V = config.hidden_size, config.embedding_width, config.vocab_size
+        return predictions * (2 * (2 * H + PLACE_SIZE) * H + 2 * H * E + 2 * E * V)
+
+
+TERMS = (MaskedTokens(), NextTokens(), PreviousTokens(), NextSentence(), SentenceOrder(), SpanBoundary())
+PAPERS_TERMS = ("mlm", "nsp")  # BERT's own.

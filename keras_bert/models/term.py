@@ -1,0 +1,183 @@
+"""What a term of the pretraining loss is, and the registry through which every room finds the terms.
+
+The package's own terms are the table in `models/objectives.py`; `register_term` adds one from anywhere. As with
+`models/kind.py`, the registry is below all rooms that use it, and neither it nor a term needs Keras to be imported.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig
+    from keras_bert.layers.tensors import Batch, Tensor
+    from keras_bert.models.bert.config import BertConfig
+    from keras_bert.models.encoder_with_heads import EncoderWithHeads
+    from keras_bert.models.tensor_names import TensorName
+
+_TABLE = "keras_bert.models.objectives"
+# How the two segments of a row are chosen: consecutive, or the second from another document; or consecutive, in either
+# order. A row's label is 0 for the order of the text.
+RANDOM_NEXT, SWAPPED = "random_next", "swapped"
+
+
+class Rows(NamedTuple):
+    """Rows of a batch before anything is masked, from which a term computes its features.
+
+    Attributes:
+        word_ids: int32 [batch, seq].
+        lengths: int32 [batch], tokens that are not padding.
+        segment_ids: int32 [batch, seq].
+        pair_labels: int32 [batch], 0 or 1; see `Term.pairs`. 0 for rows without pairs.
+    """
+
+    word_ids: Tensor
+    lengths: Tensor
+    segment_ids: Tensor
+    pair_labels: Tensor
+
+
+class Term(abc.ABC):
+    """A term of the pretraining loss: a label, a head, a weight, a cost, and what it is called.
+
+    The loss of a run is the sum of its terms' losses, each a mean over the predictions of the global batch. A run's
+    first term is what the token head predicts (`predicts_tokens`); all others have a head of their own, or share the
+    token head.
+
+    Class attributes:
+        name: what its figures (`sbo_loss`), its logits (`sbo_logits`) and its head (`sbo_head`) begin with.
+        title: what commands and messages call it; `inspect` calls its head "TITLE head".
+        heading: of its column in the table of figures, at most 11 characters.
+        sentence: how a model card calls it, in "Pretrained on … by …".
+        card_metrics: the metrics that a model card shows.
+        weight: what its loss is multiplied by, in its own figure too.
+        setting, off: the recipe's setting that switches it on, and the value that does not.
+        argument: an argument of `BertForPreTraining` that adds its head, apart from `terms`; None for none.
+        has_head: whether it has a head of its own.
+        pools: whether that reads the pooled vector.
+        predicts_tokens: whether it is what the token head predicts.
+        predicts_vocabulary: whether its logits are over the vocabulary, at every prediction of a row.
+        needs_both_sides: whether it is learned from rows that are seen from both sides, not left to right.
+        pairs: how it needs the segments of rows to be paired, `RANDOM_NEXT` or `SWAPPED`; None for any rows.
+        zero_label: what the label 0 of such a pair means, after "40% ".
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    heading: ClassVar[str]
+    sentence: ClassVar[str]
+    card_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+    weight: ClassVar[float] = 1.0
+    setting: ClassVar[str] = "objective.auxiliary"
+    off: ClassVar[str] = "no such term"
+    argument: ClassVar[str | None] = None
+    has_head: ClassVar[bool] = True
+    pools: ClassVar[bool] = False
+    predicts_tokens: ClassVar[bool] = False
+    predicts_vocabulary: ClassVar[bool] = False
+    needs_both_sides: ClassVar[bool] = True
+    pairs: ClassVar[str | None] = None
+    zero_label: ClassVar[str] = ""
+
+    @property
+    def head(self) -> str:
+        """The attribute of the model that is its head, and the part of a file that holds the head's tensors."""
+        return f"{self.name}_head"
+
+    @property
+    def output(self) -> str:
+        """The name of its logits among the model's outputs."""
+        return f"{self.name}_logits"
+
+    def is_on(self, objective: ObjectiveConfig) -> bool:
+        """Whether a recipe trains it."""
+        return self.name in objective.auxiliary
+
+    def check(self, objective: ObjectiveConfig, masking: MaskingConfig) -> None:
+        """Raises `ValueError` if a recipe that trains it has settings that do not fit, as `core.settings.require`."""
+        return
+
+    def features(self, rows: Rows) -> Mapping[str, Tensor]:
+        """Tensors [batch, …] that it adds to a batch; runs in the graph of the input pipeline."""
+        return {}
+
+    def make_head(self, model: EncoderWithHeads) -> keras.layers.Layer:
+        """Its new head for a model, with the model's `dtype_policy` and the name `head`; if it `has_head`."""
+        raise NotImplementedError
+
+    def tensors(self) -> tuple[TensorName, ...]:
+        """The names of its head's tensors in files, unless a kind of model has names of its own for them."""
+        return ()
+
+    def logits(
+        self, head: keras.layers.Layer, encoded: Mapping[str, Tensor], inputs: Batch, training: bool
+    ) -> Tensor | None:
+        """What the head predicts, float32 [..., n].
+
+        Args:
+            head: what `make_head` made.
+            encoded: the encoder's outputs, and the table of its `word_embeddings`.
+            inputs: the model's inputs.
+            training: whether there is dropout.
+
+        Returns: None for inputs from which they cannot be computed.
+        """
+        return head(encoded["pooled_output"], training=training)
+
+    @abc.abstractmethod
+    def labels(self, batch: Batch) -> Tensor:
+        """What is to be predicted, [...]."""
+
+    def weights(self, batch: Batch) -> Tensor:
+        """How much each label counts, float32 [...]; the mean loss is over their sum."""
+        return batch["example_weights"]
+
+    @abc.abstractmethod
+    def metrics(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """`loss` and the other figures of each label, float32 [...]."""
+
+    def flops(self, config: BertConfig, predictions: int) -> int:
+        """The FLOPs of its forward pass beside those in `models.flops.training_flops`, which counts the encoder, the
+        token head and one head of two classes on the pooled vector.
+
+        `predictions` are those of the masked LM in a row, unused ones included.
+        """
+        return 0
+
+
+@functools.cache
+def _by_name() -> dict[str, Term]:
+    """Every term by its name; starts with the package's own."""
+    own: tuple[Term, ...] = importlib.import_module(_TABLE).TERMS
+    return {term.name: term for term in own}
+
+
+def register_term(term: Term) -> Term:
+    """Registers a term. Raises `ValueError` if its name is taken."""
+    if term.name in _by_name():
+        raise ValueError(f"{term.name}: is registered already.")
+    _by_name()[term.name] = term
+    return term
+
+
+def unregister_term(term: Term) -> None:
+    """Removes a term from the registry."""
+    del _by_name()[term.name]
+
+
+def all_terms() -> list[Term]:
+    """Every term, in the order of registration, which is that of their heads and figures."""
+    return list(_by_name().values())
+
+
+def term_named(name: str) -> Term:
+    """The term of a name. Raises `ValueError` for an unknown one."""
+    if name not in _by_name():
+        raise ValueError(f"terms: needs names among {', '.join(_by_name())}. Received: {name!r}.")
+    return _by_name()[name]
