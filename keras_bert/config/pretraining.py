@@ -151,12 +151,6 @@ class PretrainConfig:
         for index, text in enumerate(self.examples):
             fits = self.model.predicts != MASKED or _MASK in text
             require(fits, f"examples.{index}", f"at least one {_MASK}, for a model of masked tokens to fill in", text)
-        require(
-            self.data.source != "text" or self.objective.pair == "none",
-            "objective.pair",
-            "none if data.source is text, which only gives packed rows",
-            self.objective.pair,
-        )
         for term in self.objective.trained:
             term.check(self.objective, self.masking)
         for key, value in (("unit", "phrase"), ("validation_unit", "phrase"), ("random_from", "unigram")):

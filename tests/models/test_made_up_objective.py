@@ -133,11 +133,12 @@ def test_it_is_stored_opened_again_and_the_model_is_exported(run):
     assert all(output.shape[0] is not None for output in signatures["serving_default"](text=text).values())
 
 
-@pytest.mark.parametrize("pairs", ["none"])
-def test_raw_text_has_its_labels_too(corpus, tmp_path, pairs):
-    run = RunFolder(str(tmp_path / "run"))
-    config = recipe(corpus, **WITH_IT, **{"data.source": "text", "objective.pair": pairs})
-    assert pretrain(config, run, lambda line: None)["eval_fill_loss"] > 0
+def test_raw_text_has_its_labels_too(corpus, tmp_path):
+    """And next sentence pairs, which it takes as prepared text does."""
+    run, said = RunFolder(str(tmp_path / "run")), []
+    results = pretrain(recipe(corpus, **WITH_IT, **{"data.source": "text"}), run, said.append)
+    assert results["eval_fill_loss"] > 0 and results["eval_nsp_loss"] > 0
+    assert any(line.startswith("Training examples:") and "with the next sentence" in line for line in said)
 
 
 def test_its_products_are_counted(corpus):

@@ -14,7 +14,7 @@ from keras_bert.data.corpus.formats import PLAIN, format_of
 from keras_bert.data.corpus.text_lines import BINARY, GZIP, Unreadable, beginning, compression, read_chunks
 from keras_bert.text.characters import row_ids
 
-# A simpler rule than that of `text.sentences`, which is Python: without pairs, sentences only mark where a row may end.
+# A simpler rule than that of `text.sentences`, which is Python: sentences mark where a row or a segment may end.
 _STOP_BEFORE_CAPITAL = r"""([.!?…]["'”’»)\]]*)[ \t]+(["'“‘«(\[]*[\p{Lu}\p{N}])"""
 _IDEOGRAPHIC_STOP = r"""([。！？｡]["'”’」』）】》〉)\]]*)"""
 
@@ -29,71 +29,6 @@ def break_sentences(lines: tf.Tensor) -> tf.Tensor:
     """Lines [n] with a line break after each sentence."""
     lines = tf.strings.regex_replace(lines, _STOP_BEFORE_CAPITAL, "\\1\n\\2")
     return tf.strings.regex_replace(lines, _IDEOGRAPHIC_STOP, "\\1\n")
-
-
-def pack_sentences(
-    lengths: tf.Tensor, documents: tf.Tensor, sequence_length: int, documents_in_row: int, fills: bool = False
-) -> tf.Tensor:
-    """The spans of packed rows, the same as those of `packing.plan_packed`.
-
-    Args:
-        lengths: int64 [sentences], tokens of each sentence; empty sentences are skipped.
-        documents: int32 [sentences], ascending; sentences of the same document have the same number.
-        sequence_length, documents_in_row, fills: as in `plan_packed`.
-
-    Returns: int64 [rows, 2 * documents_in_row].
-    """
-    # A row that may end at any token is one of whole sentences of a token each.
-    most_tokens = 1 if fills else sequence_length - 2
-    lengths, documents, first_tokens = _divide_long(lengths, documents, most_tokens)
-    count = tf.size(lengths)
-    begins = tf.concat([tf.ones_like(documents[:1], tf.bool), documents[1:] != documents[:-1]], axis=0)
-    document_of = tf.cumsum(tf.cast(begins, tf.int32)) - 1
-    first_sentences = tf.concat([tf.cast(tf.where(begins)[:, 0], tf.int32), [count]], axis=0)
-    document_count = tf.size(first_sentences) - 1
-    # Positions in a text with a [SEP] after each document.
-    starts = first_tokens + tf.cast(document_of, tf.int64)
-    following = tf.searchsorted(starts + lengths, starts + sequence_length - 2, side="right")
-    beyond = tf.gather(first_sentences, tf.minimum(document_of + documents_in_row, document_count))
-    first = _chain(tf.minimum(following, beyond))
-    after = tf.concat([first[1:], [count]], axis=0)[: tf.size(first)]
-
-    number = tf.gather(document_of, first)[:, None] + tf.range(documents_in_row)
-    is_used = number <= tf.gather(document_of, after - 1)[:, None]
-    number = tf.minimum(number, tf.maximum(document_count - 1, 0))
-    bounds = tf.concat([first_tokens, [tf.reduce_sum(lengths)]], axis=0)
-    span_starts = tf.maximum(tf.gather(bounds, first)[:, None], _gather_twice(bounds, first_sentences, number))
-    span_ends = tf.minimum(tf.gather(bounds, after)[:, None], _gather_twice(bounds, first_sentences, number + 1))
-    spans = tf.where(is_used[:, :, None], tf.stack([span_starts, span_ends], axis=2), 0)
-    return tf.reshape(spans, [-1, 2 * documents_in_row])
-
-
-def _divide_long(lengths: tf.Tensor, documents: tf.Tensor, max_tokens: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Divides sentences into pieces of at most `max_tokens`: (lengths, documents, starts in the tokens) of these."""
-    pieces = -(-lengths // max_tokens)
-    ends = tf.concat([[0], tf.cumsum(pieces)], axis=0)
-    sentence = row_ids(ends, tf.cast(ends[-1], tf.int32))
-    into = (tf.range(ends[-1]) - tf.gather(ends, sentence)) * max_tokens
-    lengths = tf.minimum(tf.gather(lengths, sentence) - into, max_tokens)
-    return lengths, tf.gather(documents, sentence), tf.cumsum(lengths, exclusive=True)
-
-
-def _chain(following: tf.Tensor) -> tf.Tensor:
-    """int32: 0, its successor, the successor of that, … below n. Doubles in every round, because rounds are slow."""
-    count = tf.size(following)
-    jumps = tf.concat([following, [count]], axis=0)  # The end is its own successor.
-    chain = tf.zeros([1], tf.int32)
-
-    def double(chain: tf.Tensor, jumps: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return tf.concat([chain, tf.gather(jumps, chain)], axis=0), tf.gather(jumps, jumps)
-
-    shapes = (tf.TensorShape([None]), tf.TensorShape([None]))
-    chain, _ = tf.while_loop(lambda chain, jumps: chain[-1] < count, double, (chain, jumps), shapes)
-    return tf.boolean_mask(chain, chain < count)
-
-
-def _gather_twice(bounds: tf.Tensor, first_sentences: tf.Tensor, documents: tf.Tensor) -> tf.Tensor:
-    return tf.gather(bounds, tf.gather(first_sentences, tf.minimum(documents, tf.size(first_sentences) - 1)))
 
 
 _LINES_AT_ONCE = 512
@@ -116,6 +51,7 @@ class RawLines:
 
     Attributes:
         names: as given, separated by commas, for messages.
+        validation_share: as given.
         sources: how many files there are; 1 for a TFDS corpus.
 
     Raises:
@@ -123,11 +59,12 @@ class RawLines:
     """
 
     names: str
+    validation_share: float
     sources: int
 
     def __init__(self, names: Sequence[str], validation_share: float):
         self.names = ", ".join(names)
-        self._share = validation_share
+        self.validation_share = validation_share
         self._corpus = None
         if any(name.startswith(TFDS_PREFIX) for name in names):
             self._corpus = _open_corpus(names)
@@ -148,16 +85,16 @@ class RawLines:
             validation: whether to read the held-out documents or the others.
             order: int64 [sources], the order in which to visit the files, four at a time; by default as given.
 
-        The elements are (chunk number int64, less than 2**43 and independent of `order`; lines string [n]; documents
-        int32 [n], equal for lines of the same document), without blank lines. Each sentence of a line of more than
-        64 KiB is a line.
+        The elements are (chunk number int64, less than 2**43 and independent of `order`, ascending in a source; lines
+        string [n]; documents int64 [n], equal for lines of the same document of the text), without blank lines. Each
+        sentence of a line of more than 64 KiB is a line.
         """
         order = tf.range(self.sources, dtype=tf.int64) if order is None else order
 
         def chunks_of(source: tf.Tensor) -> tf.data.Dataset:
             chunks = self._lines(source).batch(_LINES_AT_ONCE).flat_map(_of_bounded_size)
-            # Whether a document continues into the chunk, and whether it is held out.
-            state = (tf.constant(False), tf.constant(False))
+            # Whether a document continues into the chunk, whether it is held out, and the number of the last document.
+            state = (tf.constant(False), tf.constant(False), source * 2**32)
             chunks = chunks.scan(state, lambda state, lines: self._part(state, lines, validation))
             return chunks.enumerate().map(lambda number, chunk: (source * 2**24 + number, *chunk))
 
@@ -170,7 +107,7 @@ class RawLines:
         if next(iter(chunks.take(1)), None) is not None:
             return
         others = self.chunks(not validation).as_numpy_iterator()
-        count = sum(len(np.unique(documents[documents > 0])) for _, _, documents in others)
+        count = len({document for _, _, documents in others for document in np.unique(documents).tolist()})
         side, change = ("validation", "raise") if validation else ("training", "lower")
         # Whole documents are held out, so that no share helps a single one.
         remedy = (
@@ -193,17 +130,19 @@ class RawLines:
         return self._corpus.flat_map(lambda text: tf.data.Dataset.from_tensor_slices(_document(text)))
 
     def _part(
-        self, state: tuple[tf.Tensor, tf.Tensor], lines: tf.Tensor, validation: bool
-    ) -> tuple[tuple[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
-        is_open, open_is_held_out = state
+        self, state: tuple[tf.Tensor, tf.Tensor, tf.Tensor], lines: tf.Tensor, validation: bool
+    ) -> tuple[tuple[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+        is_open, open_is_held_out, last_document = state
         is_blank = tf.strings.regex_full_match(lines, r"\s*")
         begins = ~is_blank & tf.concat([[~is_open], is_blank[:-1]], axis=0)
         document = tf.cumsum(tf.cast(begins, tf.int32))  # 0 for the document that continues into the chunk.
         hashes = tf.strings.to_hash_bucket_strong(tf.boolean_mask(lines, begins), _SIDES, _SIDE_KEY)
-        held_out = tf.concat([[open_is_held_out], hashes < round(self._share * _SIDES)], axis=0)
+        held_out = tf.concat([[open_is_held_out], hashes < round(self.validation_share * _SIDES)], axis=0)
         held_out = tf.gather(held_out, document)
         is_wanted = ~is_blank & (held_out if validation else ~held_out)
-        return (~is_blank[-1], held_out[-1]), (tf.boolean_mask(lines, is_wanted), tf.boolean_mask(document, is_wanted))
+        documents = last_document + tf.cast(document, tf.int64)
+        state = (~is_blank[-1], held_out[-1], documents[-1])
+        return state, (tf.boolean_mask(lines, is_wanted), tf.boolean_mask(documents, is_wanted))
 
 
 def _of_bounded_size(lines: tf.Tensor) -> tf.data.Dataset:

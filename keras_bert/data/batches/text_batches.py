@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import tensorflow as tf
 
 from keras_bert.config.objectives import MaskingConfig, ObjectiveConfig, PhaseConfig
@@ -9,13 +10,19 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.batches.assembly import PREDICTIONS, assemble_rows
 from keras_bert.data.batches.masking import DynamicMasking, example_keys, non_negative, random_bits
 from keras_bert.data.batches.packing import most_documents
-from keras_bert.data.batches.raw_lines import RawLines, pack_sentences, split_lines
-from keras_bert.models.term import Rows
+from keras_bert.data.batches.plans import SPECIAL_TOKENS_OF_A_PAIR
+from keras_bert.data.batches.raw_lines import RawLines, split_lines
+from keras_bert.data.batches.text_plans import pack_sentences, pair_sentences
+from keras_bert.models.term import RANDOM_NEXT, Rows
 from keras_bert.text.tokenizers import Tokenizer
 
 _ROWS_SHUFFLED_AT_ONCE, _ROWS_MASKED_AT_ONCE = 8192, 512
 # Indices in an example's random sequence that its mask does not use.
 _ROW_ORDER, _FILE_ORDER = 2**20, 2**21
+# Chunks of lines whose documents are paired with each other, if all of the text is of one side; and so that a side that
+# is hardly there does not fill the memory, the smallest share that is reckoned with.
+_CHUNKS_PAIRED_AT_ONCE, _SMALLEST_SHARE = 4, 0.002
+_PAIRS_SEED = 2**32  # Apart from the seeds of masks, which have 32 bits.
 
 
 class TextBatches:
@@ -25,34 +32,39 @@ class TextBatches:
     row), and a row's mask is a function of (seed, epoch, row) too. A row does not extend beyond the lines that are
     tokenized together. Bytes that are not UTF-8 are dropped, as by the tokenizer.
 
+    Segment pairs are planned for about four megabytes of a side's text at once, and are a function of (seed, epoch,
+    their number): other documents for a random next sentence are among these, so that a part that is a single document
+    gives none. Without `refresh`, epochs read the files in the order of the first.
+
     All epochs form one stream, because their length is not known before they are read; `batches_per_epoch` is
     unlimited. To start at a later batch, the rows of all earlier ones are read again, without masking them: the batches
     are the same, but getting there takes time.
 
-    The batches are like those of `ShardBatches` with packed rows; whole words are recognized by the vocabulary's "##".
+    The batches are like those of `ShardBatches`; whole words are recognized by the vocabulary's "##".
 
     Attributes:
         batches_per_epoch: `sys.maxsize`.
-        examples_per_epoch, next_share: None, not known here.
+        examples_per_epoch: None, not known here.
         widths: the only sequence length of the batches, in a tuple.
-        padding_share: share of padding in the rows of the first chunk of lines that has any rows.
+        padding_share, next_share: share of padding in the rows that are planned first, and of pairs with label 0 among
+            them; None without pairs.
 
     Args:
         lines: the text.
         tokenizer: the tokenizer.
         phase: its sequence length, batch size and predictions are used.
-        objective: its `packing` and `tokens` are used.
+        objective: pairs or packed rows, masked or next tokens.
         masking: what to mask.
         seed: at least 0.
         validation: whether to read the held-out documents or the others.
 
     Raises:
-        UserError: there is no text to read.
+        UserError: there is no text to read, or for random next sentences no two documents are read together.
     """
 
     batches_per_epoch: int = sys.maxsize
     examples_per_epoch: None = None
-    next_share: None = None
+    next_share: float | None
     widths: tuple[int, ...]
     padding_share: float
 
@@ -69,6 +81,7 @@ class TextBatches:
         self._lines = lines
         self._tokenizer = tokenizer
         self._phase = phase
+        self._pairing = objective.pairing
         self._documents_in_row = most_documents(objective.packing, phase.sequence_length)
         self._fills = objective.packing == "filled"
         self._objective = objective
@@ -78,12 +91,15 @@ class TextBatches:
         self._seed = seed
         self.widths = (phase.sequence_length,)
         self._validation = validation
-        first = next(iter(self._rows().filter(lambda word_ids, lengths, ids: tf.size(ids) > 0).take(1)), None)
+        first = next(iter(self._rows().filter(lambda word_ids, *rest: tf.shape(word_ids)[0] > 0).take(1)), None)
         if first is None:
             lines.require_text(validation)
             side = "validation" if validation else "training"
             raise UserError(f"{lines.names}: needs text for {side}. Received: none with a token. Give more documents.")
         self.padding_share = 1.0 - float(tf.reduce_mean(tf.cast(first[1], tf.float64))) / phase.sequence_length
+        self.next_share = 1.0 - float(tf.reduce_mean(tf.cast(first[3][:, 1], tf.float64))) if self._pairing else None
+        if self._pairing == RANDOM_NEXT and objective.random_next_share > 0:
+            self._require_two_documents()
 
     def remove_epoch(self, epoch: int) -> None:
         """Does nothing: an epoch leaves no files behind."""
@@ -100,35 +116,95 @@ class TextBatches:
     @tf.autograph.experimental.do_not_convert
     def all_batches(self) -> tf.data.Dataset:
         """Batches with every row of the text, in order; empty rows complete the last batch."""
-        rows = self._rows().map(lambda *row: (*row, tf.zeros_like(row[-1])))
+        rows = self._rows().map(
+            lambda word_ids, lengths, ids, *pairs: (word_ids, lengths, ids, tf.zeros_like(ids), *pairs)
+        )
         return self._masked(rows.rebatch(self._phase.batch_size).map(self._fill))
 
     @tf.autograph.experimental.do_not_convert
-    def _rows(self, order: tf.Tensor | None = None) -> tf.data.Dataset:
-        """Blocks of (word ids [n, seq], lengths [n], ids [n]); an id is the same in every epoch."""
+    def _rows(self, epoch: tf.Tensor | int = 0, order: tf.Tensor | None = None) -> tf.data.Dataset:
+        """Blocks of (word ids [n, seq], lengths [n], ids [n]), and of pairs int32 [n, 2]: where the second segment
+        begins, and the label. The ids of packed rows are the same in every epoch.
+        """
         chunks = self._lines.chunks(self._validation, order)
-        return chunks.map(self._pack, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        if not self._pairing:
+            return chunks.map(self._pack, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
-    def _pack(self, chunk: tf.Tensor, lines: tf.Tensor, documents: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        def pair(number: tf.Tensor, parts: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+            return self._pair(epoch, number, *parts)
+
+        parts = self._parts(chunks).enumerate()
+        return parts.map(pair, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+
+    def _tokenize(
+        self, chunk: tf.Tensor, lines: tf.Tensor, documents: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """(number of the chunk; ids [tokens]; int64 [sentences], the tokens of each; [sentences], its document)."""
         sentences, line = split_lines(lines)
         pieces = self._tokenizer(sentences)
+        return chunk, pieces.values, pieces.row_lengths(), tf.gather(documents, line)
+
+    def _pack(self, chunk: tf.Tensor, lines: tf.Tensor, documents: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """The packed rows of a chunk, as `_rows`."""
+        _, tokens, sentence_lengths, documents = self._tokenize(chunk, lines, documents)
         sequence_length = self._phase.sequence_length
-        spans = pack_sentences(
-            pieces.row_lengths(), tf.gather(documents, line), sequence_length, self._documents_in_row, self._fills
-        )
-        rows = assemble_rows(pieces.values, spans, sequence_length, self._tokenizer.vocabulary)
+        spans = pack_sentences(sentence_lengths, documents, sequence_length, self._documents_in_row, self._fills)
+        rows = assemble_rows(tokens, spans, sequence_length, self._tokenizer.vocabulary)
         ids = chunk * 2**20 + tf.range(tf.shape(spans, tf.int64)[0])
         return rows.word_ids, rows.lengths, ids
+
+    def _parts(self, chunks: tf.data.Dataset) -> tf.data.Dataset:
+        """Tokenized chunks, as many at once as have about four megabytes of this side: ragged, as `_tokenize`."""
+        share = self._lines.validation_share if self._validation else 1.0 - self._lines.validation_share
+        tokenized = chunks.map(self._tokenize, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        return tokenized.ragged_batch(round(_CHUNKS_PAIRED_AT_ONCE / max(share, _SMALLEST_SHARE)))
+
+    def _pair(
+        self,
+        epoch: tf.Tensor | int,
+        number: tf.Tensor,
+        chunk: tf.Tensor,
+        tokens: tf.RaggedTensor,
+        sentence_lengths: tf.RaggedTensor,
+        documents: tf.RaggedTensor,
+    ) -> tuple[tf.Tensor, ...]:
+        """The pairs of a part of an epoch, as `_rows`."""
+        order = tf.argsort(chunk)  # So that a document's chunks follow each other, as they do in its file.
+        tokens, sentence_lengths, documents = (
+            tf.gather(values, order).values for values in (tokens, sentence_lengths, documents)
+        )
+        sequence_length = self._phase.sequence_length
+        key = example_keys(self._seed + _PAIRS_SEED, epoch, number[None])
+        max_tokens = sequence_length - SPECIAL_TOKENS_OF_A_PAIR
+        spans, labels = pair_sentences(sentence_lengths, documents, max_tokens, self._objective, key)
+        rows = assemble_rows(tokens, spans, sequence_length, self._tokenizer.vocabulary)
+        second = tf.cast(spans[:, 1] - spans[:, 0], tf.int32) + 2  # After [CLS] and the first [SEP].
+        ids = number * 2**32 + tf.range(tf.size(labels, tf.int64))
+        return rows.word_ids, rows.lengths, ids, tf.stack([second, labels], axis=1)
+
+    def _require_two_documents(self) -> None:
+        """Raises `UserError` unless some part of the text has two documents; reads all of it only if none has."""
+        for _, _, _, documents in self._parts(self._lines.chunks(self._validation)):
+            if len(np.unique(documents.values)) > 1:
+                return
+        side = "validation" if self._validation else "training"
+        raise UserError(
+            f"{self._lines.names}: needs two documents for {side} that are read together, for random next sentences. "
+            "Received: single ones. Put blank lines between documents, give more of them or smaller ones, or set "
+            "objective.random_next_share=0."
+        )
 
     def _shuffled_rows(self, epoch: tf.Tensor) -> tf.data.Dataset:
         """`_rows` in the order of an epoch, with the epoch [n] of each row."""
         sources = tf.range(self._lines.sources, dtype=tf.int64)
-        blocks = self._rows(tf.gather(sources, self._order(epoch, sources, _FILE_ORDER)))
+        # Which documents are read together, and so the pairs, follows from the order of the files.
+        epoch_of_files = tf.zeros_like(epoch) if self._pairing and not self._refreshes else epoch
+        blocks = self._rows(epoch_of_files, tf.gather(sources, self._order(epoch_of_files, sources, _FILE_ORDER)))
 
-        def shuffle(word_ids: tf.RaggedTensor, lengths: tf.Tensor, ids: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            order = self._order(epoch, ids, _ROW_ORDER)
-            rows = tuple(tf.gather(values, order) for values in (word_ids, lengths, ids))
-            return (*rows, tf.fill(tf.shape(ids), epoch))
+        def shuffle(*rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            order = self._order(epoch, rows[2], _ROW_ORDER)
+            word_ids, lengths, ids, *pairs = (tf.gather(values, order) for values in rows)
+            return (word_ids, lengths, ids, tf.fill(tf.shape(ids), epoch), *pairs)
 
         return blocks.rebatch(_ROWS_SHUFFLED_AT_ONCE).map(shuffle)
 
@@ -138,14 +214,15 @@ class TextBatches:
         return tf.argsort(non_negative(bits))
 
     def _fill(
-        self, word_ids: tf.Tensor, lengths: tf.Tensor, ids: tf.Tensor, epochs: tf.Tensor
+        self, word_ids: tf.Tensor, lengths: tf.Tensor, ids: tf.Tensor, epochs: tf.Tensor, *pairs: tf.Tensor
     ) -> tuple[tf.Tensor, ...]:
         """Adds rows of [CLS] alone up to the batch size; they are recognized by their length of 1."""
         missing = self._phase.batch_size - tf.size(ids)
         empty = tf.one_hot(tf.zeros([missing], tf.int32), self._phase.sequence_length, dtype=tf.int32)
         word_ids = tf.concat([word_ids, empty * self._tokenizer.vocabulary.cls_id], axis=0)
         lengths = tf.concat([lengths, tf.ones([missing], tf.int32)], axis=0)
-        return word_ids, lengths, tf.pad(ids, [[0, missing]]), tf.pad(epochs, [[0, missing]])
+        no_pairs = [tf.pad(values, [[0, missing], [0, 0]]) for values in pairs]
+        return (word_ids, lengths, tf.pad(ids, [[0, missing]]), tf.pad(epochs, [[0, missing]]), *no_pairs)
 
     def _masked(self, batches: tf.data.Dataset) -> tf.data.Dataset:
         options = tf.data.Options()
@@ -157,10 +234,23 @@ class TextBatches:
         batches = rows.rebatch(self._phase.batch_size, drop_remainder=True)
         return batches.with_options(options).prefetch(tf.data.AUTOTUNE)
 
-    def _mask(self, word_ids: tf.Tensor, lengths: tf.Tensor, ids: tf.Tensor, epochs: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _mask(
+        self,
+        word_ids: tf.Tensor,
+        lengths: tf.Tensor,
+        ids: tf.Tensor,
+        epochs: tf.Tensor,
+        pairs: tf.Tensor | None = None,
+    ) -> dict[str, tf.Tensor]:
         sequence_length = self._phase.sequence_length
         word_ids = tf.ensure_shape(word_ids, [None, sequence_length])
-        segment_ids = tf.zeros_like(word_ids)
+        segment_ids, labels = tf.zeros_like(word_ids), tf.zeros_like(lengths)
+        if pairs is not None:
+            second, labels = pairs[:, :1], pairs[:, 1]
+            places = tf.range(sequence_length)[None, :]
+            # A row that only fills the batch has no second segment, and 0 for its start.
+            is_second = (places >= second) & (places < lengths[:, None]) & (second > 0)
+            segment_ids = tf.cast(is_second, tf.int32)
         batches = {
             **(
                 self._predictions(word_ids, lengths, self._tokenizer.vocabulary)
@@ -171,7 +261,7 @@ class TextBatches:
             "input_type_ids": segment_ids,
             "example_weights": tf.cast(lengths > 1, tf.float32),
         }
-        unmasked = Rows(word_ids, lengths, segment_ids, tf.zeros_like(lengths))
+        unmasked = Rows(word_ids, lengths, segment_ids, labels)
         for term in self._objective.trained:
             batches.update(term.features(unmasked))
         return batches

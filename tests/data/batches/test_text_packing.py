@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from keras_bert.data.batches.packing import most_documents, plan_packed
-from keras_bert.data.batches.raw_lines import pack_sentences, split_lines
+from keras_bert.data.batches.raw_lines import split_lines
+from keras_bert.data.batches.text_plans import pack_sentences
 
 SHAPES = {  # documents, sentences a document, tokens a sentence
     "ordinary": (300, (1, 12), (1, 14)),

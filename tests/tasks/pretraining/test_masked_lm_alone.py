@@ -9,7 +9,6 @@ import pytest
 from corpus import write_corpus
 from pretraining import metrics, recipe, stopped_at
 
-from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.run import _columns, pretrain
@@ -66,11 +65,6 @@ def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corp
     assert "Resuming from step 2." in said
     assert metrics(stopped) == metrics(straight)
     assert {**results, "seconds": 0} == {**expected, "seconds": 0}
-
-
-def test_raw_text_gives_no_pairs(corpus):
-    with pytest.raises(UserError, match="objective.pair: needs none if data.source is text"):
-        recipe(corpus, **{"data.source": "text"})
 
 
 def test_the_table_has_columns_for_what_is_predicted_only():

@@ -91,7 +91,6 @@ def test_phrases_that_nothing_marks_are_refused(corpus, tmp_path, settings, mess
             "objective.span_boundary: needs objective.pair none. Received: 'true with objective.pair nsp'",
         ),
         ({"objective.span_boundary": True, "objective.pair": "none"}, "masking.unit: needs span for objective.span_b"),
-        ({"objective.pair": "sop", "data.source": "text"}, "objective.pair: needs none if data.source is text"),
         (
             {"objective.pair": "none", "data.source": "text", "masking.random_from": "unigram"},
             "masking.random_from: needs another value if data.source is text",
