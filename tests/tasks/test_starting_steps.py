@@ -10,6 +10,7 @@ from pretraining import recipe
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core.errors import UserError
+from keras_bert.core.settings import to_yaml
 from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.training.budget import StepBudget
@@ -24,6 +25,7 @@ def stand_in(kind, config, folder):
     """A run whose parts are stand-ins, as far as the start of its training needs them."""
     run = object.__new__(kind)
     run.config, run.run, run.strategy = config, RunFolder(str(folder)), tf.distribute.get_strategy()
+    (folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")  # The loggers record it.
     run.report = lambda line: None
     run.batches = SimpleNamespace(sample=None)
     run.engine = SimpleNamespace(
