@@ -15,7 +15,7 @@ from pages import ROOT
 
 from keras_bert import config
 from keras_bert.cli.pretrain import _default_recipe
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.finetuning import FinetuneConfig, rate_for_width
 from keras_bert.config.initialization import NAMED
 from keras_bert.config.objectives import PhaseConfig
 from keras_bert.config.pretraining import PretrainConfig
@@ -232,6 +232,30 @@ def test_a_finetuning_header_cites_the_page_its_figures_are_on(path):
             with open(os.path.join(ROOT, page), encoding="utf-8") as file:
                 figures = set(re.findall(r"\d+\.\d+|\d+", file.read()))
             assert set(re.findall(r"(?<![-\w.])\d+\.\d+", said)) <= figures
+
+
+@pytest.mark.parametrize("path", shipped("finetune"))
+def test_a_recipe_keeps_the_papers_rate_for_bert_base_and_large(path):
+    """Its rate follows the model's width; as `learning_rate` the paper's would be every model's."""
+    optimizer = FinetuneConfig.from_file(path).optimizer
+    assert optimizer.learning_rate is None
+    for width in (768, 1024):
+        assert rate_for_width(optimizer.base_rate, width) == optimizer.base_rate in (5e-5, 3e-5, 2e-5)
+
+
+@pytest.mark.parametrize(
+    ("width", "rates"),
+    [
+        (128, (1.8e-3, 1.1e-3)),
+        (256, (4.5e-4, 2.7e-4)),
+        (384, (2e-4, 1.2e-4)),
+        (768, (5e-5, 3e-5)),
+        (16, (1.8e-3, 1.1e-3)),
+    ],
+)
+def test_the_rate_follows_the_width(width, rates):
+    """docs/finetuning.md shows these; narrower models than those measured take the rate of the narrowest."""
+    assert tuple(rate_for_width(base, width) for base in (5e-5, 3e-5)) == rates
 
 
 def test_bert_base_is_the_papers():

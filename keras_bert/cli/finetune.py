@@ -81,7 +81,11 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
     help="Also train on copies of the examples with this noise; `evaluate --help` lists the kinds. Repeatable.",
 )
 @click.option("--picture", metavar="FILE", callback=file_to_write, help="Draw the table of results as bars, as a PNG.")
-@click.option("--sweep", is_flag=True, help="Try the paper's grid of batch sizes, learning rates and epochs.")
+@click.option(
+    "--sweep",
+    is_flag=True,
+    help="Try the paper's grid of batch sizes, epochs and learning rates, these scaled to the model.",
+)
 @run_options
 @click.pass_context
 def finetune(
@@ -300,8 +304,8 @@ def _require_task_of(config: str, task: str) -> None:
 
 def _require_free(given: Set[str]) -> None:
     """Refuses what a sweep sets itself, or would not follow."""
-    swept = ("optimizer.learning_rate", "training.batch_size", "training.epochs", "training.steps", "training.minutes")
-    for key in swept:
+    rates = ("optimizer.learning_rate", "optimizer.base_rate")
+    for key in (*rates, "training.batch_size", "training.epochs", "training.steps", "training.minutes"):
         if key in given:
             raise UserError(
                 f"--sweep: needs its own batch sizes, rates and epochs. Received: {key}. Leave out one of the two."

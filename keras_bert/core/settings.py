@@ -435,7 +435,7 @@ def require_multiple(settings_object: object, divisor: str, *keys: str) -> None:
 
 
 def require_positive(settings_object: object, *keys: str) -> None:
-    """Raises `ValueError` unless each of the named settings is larger than 0, and finite."""
+    """Raises `ValueError` unless each of the named settings is larger than 0, and finite, or None."""
     for key in keys:
         value = getattr(settings_object, key)
-        require(0 < value < math.inf, key, "a value above 0", value)
+        require(value is None or 0 < value < math.inf, key, "a value above 0", value)

@@ -267,7 +267,7 @@ class Problem(NamedSplits, abc.ABC):
 
 def training_failed(finding: str) -> str:
     """The warning that all answers are the same; `finding` says in what way."""
-    return f"{finding}: the training failed. Try another seed, a lower learning rate or more epochs."
+    return f"{finding}: the training failed. Try another seed or learning rate, or more epochs."
 
 
 _ALWAYS_READ = ("folder", "train", "dev", "test")

@@ -51,6 +51,7 @@ MAY_DIFFER = (
     "training.keep_every",
     "training.rollbacks",  # They matter after a mishap only; a run that gave up may be given more.
     "training.loss_band",
+    "optimizer.base_rate",  # Only the default of learning_rate, which a run that has begun keeps.
     "features.folder",
     "examples",  # Tried once the run is trained.
 )

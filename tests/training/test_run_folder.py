@@ -48,6 +48,7 @@ OTHERWISE = {
     "training.keep_every": 5,
     "training.rollbacks": 1,
     "training.loss_band": 3.0,
+    "optimizer.base_rate": 2e-5,
     "features.folder": "elsewhere",
     "examples": ["The [MASK] sat."],
 }
@@ -59,9 +60,9 @@ def test_how_a_run_is_executed_may_differ(tmp_path, key):
 
     So was training.accumulation, which a run that runs out of memory is advised to change.
     """
-    of_features = key.startswith("features.")
-    values = {"task": "ner"} if of_features else {"training": {"steps": 10}}
-    read = FinetuneConfig.from_mapping if of_features else PretrainConfig.from_mapping
+    of_finetuning = key.startswith(("features.", "optimizer."))
+    values = {"task": "ner"} if of_finetuning else {"training": {"steps": 10}}
+    read = FinetuneConfig.from_mapping if of_finetuning else PretrainConfig.from_mapping
     run = RunFolder(str(tmp_path / "run"))
     run.settle(read(values, {}))
     os.makedirs(os.path.join(run.checkpoints, "step-000000001"))

@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras_bert.checkpoints.model_folder import CONFIG, open_model_folder
 from keras_bert.checkpoints.writing import describe_folder
 from keras_bert.config.features import feature_layers
-from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.finetuning import FinetuneConfig, rate_for_width
 from keras_bert.core import files, whole_files
 from keras_bert.core.errors import MissingData, UserError
 from keras_bert.inference.loading import model_tokenizer
@@ -28,7 +28,7 @@ from keras_bert.training.run_folder import SEEDS, SWEEP, TASKS, RunFolder
 from keras_bert.training.run_loggers import require_loggers
 from keras_bert.training.strategy import make_strategy
 
-# Paper, appendix A.3.
+# Paper, appendix A.3; the rates are BERT-base's.
 GRID: dict[str, tuple[float, ...]] = {
     "batch_size": (16, 32),
     "learning_rate": (5e-5, 3e-5, 2e-5),
@@ -111,7 +111,7 @@ class FinetuningRuns:
             path: the run's folder.
             changes: settings of `training`, and `learning_rate`, that replace the recipe's.
         """
-        rate = changes.pop("learning_rate", self.config.optimizer.learning_rate)
+        rate = changes.pop("learning_rate", self.config.optimizer.learning_rate) or self._default_rate(path)
         config = dataclasses.replace(
             self.config,
             training=dataclasses.replace(self.config.training, **changes),
@@ -129,6 +129,16 @@ class FinetuningRuns:
                 self._command,
                 self._began,
             ).finetune()
+
+    def _default_rate(self, path: str) -> float:
+        """The learning rate of a run that is given none: what it began with, or else what suits the model's width."""
+        begun = (RunFolder(path).begun_settings() or {}).get("optimizer", {}).get("learning_rate")
+        model = self._folder.config
+        rate = begun or rate_for_width(self.config.optimizer.base_rate, model.hidden_size)
+        size = f"{model.num_hidden_layers} × {model.hidden_size}"
+        why = "with which the run began" if begun else f"the default for a model of {size}"
+        self._report(f"Learning rate {rate:g}, {why}.")
+        return rate
 
     @explained_lost_worker()
     def seeds(self, path: str, seeds: Sequence[int]) -> Results | None:
@@ -148,23 +158,28 @@ class FinetuningRuns:
 
     def _write_seeds(self, run: RunFolder, found: Mapping[int, Any]) -> Results:
         results = summary(found)
-        best = whole_files.standing(files.join(run.path, f"seed-{results['best_seed']}", "model"))
+        best = RunFolder(files.join(run.path, f"seed-{results['best_seed']}"))
         with whole_files.whole_folder(run.model, last=CONFIG) as aside:
-            files.copy_folder(best, aside)
-            describe_folder(aside, seeds_card(self.config, run.path, results, self._command))
+            files.copy_folder(whole_files.standing(best.model), aside)
+            config = FinetuneConfig.from_file(best.config_file)
+            describe_folder(aside, seeds_card(config, run.path, results, self._command))
         run.write_results(results)
         return results
 
     @explained_lost_worker()
     def sweep(self, path: str) -> list[tuple[dict[str, float], Results]] | None:
-        """Runs once per point of `GRID`, in folders of `path`; TensorBoard's page HPARAMS compares them.
+        """Runs once per point of `GRID`, its rates scaled to the model, in folders of `path`.
+
+        TensorBoard's page HPARAMS compares them.
 
         Returns: `[({setting: value}, results)]`, the best first.
         """
         by_chief(self.strategy, lambda: RunFolder(path).require(SWEEP))
+        width = self._folder.config.hidden_size
+        grid = {**GRID, "learning_rate": tuple(rate_for_width(rate, width) for rate in GRID["learning_rate"])}
         found: list[tuple[dict[str, float], Any]] = []
-        for values in itertools.product(*GRID.values()):
-            point = dict(zip(GRID, values))
+        for values in itertools.product(*grid.values()):
+            point = dict(zip(grid, values))
             name = "-".join(f"{key}-{value:g}" for key, value in point.items())
             self._report(f"{name}:")
             found.append((point, self.one(files.join(path, name), **point, steps=0, minutes=0.0)))

@@ -6,10 +6,13 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
+import yaml
 from finetuning import finetune_config, quiet
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 import keras_bert
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.finetuning import runs as finetuning_runs
 from keras_bert.tasks.finetuning.runs import FinetuningRuns, summary
@@ -36,7 +39,7 @@ def test_seeds_differ_and_their_median_comes_first(init, glue, tmp_path):
 
 @pytest.mark.slow
 def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypatch):
-    grid = {"batch_size": (8, 16), "learning_rate": (5e-3, 1e-9), "epochs": (1.0,)}
+    grid = {"batch_size": (8, 16), "learning_rate": (1.4e-4, 1e-9), "epochs": (1.0,)}
     monkeypatch.setattr(finetuning_runs, "GRID", grid)
     path = tmp_path / "sweep"
     found = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).sweep(str(path))
@@ -54,7 +57,64 @@ def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypa
                 if value.tag == "best/dev_accuracy":
                     best[file.parts[-4]] = float(tf.make_ndarray(value.tensor))
     assert len(sessions) == 4 and sorted(best.values(), reverse=True) == pytest.approx(scores)
-    assert {item["optimizer.learning_rate"] for item in sessions.values()} == {5e-3, 1e-9}
+    assert {item["optimizer.learning_rate"] for item in sessions.values()} == {5e-3, 3.6e-8}
+
+
+@pytest.fixture
+def began_with(monkeypatch, init, glue):
+    """Function (folder, method of `FinetuningRuns`, settings…) -> ([settings that runs began with], lines)."""
+    begun = []
+
+    class Settled:
+        def __init__(self, config, run, *_):
+            run.settle(config)
+            begun.append(config)
+
+        def finetune(self):
+            return {"splits": {"dev": {"accuracy": 0.5}}, "steps": 1}
+
+    monkeypatch.setattr(finetuning_runs, "Finetuning", Settled)
+
+    def function(path, method="one", **overrides):
+        begun.clear()
+        lines = []
+        values = {"task": "sst2", "init": init, "data": {"folder": glue}, "input": {"max_length": 24}}
+        getattr(FinetuningRuns(FinetuneConfig.from_mapping(values, overrides), lines.append), method)(str(path))
+        return list(begun), lines
+
+    return function
+
+
+def test_the_default_rate_fits_the_width_and_a_given_one_wins(began_with, tmp_path):
+    """At BERT-base's rate, small models learned nothing in the paper's three epochs."""
+    (config,), lines = began_with(tmp_path / "run")
+    assert config.optimizer.learning_rate == 1.1e-3
+    assert "Learning rate 0.0011, the default for a model of 1 × 16." in lines
+    (config,), lines = began_with(tmp_path / "other", **{"optimizer.learning_rate": 2e-5})
+    assert config.optimizer.learning_rate == 2e-5
+    assert not any(line.startswith("Learning rate") for line in lines)
+
+
+def test_a_run_that_has_begun_keeps_its_rate(began_with, tmp_path):
+    """One of a version whose default was another would be refused, or go on at another rate."""
+    (config,), _ = began_with(tmp_path)
+    old = settings.to_mapping(config)
+    del old["optimizer"]["base_rate"]
+    old["optimizer"]["learning_rate"] = 3e-5
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(old), encoding="utf-8")
+    (tmp_path / "checkpoints" / "step-000000001").mkdir(parents=True)
+    (config,), lines = began_with(tmp_path)
+    assert config.optimizer.learning_rate == 3e-5
+    assert "Learning rate 3e-05, with which the run began." in lines
+    with pytest.raises(UserError, match="optimizer.learning_rate: 3e-05 there, 0.001 now"):
+        began_with(tmp_path, **{"optimizer.learning_rate": 1e-3})
+
+
+def test_a_sweep_tries_the_papers_rates_scaled_to_the_model(began_with, tmp_path):
+    """A grid of rates at which a small model does not learn compares nothing."""
+    configs, _ = began_with(tmp_path, "sweep")
+    assert len(configs) == 18
+    assert {config.optimizer.learning_rate for config in configs} == {1.8e-3, 1.1e-3, 7.2e-4}
 
 
 @pytest.mark.parametrize("seeds", [(1, 2), (2, 1)])
