@@ -234,9 +234,9 @@ def test_a_finetuning_header_cites_the_page_its_figures_are_on(path):
             assert set(re.findall(r"(?<![-\w.])\d+\.\d+", said)) <= figures
 
 
-@pytest.mark.parametrize("path", shipped("finetune"))
+@pytest.mark.parametrize("path", [path for path in shipped("finetune") if "contrastive" not in path])
 def test_a_recipe_keeps_the_papers_rate_for_bert_base_and_large(path):
-    """Its rate follows the model's width; as `learning_rate` the paper's would be every model's."""
+    """Given as `learning_rate`, the paper's would be every model's; a contrastive loss is none of the paper's."""
     optimizer = FinetuneConfig.from_file(path).optimizer
     assert optimizer.learning_rate is None
     for width in (768, 1024):
@@ -246,15 +246,15 @@ def test_a_recipe_keeps_the_papers_rate_for_bert_base_and_large(path):
 @pytest.mark.parametrize(
     ("width", "rates"),
     [
-        (128, (1.8e-3, 1.1e-3)),
+        (128, (6e-4, 3.6e-4)),
         (256, (4.5e-4, 2.7e-4)),
         (384, (2e-4, 1.2e-4)),
         (768, (5e-5, 3e-5)),
-        (16, (1.8e-3, 1.1e-3)),
+        (16, (6e-4, 3.6e-4)),
     ],
 )
 def test_the_rate_follows_the_width(width, rates):
-    """docs/finetuning.md shows these; narrower models than those measured take the rate of the narrowest."""
+    """docs/finetuning.md shows these; the narrowest stop at 12 times BERT-base's."""
     assert tuple(rate_for_width(base, width) for base in (5e-5, 3e-5)) == rates
 
 

@@ -157,9 +157,9 @@ class FinetuneOptimizerConfig(OptimizerConfig):
     """As in pretraining, but by default a tenth of the run is warm-up.
 
     Attributes:
-        learning_rate: the learning rate at its peak, after the warm-up; none for what suits the model's width, by
+        learning_rate: the learning rate at its peak, after the warm-up; null for one that fits the model's width, by
             `base_rate`.
-        base_rate: the learning rate that suits BERT-base; narrower models get a higher one.
+        base_rate: the learning rate for BERT-base, from which that of narrower models follows.
     """
 
     learning_rate: float | None = None  # type: ignore[assignment]  # A number once a run has begun.
@@ -175,11 +175,11 @@ class FinetuneOptimizerConfig(OptimizerConfig):
 def rate_for_width(base_rate: float, width: int) -> float:
     """The learning rate, to two digits, that suits a model of `width` if `base_rate` suits BERT-base, of 768.
 
-    It grows with the inverse square of the width (docs/finetuning.md#learning-rates), from 128, the narrowest that was
-    measured, to 768; BERT-large takes base's, as in the paper. ALBERT, too, counts by its width: it has few parameters
-    because blocks share them, not because they are narrow.
+    It grows with the inverse square of the width, up to 12 times (docs/finetuning.md#learning-rates). BERT-large takes
+    base's, as in the paper. ALBERT, too, counts by its width: it has few parameters because blocks share them, not
+    because they are narrow.
     """
-    return float(f"{base_rate * (768 / min(max(width, 128), 768)) ** 2:.1e}")
+    return float(f"{base_rate * min(max(768 / width, 1) ** 2, 12):.1e}")
 
 
 @dataclass

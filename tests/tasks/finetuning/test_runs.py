@@ -39,7 +39,7 @@ def test_seeds_differ_and_their_median_comes_first(init, glue, tmp_path):
 
 @pytest.mark.slow
 def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypatch):
-    grid = {"batch_size": (8, 16), "learning_rate": (1.4e-4, 1e-9), "epochs": (1.0,)}
+    grid = {"batch_size": (8, 16), "learning_rate": (4.2e-4, 1e-9), "epochs": (1.0,)}
     monkeypatch.setattr(finetuning_runs, "GRID", grid)
     path = tmp_path / "sweep"
     found = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).sweep(str(path))
@@ -57,7 +57,7 @@ def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypa
                 if value.tag == "best/dev_accuracy":
                     best[file.parts[-4]] = float(tf.make_ndarray(value.tensor))
     assert len(sessions) == 4 and sorted(best.values(), reverse=True) == pytest.approx(scores)
-    assert {item["optimizer.learning_rate"] for item in sessions.values()} == {5e-3, 3.6e-8}
+    assert {item["optimizer.learning_rate"] for item in sessions.values()} == {5e-3, 1.2e-8}
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def began_with(monkeypatch, init, glue):
 def test_the_default_rate_fits_the_width_and_a_given_one_wins(began_with, tmp_path):
     """At BERT-base's rate, small models learned nothing in the paper's three epochs."""
     (config,), lines = began_with(tmp_path / "run")
-    assert config.optimizer.learning_rate == 1.1e-3
-    assert "Learning rate 0.0011, the default for a model of 1 × 16." in lines
+    assert config.optimizer.learning_rate == 3.6e-4
+    assert "Learning rate 0.00036, the default for a model of 1 × 16." in lines
     (config,), lines = began_with(tmp_path / "other", **{"optimizer.learning_rate": 2e-5})
     assert config.optimizer.learning_rate == 2e-5
     assert not any(line.startswith("Learning rate") for line in lines)
@@ -114,7 +114,7 @@ def test_a_sweep_tries_the_papers_rates_scaled_to_the_model(began_with, tmp_path
     """A grid of rates at which a small model does not learn compares nothing."""
     configs, _ = began_with(tmp_path, "sweep")
     assert len(configs) == 18
-    assert {config.optimizer.learning_rate for config in configs} == {1.8e-3, 1.1e-3, 7.2e-4}
+    assert {config.optimizer.learning_rate for config in configs} == {6e-4, 3.6e-4, 2.4e-4}
 
 
 @pytest.mark.parametrize("seeds", [(1, 2), (2, 1)])
