@@ -312,7 +312,7 @@ def test_all_of_glue_in_one_table(place, tmp_path):
             "The nearest is training.epochs",
         ),
         (["evaluate", "--model", "BERT"], "needs a fine-tuned model. Received: one without a task's head"),
-        (["predict", "--model", "BERT", "--output", "x"], "Give one of the two"),
+        (["predict", "--model", "BERT", "--output", "x"], "--split a split of the task. Give one"),
         (["evaluate", "--model", "BERT", "--noise", "rain"], "noise: needs KIND or KIND=SHARE"),
         (["evaluate", "--model", "BERT", "--output", "-"], "--output: needs the name of a file. Received: -"),
         (["evaluate", "--model", "BERT", "--output", "."], ".: needs a file to write. Received: a folder"),
