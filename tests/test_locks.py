@@ -18,7 +18,7 @@ from keras_bert.core.locks import Held, Lease
 
 HOLDER = """
 import sys
-from keras_bert import locks
+from keras_bert.core import locks
 held = locks.take(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from prepared import prepare, shard_settings
 from tiny import VOCABULARY, random_weights, tiny_config
 
 import keras_bert
@@ -16,7 +17,6 @@ from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
-from keras_bert.data.shards.prepare import prepare
 from keras_bert.export.saved_model import write_version
 from keras_bert.export.serving_function import serving_function
 from keras_bert.inference.loading import load
@@ -218,7 +218,8 @@ def pairs(path, count, seed):
 def test_it_is_trained_with_its_own_tokenizer_from_raw_text_to_an_export(letters, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shards, run, tuned = "shards", "run", "tuned"
-    prepare((f"the {end}d. a {end}." for end in "abcdefghijklmnop" * 8), letters, True, shards, 0.3, 0.001, 1)
+    texts = (f"the {end}d. a {end}." for end in "abcdefghijklmnop" * 8)
+    prepare(texts, shards, shard_settings(letters, True, 0.3, shard_megabytes=0.001), workers=1)
     sizes = {"vocab_size": len(letters), "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     recipe = {
         "model": {"model_type": "scaled", **sizes, "intermediate_size": 16, "max_position_embeddings": 32},
