@@ -71,7 +71,8 @@ def test_it_learns_and_its_folder_answers_alike(bert, words, tmp_path):
     with open(os.path.join(path, "model", "config.json"), encoding="utf-8") as stream:
         config = json.load(stream)
     assert config["architectures"] == ["BertModel"] and config["id2label"]["1"] == "B-PER"
-    assert config["keras_bert"] == {"features": "concat_last4", "lstm_size": 16, "task": "ner", "max_length": 24}
+    own = {"architecture": "BertFeatureTagger", "features": "concat_last4", "lstm_size": 16}
+    assert config["keras_bert"] == {**own, "task": "ner", "max_length": 24}
     before, after = keras_bert.load(bert), keras_bert.load(path)
     for old, new in zip(before.encoder.weights, after.encoder.weights, strict=True):
         np.testing.assert_array_equal(old.numpy(), new.numpy(), old.path)
