@@ -1,9 +1,7 @@
 """Locks: one of several processes gets a folder, and the others are told which process has it.
 
 On a disk the system holds the lock, and releases it when the process ends in any way. Where it has no locks (a store,
-Windows, some network file systems) the lock is a lease; see `leases`.
-
-Locks where the system has none: a file that its holder keeps rewriting.
+Windows, some network file systems) the lock is a lease, a file that its holder keeps rewriting.
 
 A store cannot tell whether the process that wrote a file still runs, and its clock is not ours. So a process that finds
 a lease watches it for a while by its own clock: a lease that is renewed is held, one that is not is taken over. The
@@ -145,7 +143,7 @@ class _State:
 def _found(path: files.StrPath) -> dict[str, Any] | None:
     """The content of the lease at `path`, None if there is none.
 
-    `locks` leaves an empty file behind if the file system has no locks; a file that stays empty is no lease.
+    A `_SystemLock` leaves an empty file behind if the file system has no locks; a file that stays empty is no lease.
     """
     for _ in range(_LOOKS_AT_EMPTY):
         if files.size(path) != 0:

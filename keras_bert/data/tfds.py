@@ -21,7 +21,6 @@ from keras_bert.data.pipeline.runners import Runner
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from keras_bert.data.pipeline.runners import Runner
 
 tfds = import_extra("tensorflow_datasets", "Data of TensorFlow Datasets")
 tfds.core.utils.tqdm_utils.tqdm_lib = SimpleNamespace(tqdm=Bar)  # Its own bars would fill a log.

@@ -157,7 +157,7 @@ class Network:
             self._widened = [(variable, WidenedWeight(variable, dtype)) for variable in matrices]
 
     def encode(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """The result of `unpadded.encode` for the encoder's inputs."""
+        """The result of `encode` for the encoder's inputs."""
         if not self._jit:
             return self._encode(inputs)
         rows = tf.shape(inputs["input_mask"])[0]

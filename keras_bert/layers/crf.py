@@ -222,7 +222,7 @@ class CrfTaggingHead(keras.layers.Layer):
     def chain(
         self, emissions: Tensor, mask: Tensor, has_start: Tensor | None = None, has_end: Tensor | None = None
     ) -> Chain:
-        """The scores of rows of emissions; see `linear_chain_crf`.
+        """The scores of rows of emissions; see `Chain` and `Position`.
 
         Args:
             emissions: [batch, seq, labels].

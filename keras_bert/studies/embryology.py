@@ -137,7 +137,7 @@ def embryology(
     """Measures every snapshot that a run kept.
 
     Args:
-        study: the study's folder; the runs of a task are in it as `snapshot_tasks.finetuned` says.
+        study: the study's folder; the runs of a task are in it as `snapshots.finetuned` says.
         plan: what to measure.
         run: the folder of a finished pretraining run.
         data: the folder that the plan's folders are in.

@@ -23,11 +23,9 @@ from keras_bert.text.tokenizers import Tokenizer
 if TYPE_CHECKING:
     import keras
 
-    from keras_bert.config.finetuning import FinetuneConfig
     from keras_bert.data.batches.token_rows import TokenRows
     from keras_bert.export.serving_function import ServingFunction
     from keras_bert.models.bert.config import BertConfig
-    from keras_bert.text.tokenizers import Tokenizer
     from keras_bert.training.step import Objective
 
 

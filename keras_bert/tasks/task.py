@@ -101,7 +101,7 @@ class Task(NamedSplits):
         metrics: of `METRIC_NAMES`; the first is the main one, which the BERT paper reports. With two labels, "f1" is
             that of the second.
         labels: the names of the labels; a label's id is its index. None for a regression, and if the labels are those
-            found in the training split (see `examples.with_labels`).
+            found in the training split (see `with_labels`).
         written: the labels as files and submissions spell them, in the order of `labels`; None if by name.
         also_written: other words for labels in the files.
         folders: names of the task's folder inside its benchmark's.

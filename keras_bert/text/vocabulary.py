@@ -94,7 +94,7 @@ class Vocabulary:
         ids: the id of each piece.
         pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
         is_continuation: `[vocab_size]`, true for a piece that continues a word (`##ing`), if there is one before it.
-        is_continued: `[vocab_size]`, true for a token whose word such a piece continues; see `words.continues_word`.
+        is_continued: `[vocab_size]`, true for a token whose word such a piece continues; see `continues_word`.
         num_pieces: how many of the tokens WordPiece splits words into; then come those in `added` that are no pieces.
         added: tokens that are matched whole in texts, in the order of their ids.
         fingerprint: SHA-256 (hex) of the file that `to_file` writes and of `added`.

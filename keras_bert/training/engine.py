@@ -39,8 +39,6 @@ from keras_bert.training.variable_names import gradient_parts
 if TYPE_CHECKING:
     import keras
 
-    from keras_bert.training.optimizers.base import BertOptimizer
-
 
 def start_average(model: keras.Model, optimizer: BertOptimizer) -> None:
     """Sets the averages to the weights, once these have their initial values."""

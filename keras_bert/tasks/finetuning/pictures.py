@@ -127,7 +127,7 @@ def write_picture(path: str, groups: Groups, title: str) -> None:
 
 
 def evaluation_groups(found: Mapping[str, Mapping[str, Mapping[str, Any]]], problem: Problem) -> Groups:
-    """A group for each split and metric, of what `results_table.evaluation_lines` shows."""
+    """A group for each split and metric, of what `results.evaluation_lines` shows."""
     scale = per_cent_scale(problem.per_cent)
     groups: dict[str, dict[str, list[float | None]]] = {}
     for split, by_noise in found.items():
@@ -141,7 +141,7 @@ def evaluation_groups(found: Mapping[str, Mapping[str, Mapping[str, Any]]], prob
 
 
 def results_groups(results: Mapping[str, Any], published: Sequence[PublishedScore]) -> Groups:
-    """A group for each split and metric, of what `results_table.results_lines` shows; all seeds' scores if several."""
+    """A group for each split and metric, of what `results.results_lines` shows; all seeds' scores if several."""
     scale = per_cent_scale(results["per_cent"])
     groups: dict[str, dict[str, list[float | None]]] = {}
     for split, baseline in results["baseline"].items():

@@ -39,7 +39,7 @@ class ChoiceTask:
     Attributes:
         name: as in `--task NAME`.
         rows: reads a file, or "-", stdin.
-        patterns: the names that the file of each split may have in a folder; see `split_files.FilePatterns`.
+        patterns: the names that the file of each split may have in a folder; see `sources.FilePatterns`.
         tfds: TFDS's name of each split; None if TFDS does not have the task.
         data_set: TFDS's name of the data set.
         tfds_rows: (one of those names, the source) -> (the origin for messages, the rows).

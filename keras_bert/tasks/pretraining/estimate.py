@@ -9,7 +9,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
@@ -23,9 +23,6 @@ from keras_bert.training.memory import explained_out_of_memory, memory_limit, pe
 from keras_bert.training.metrics import each_step
 from keras_bert.training.step_loop import taking
 from keras_bert.training.strategy import checkpoint_device
-
-if TYPE_CHECKING:
-    from keras_bert.tasks.pretraining.run import Pretraining
 
 # The rest is for what a few steps do not show: fragmentation, validation, a second input pipeline.
 _USABLE_SHARE = 0.9

@@ -184,7 +184,7 @@ class QuestionAnsweringProblem(Problem):
         self._references(split)
 
     def evaluate(self, split: str, answers: Answers) -> dict[str, float]:
-        """The official script's figures, in per cent (`squad_scores`, `cmrc_scores`).
+        """The official script's figures, in per cent (`scores.py`).
 
         With unanswerable questions there are three of each, which differ in the threshold for "no answer": `exact` and
         `f1` at 0; `tuned_exact` and `tuned_f1` at `null_threshold`, which the model uses once it is tuned; `best_exact`

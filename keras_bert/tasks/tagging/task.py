@@ -185,7 +185,7 @@ class TaggingTask:
         reader: function (path, options) -> the reader of a file; the options say where its labels are.
         in_columns: whether columns may be chosen.
         marks_entities: whether the labels mark entities; None if the labels themselves show it.
-        patterns: the names that the file of each split may have in a folder; see `split_files.FilePatterns`.
+        patterns: the names that the file of each split may have in a folder; see `sources.FilePatterns`.
         published: published scores.
     """
 
