@@ -140,10 +140,10 @@ def _data(config: FinetuneConfig) -> _KnownData:
 
 
 def _length(config: FinetuneConfig, results: Mapping[str, Any]) -> str:
-    training = config.training
+    rate = config.optimizer.learning_rate
     return (
-        f"{results['steps']:,} steps of {training.batch_size} rows of at most {config.input.max_length} tokens, "
-        f"learning rate {config.optimizer.learning_rate:g}"
+        f"{results['steps']:,} steps of {config.training.batch_size} rows of at most {config.input.max_length} tokens, "
+        + (f"learning rate {rate:g}" if rate else "the default learning rate")
     )
 
 
