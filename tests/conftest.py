@@ -17,7 +17,9 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import goldens as golden_arrays
 import pytest
+import said
 
+from keras_bert.core.messages import LOGGER
 from keras_bert.core.runtime import lean_import
 
 with lean_import():
@@ -61,6 +63,13 @@ class NeverBesideTensorFlow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 sys.meta_path.insert(0, NeverBesideTensorFlow())
+
+
+@pytest.fixture(autouse=True)
+def nobody_listens_longer():
+    yield
+    while said.LISTENERS:
+        LOGGER.removeHandler(said.LISTENERS.pop())
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ FLOORS = [
     {"core.imports", "core.runtime", "core.time_limits"},
     {"core.stores", "core.disks", "core.drawing"},
     {"core.files"},
-    {"core.terminal_bar", "core.whole_files"},
+    {"core.messages", "core.terminal_bar", "core.whole_files"},
     {"core.locks", "core.settings"},
     {"models.kind", "models.term"},
     {"config", "models.bert.config", "models.albert.config", "models.elmo.config", "models.recurrent.config"},

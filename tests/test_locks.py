@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from said import listen
 
 from keras_bert.core import locks
 from keras_bert.core import locks as leases
@@ -117,7 +118,7 @@ def test_one_line_names_folder_holder_and_remedy(tmp_path):
     path = str(tmp_path / ".lock")
     lock = locks.take(path)
     with pytest.raises(UserError, match=f"^runs/x: in use by {ME}.*Stop that process.*--output.$"):
-        locks.take_folder("runs/x", path, print)
+        locks.take_folder("runs/x", path)
     lock.release()
 
 
@@ -169,20 +170,22 @@ def told(path, **values):
 
 
 def test_a_lease_that_is_renewed_is_not_taken_over(quick, path):
-    lease, said = Lease(path, print), []
+    lease, said = Lease(path), listen()
     with pytest.raises(Held, match=ME):
-        Lease(path, said.append)
+        Lease(path)
     assert "Watching" in said[0] and lease.lost_to is None
     lease.release()
     assert not leases.files.exists(path)
-    Lease(path, pytest.fail).release()
+    said = listen()
+    Lease(path).release()
+    assert not said
 
 
 def test_a_lease_left_alone_is_taken_over_whatever_the_clocks_say(quick, path):
     """Its process ran on another machine, whose clock may be ahead by hours."""
     told(path, since="2999-01-01 00:00:00")
     began = time.monotonic()
-    lease = Lease(path, lambda line: None)
+    lease = Lease(path)
     assert time.monotonic() - began >= LEFT_ALONE_AFTER
     lease.release()
 
@@ -191,29 +194,33 @@ def test_a_lease_that_is_given_back_is_not_waited_for(quick, monkeypatch, path):
     monkeypatch.setattr(leases, "LEFT_ALONE_AFTER", 60)
     told(path)
     threading.Timer(0.2, lambda: leases.files.remove_file(path)).start()
-    Lease(path, lambda line: None).release()
+    Lease(path).release()
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"id": "x"}'])
 def test_a_lease_half_written_is_left_alone_too(quick, tmp_path, content):
     (tmp_path / "lock").write_text(content)
-    Lease(str(tmp_path / "lock"), lambda line: None).release()
+    Lease(str(tmp_path / "lock")).release()
 
 
 def test_a_lease_of_a_killed_process_of_this_system_is_taken_at_once(tmp_path):
     """A run killed and started again on the same machine need not wait."""
     path = str(tmp_path / "lock")
-    code = "import os, sys; from keras_bert.core.locks import Lease; lease = Lease(sys.argv[1], print); os._exit(1)"
+    code = "import os, sys; from keras_bert.core.locks import Lease; lease = Lease(sys.argv[1]); os._exit(1)"
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == 1
     assert os.path.exists(path)
-    Lease(path, pytest.fail).release()
+    said = listen()
+    Lease(path).release()
+    assert not said
     told(path, pid=os.getpid(), system=leases._system())  # One before this process had its number.
-    Lease(path, pytest.fail).release()
+    said = listen()
+    Lease(path).release()
+    assert not said
 
 
 def test_who_stood_still_finds_that_the_lease_is_another_s(quick, path):
     """A machine that slept must not go on writing where another one is at work by now."""
-    lease = Lease(path, print)
+    lease = Lease(path)
     locks.require_own(lease, "runs/x")
     told(path)
     for _ in range(100):
@@ -233,7 +240,7 @@ def test_of_several_leases_at_the_same_time_the_last_one_stays(monkeypatch, tmp_
 
     def work():
         try:
-            outcomes.append(Lease(path, lambda line: None))
+            outcomes.append(Lease(path))
         except Held:
             outcomes.append(None)
 
@@ -247,7 +254,7 @@ def test_of_several_leases_at_the_same_time_the_last_one_stays(monkeypatch, tmp_
 
 
 def test_a_store_that_does_not_answer_for_a_while_is_asked_again(quick, path, monkeypatch):
-    lease, read = Lease(path, print), leases._read
+    lease, read = Lease(path), leases._read
     monkeypatch.setattr(leases, "_read", lambda path: (_ for _ in ()).throw(OSError(errno.EAGAIN, "Unavailable")))
     time.sleep(0.3)
     monkeypatch.setattr(leases, "_read", read)

@@ -4,6 +4,7 @@ Nothing imported here imports TensorFlow, so help and bad arguments are answered
 """
 
 import errno
+import logging
 import os
 import sys
 import traceback
@@ -27,7 +28,7 @@ from keras_bert.cli.pretrain import pretrain
 from keras_bert.cli.settings import settings, settings_named
 from keras_bert.cli.study import study
 from keras_bert.cli.vocab import vocab
-from keras_bert.core import files
+from keras_bert.core import files, messages
 from keras_bert.core.errors import RunStopped, UserError, WorkerLost
 from keras_bert.core.program import PROGRAM
 from keras_bert.training.run_folder import ERROR_LOG
@@ -124,6 +125,7 @@ def main(debug: bool) -> None:
 
     More about a command: python run.py COMMAND --help
     """
+    messages.show()
 
 
 main.help = (main.help or "").replace("python run.py", PROGRAM)
@@ -144,8 +146,26 @@ _COMMANDS = {  # What the list of commands says of each; click would cut off its
     launch: "Start several workers on this machine.",
     study: "Compare many runs on a page with pictures.",
 }
+_LEVELS = {"quiet": logging.WARNING, "verbose": logging.DEBUG}
+
+
+def _show(context: click.Context, option: click.Parameter, is_given: bool) -> None:
+    if is_given and option.name:
+        messages.show(_LEVELS[option.name])
+
+
+def _message_options() -> list[click.Option]:
+    flags: dict[str, Any] = {"is_flag": True, "expose_value": False, "callback": _show}
+    return [
+        click.Option(["--quiet", "-q"], help="Print answers, warnings and errors only.", **flags),
+        click.Option(["--verbose", "-v"], help="Print details too, with time and module.", **flags),
+    ]
+
+
 for command, short_help in _COMMANDS.items():
     command.short_help = short_help
     main.add_command(command)
 for command in [*_COMMANDS, *study.commands.values()]:
+    if command not in (study, settings):
+        command.params += _message_options()
     command.help = (command.help or "").replace("python run.py", PROGRAM)

@@ -1,5 +1,6 @@
 """`run.py convert`."""
 
+import logging
 import shlex
 
 import click
@@ -12,6 +13,8 @@ from keras_bert.core.files import list_folder
 from keras_bert.core.program import PROGRAM
 from keras_bert.text.tokenizer_settings import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
+
+_log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -35,22 +38,22 @@ def convert(to: str, lower_case: bool | None, model: str, directory: str) -> Non
     folder = open_model_folder(model, lower_case)
     vocabulary = folder.vocabulary
     for line in folder.notes:
-        click.echo(line)
+        _log.info(line)
     left_out = convert_folder(folder, to, directory, vocabulary)
     if left_out:
-        click.echo(f"Left out, because they are no part of the model: {', '.join(left_out)}.")
+        _log.info(f"Left out, because they are no part of the model: {', '.join(left_out)}.")
     if to == "google":
         _say_what_google_omits(folder.tokenizer, vocabulary)
-    click.echo(f"Written: {directory}. Next: {PROGRAM} inspect {shlex.quote(directory)}")
+    _log.info(f"Written: {directory}. Next: {PROGRAM} inspect {shlex.quote(directory)}")
 
 
 def _say_what_google_omits(tokenizer: TokenizerSettings, vocabulary: Vocabulary) -> None:
     option = "--do_lower_case" + ("" if tokenizer.lower_case else "=false")
-    click.echo(f"Google's format does not record casing; run its programs with {option}.")
+    _log.info(f"Google's format does not record casing; run its programs with {option}.")
     if not tokenizer.is_berts_own():
-        click.echo(
+        _log.info(
             f"Google's tokenizer cannot be set to strip_accents {tokenizer.strip_accents}, "
             f"tokenize_chinese_chars {tokenizer.split_chinese}."
         )
     if vocabulary.added:
-        click.echo(f"Google's tokenizer does not match the {len(vocabulary.added)} added tokens; it splits them.")
+        _log.info(f"Google's tokenizer does not match the {len(vocabulary.added)} added tokens; it splits them.")

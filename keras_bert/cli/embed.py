@@ -1,6 +1,7 @@
 """`run.py embed`."""
 
 import json
+import logging
 
 import click
 
@@ -19,6 +20,8 @@ from keras_bert.core.files import is_remote
 from keras_bert.core.imports import require
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.tasks.answer_files import require_unread
+
+_log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -109,10 +112,10 @@ def embed(
             f"the first: {done.first_cut}."
         )
     if index:
-        click.echo(f"Written: {index}. Next: usearch.index.Index.restore({_literal(index)}).search(vector, 10).keys")
+        _log.info(f"Written: {index}. Next: usearch.index.Index.restore({_literal(index)}).search(vector, 10).keys")
     shape = ", ".join(map(str, done.shape))
     opened = f'tf.io.gfile.GFile({_literal(output)}, "rb")' if is_remote(output) else _literal(output)
-    click.echo(f'Written: {output}, {done.texts:,} texts. Next: numpy.load({opened})["embeddings"], float32 [{shape}]')
+    _log.info(f'Written: {output}, {done.texts:,} texts. Next: numpy.load({opened})["embeddings"], float32 [{shape}]')
 
 
 def _literal(text: str) -> str:

@@ -1,5 +1,6 @@
 """`run.py evaluate`."""
 
+import logging
 import shlex
 from typing import Any
 
@@ -11,6 +12,8 @@ from keras_bert.core import imports, whole_files
 from keras_bert.core.program import PROGRAM
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.tasks.noise import Noise, changes_text
+
+_log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -100,9 +103,9 @@ def evaluate(
         click.echo(line)
     if picture:
         write_picture(picture, evaluation_groups(scores, problem), problem.task.name)
-        click.echo(f"Written: {picture}.")
+        _log.info(f"Written: {picture}.")
     if output:
         whole_files.write_json(output, scores)
-        click.echo(
+        _log.info(
             f"Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(models[0])} --input FILE --output FILE"
         )

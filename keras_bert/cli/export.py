@@ -1,5 +1,6 @@
 """`run.py export`."""
 
+import logging
 import shlex
 
 import click
@@ -9,6 +10,8 @@ from keras_bert.cli.options import casing_option, folder_to_write, model_option
 from keras_bert.core.errors import UserError
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.core.terminal_bar import working
+
+_log = logging.getLogger(__name__)
 
 SAVED_MODEL, LITERT = "savedmodel", "litert"
 _ONLY_OF = {"quantize": LITERT, "dtype": SAVED_MODEL, "jit": SAVED_MODEL, "n_best": SAVED_MODEL}
@@ -100,7 +103,7 @@ def export(
 
         with working("Converting the model"):
             size = write_litert(output, load_folder(folder), quantize, top_k, encoder_only)
-        click.echo(f"Written: {output}, {size / 1e6:.1f} MB. Next: {output}/README.md says how to run it.")
+        _log.info(f"Written: {output}, {size / 1e6:.1f} MB. Next: {output}/README.md says how to run it.")
         return
     from keras_bert.export.saved_model import write_version
     from keras_bert.export.serving_function import serving_function
@@ -110,8 +113,8 @@ def export(
         function = serving_function(load_folder(folder), dtype, jit, top_k, n_best, encoder_only)
         version = write_version(output, function)
     for name, specs in function.inputs.items():
-        click.echo(f"{name}: {', '.join(spec.name for spec in specs)} → {', '.join(function.outputs(name))}")
-    click.echo(
+        _log.info(f"{name}: {', '.join(spec.name for spec in specs)} → {', '.join(function.outputs(name))}")
+    _log.info(
         f"Written: {version}. Next: saved_model_cli show --dir {shlex.quote(version)} --all; "
         "docs/serving.md starts a server."
     )

@@ -1,5 +1,6 @@
 """`run.py finetune`."""
 
+import logging
 import os
 import shlex
 import time
@@ -43,6 +44,8 @@ from keras_bert.core.settings import MAX_SEED
 from keras_bert.tasks.answer_files import require_unread
 from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
 from keras_bert.training.run_folder import FINETUNING, SEEDS, SWEEP, TASKS, RunFolder
+
+_log = logging.getLogger(__name__)
 
 # Without --init and without a run of one's own.
 _PUBLISHED = "hf:google-bert/bert-base-uncased"
@@ -231,15 +234,15 @@ def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, pic
     from keras_bert.tasks.finetuning.results import published_scores, results_lines, sweep_lines
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
-    click.echo(f"{recipe.task} from {recipe.init} → {output}")
-    runs = FinetuningRuns(recipe, click.echo, command=command_line(), began=began)
+    _log.info(f"{recipe.task} from {recipe.init} → {output}")
+    runs = FinetuningRuns(recipe, command=command_line(), began=began)
     if sweep:
         found = runs.sweep(output)
         if found is None:  # A worker that is not the chief.
             return
         for line in sweep_lines(found):
             click.echo(line)
-        click.echo(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}, page HPARAMS")
+        _log.info(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}, page HPARAMS")
         return
     results = runs.seeds(output, seeds) if seeds else runs.one(output)
     if results is None:
@@ -249,7 +252,7 @@ def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, pic
         click.echo(line)
     if picture:
         write_picture(picture, results_groups(results, published), recipe.name)
-    click.echo(
+    _log.info(
         f'Written: {output}. Next: {PROGRAM} predict --model {shlex.quote(output)} "…"   |   '
         f"tensorboard --logdir {shlex.quote(output)}"
     )
@@ -267,14 +270,14 @@ def _all_of(
     from keras_bert.tasks.finetuning.results import benchmark_lines
     from keras_bert.tasks.finetuning.runs import finetune_benchmark
 
-    results = finetune_benchmark(benchmark.name, recipes, output, seeds, click.echo, command_line(), began)
+    results = finetune_benchmark(benchmark.name, recipes, output, seeds, command_line(), began)
     if results is None:
         return
     for line in benchmark_lines(benchmark, results):
         click.echo(line)
     if picture:
         write_picture(picture, benchmark_groups(benchmark, results), benchmark.title)
-    click.echo(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}")
+    _log.info(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}")
 
 
 def _recipe(name: str, chosen: dict[str, Any]) -> FinetuneConfig:
@@ -315,7 +318,7 @@ def _require_free(given: Set[str]) -> None:
 def _default_init() -> str:
     newest = newest_pretrained("runs")
     why = "because runs/ has no pretraining run" if newest is None else "the newest pretraining run in runs/"
-    click.echo(f"Starting from {newest or _PUBLISHED}, {why}; --init chooses another.")
+    _log.info(f"Starting from {newest or _PUBLISHED}, {why}; --init chooses another.")
     return newest or _PUBLISHED
 
 

@@ -1,5 +1,6 @@
 """`run.py predict`."""
 
+import logging
 import shlex
 from typing import Any
 
@@ -20,6 +21,8 @@ from keras_bert.core.runtime import import_tensorflow
 from keras_bert.tasks.answer_files import STANDARD_STREAM, require_writable
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.tasks.task import INPUT
+
+_log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -109,7 +112,7 @@ def predict(
         click.echo(line, err=output == STANDARD_STREAM)
     if output != STANDARD_STREAM:
         step = f"{PROGRAM} evaluate --model {shlex.quote(model)}"
-        click.echo(f"Written: {', '.join(written)}, {count:,} examples. Next: {step}")
+        _log.info(f"Written: {', '.join(written)}, {count:,} examples. Next: {step}")
 
 
 def _answer(context: click.Context, model: str, texts: list[str], others: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """`run.py prepare`."""
 
+import logging
 import shlex
 from typing import Any
 
@@ -21,6 +22,8 @@ from keras_bert.cli.options import (
 from keras_bert.config.pretraining import DataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
+
+_log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -100,15 +103,15 @@ def prepare(
     if on_beam:
         from keras_bert.data.pipeline.prepare import prepare as prepare_on_beam
 
-        summary = prepare_on_beam(corpus, settings, output, on_beam, click.echo)
+        summary = prepare_on_beam(corpus, settings, output, on_beam)
     else:
-        summary = prepare_here(corpus, settings, output, workers, click.echo)
-    click.echo(f"{corpus.report}\n{summary}".strip())
+        summary = prepare_here(corpus, settings, output, workers)
+    _log.info(f"{corpus.report}\n{summary}".strip())
     if not summary.documents[VALIDATION]:
-        click.echo(
+        _log.info(
             f"Written: {output}, with no documents for validation, which `pretrain` needs. Separate documents by blank "
             "lines or give more files, of which --validation-share is held out, and prepare them again."
         )
         return
     recipe = vocabulary.example_recipe
-    click.echo(f"Written: {output}. Next: {PROGRAM} pretrain --config {recipe} --data {shlex.quote(output)}")
+    _log.info(f"Written: {output}. Next: {PROGRAM} pretrain --config {recipe} --data {shlex.quote(output)}")

@@ -1,5 +1,6 @@
 """`run.py pretrain`."""
 
+import logging
 import math
 import os
 import shlex
@@ -40,6 +41,8 @@ from keras_bert.models.bert.config import BOTH, MASKED, NEXT
 from keras_bert.models.term import all_terms
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 from keras_bert.training.run_folder import PRETRAINING, RunFolder
+
+_log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -141,12 +144,12 @@ def pretrain(
     if estimate:
         _estimate(recipe, folder)
         return
-    click.echo(f"{shown(recipe_file)} → {folder.path}")
-    results = run_pretraining(recipe, folder, click.echo, command_line(), began)
+    _log.info(f"{shown(recipe_file)} → {folder.path}")
+    results = run_pretraining(recipe, folder, command_line(), began)
     if results is None:  # A worker that is not the chief.
         return
     _show(results)
-    click.echo(f"Written: {folder.path}. Next: {_next(folder.path, recipe.model.predicts)}")
+    _log.info(f"Written: {folder.path}. Next: {_next(folder.path, recipe.model.predicts)}")
 
 
 def _next(run: str, predicts: str) -> str:
@@ -200,11 +203,11 @@ def _estimate(recipe: PretrainConfig, run: RunFolder) -> None:
     from keras_bert.tasks.pretraining.run import Pretraining
 
     with run:
-        pretraining = Pretraining(recipe, run, click.echo)
+        pretraining = Pretraining(recipe, run)
         pretraining.build()
         for line in estimate(pretraining).lines():
             click.echo(line)
-    click.echo(f"Written: the run's data, {run.data}. Next: {same_command()}, without --estimate.")
+    _log.info(f"Written: the run's data, {run.data}. Next: {same_command()}, without --estimate.")
 
 
 def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | None) -> dict[str, Any]:
@@ -223,14 +226,14 @@ def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | 
         if recorded is None or recorded.get("init") != init:
             raise
         begun = PretrainConfig.from_mapping(recorded)
-        click.echo(f"{error} The run has begun and does without it.")
+        _log.info(f"{error} The run has begun and does without it.")
         return {
             "init": begun.init,
             "model": settings.to_mapping(begun.model),
             "vocabulary.lower_case": begun.vocabulary.lower_case if lower_case is None else lower_case,
         }
     for line in folder.notes:
-        click.echo(line)
+        _log.info(line)
     if not folder.tokenizer.is_berts_own():
         raise UserError(
             f"{init}: pretraining needs BERT's own tokenizer, which removes accents if it lower-cases, and splits "

@@ -1,5 +1,6 @@
 """`run.py study`: a command for each study."""
 
+import logging
 import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from keras_bert.core.runtime import import_tensorflow
 
 if TYPE_CHECKING:
     from keras_bert.studies.study import Findings, StudyFolder
+
+_log = logging.getLogger(__name__)
 
 
 @click.group()
@@ -63,12 +66,12 @@ def _carried_out(context: click.Context, output: str, make: "Callable[[StudyFold
     from keras_bert.studies.study import StudyFolder
 
     name = context.info_name or ""
-    with StudyFolder(output, click.echo) as folder:
+    with StudyFolder(output) as folder:
         findings = make(folder)
         page = folder.write(name, findings, command_line())
     for line in findings.lines:
         click.echo(line)
-    click.echo(f"Written: {page}. Next: tensorboard --logdir {shlex.quote(output)}, page IMAGES")
+    _log.info(f"Written: {page}. Next: tensorboard --logdir {shlex.quote(output)}, page IMAGES")
 
 
 def _begin(context: click.Context) -> None:

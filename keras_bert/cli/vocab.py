@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from keras_bert.data.corpus.documents import Corpus
     from keras_bert.data.pipeline.runners import Runner
+
+_log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -138,12 +141,12 @@ def vocab(
         summary += "."
     vocabulary.to_file(output)
     if str(corpus.report):
-        click.echo(str(corpus.report))
-    click.echo(summary)
+        _log.info(str(corpus.report))
+    _log.info(summary)
     given = "".join(f" --input {shlex.quote(path)}" for path in inputs) + corpus_arguments(**reading)
     given += "" if lower_case else " --cased"
     given += "" if validation_share == DataConfig.validation_share else f" --validation-share {validation_share}"
-    click.echo(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {shlex.quote(output)} --output prepared")
+    _log.info(f"Written: {output}. Next: {PROGRAM} prepare{given} --vocab {shlex.quote(output)} --output prepared")
 
 
 def _check_sentencepiece(extend: str | None, unused: int, runner: str | None, output: str) -> None:
@@ -173,7 +176,7 @@ def _word_counts(
     if runner:
         from keras_bert.data.pipeline.count_words import count_words as count_on_beam
 
-        return count_on_beam(corpus, lower_case, validation_share, f"{output}.counts", runner, click.echo)
+        return count_on_beam(corpus, lower_case, validation_share, f"{output}.counts", runner)
     from keras_bert.data.corpus.held_out import training_documents
     from keras_bert.text.vocabulary_learning import count_words
 

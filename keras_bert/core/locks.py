@@ -12,17 +12,20 @@ import contextlib
 import datetime
 import errno
 import json
+import logging
 import os
 import socket
 import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
+
+_log = logging.getLogger(__name__)
 
 RENEWED_EVERY = 20.0  # Seconds.
 LEFT_ALONE_AFTER = 100.0
@@ -62,7 +65,6 @@ class Lease:
 
     Args:
         path: the file of the lease, in an existing folder.
-        report: takes a line of text if another process's lease has to be watched.
 
     Attributes:
         release: gives the lease back.
@@ -73,11 +75,11 @@ class Lease:
         Held: another process renews the lease.
     """
 
-    def __init__(self, path: files.StrPath, report: Callable[[str], object]) -> None:
+    def __init__(self, path: files.StrPath) -> None:
         self._state = state = _State(path)
         found = _found(path)
         if found is not None and not _is_of_ended_process(found):
-            report(
+            _log.info(
                 f"{files.parent(path)}: {described(found)}, has a lease here. Watching for up to "
                 f"{LEFT_ALONE_AFTER:.0f} seconds whether it is renewed."
             )
@@ -216,18 +218,13 @@ _NO_LOCKS = {errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}
 _ASKED_EVERY = 0.5  # Seconds.
 
 
-def _say_nothing(line: str) -> None:
-    pass
-
-
-def take(path: str, report: Callable[[str], object] = _say_nothing) -> "Lock":
+def take(path: str) -> "Lock":
     """Takes a lock. `release()` gives it back, as do its garbage collection and the end of the process.
 
     Its `lost_to` is the process, in words, that took a lease over while this one was suspended; None while it is held.
 
     Args:
         path: the lock's file, which exists while the lock is held, and after a kill. Its folder is made.
-        report: takes a line of text if it takes a while to find out whether the lock is held.
 
     Raises:
         Held: another process has the lock, or this one has it already.
@@ -237,17 +234,17 @@ def take(path: str, report: Callable[[str], object] = _say_nothing) -> "Lock":
     if fcntl and not files.is_remote(local):
         with contextlib.suppress(_NoLocks):
             return _SystemLock(local)
-    return Lease(path, report)
+    return Lease(path)
 
 
-def take_folder(folder: files.StrPath, path: str, report: Callable[[str], object]) -> "Lock":
+def take_folder(folder: files.StrPath, path: str) -> "Lock":
     """Takes the lock at `path` before writing into `folder`; see `take`.
 
     Raises:
         UserError: another process has it, which the message names.
     """
     try:
-        return take(path, report)
+        return take(path)
     except Held as held:
         raise UserError(
             f"{folder}: in use by {held.holder}. Stop that process, wait for it to end, or give another --output."
@@ -267,15 +264,16 @@ def require_own(lock: "Lock", folder: files.StrPath) -> None:
 
 
 @contextlib.contextmanager
-def taken(path: str, report: Callable[[str], object]) -> Iterator[None]:
-    """Holds a lock during the block; `report` takes a line of text if it has to wait for it."""
-    lock = None
+def taken(path: str) -> Iterator[None]:
+    """Holds a lock during the block, after waiting for it if need be."""
+    lock, is_waiting = None, False
     while lock is None:
         try:
             lock = take(path)
         except Held as held:
-            report(f"{files.parent(path)}: in use by {held.holder}; waiting for it.")
-            report = _say_nothing
+            if not is_waiting:
+                _log.info(f"{files.parent(path)}: in use by {held.holder}; waiting for it.")
+            is_waiting = True
             time.sleep(_ASKED_EVERY)
     try:
         yield

@@ -9,7 +9,7 @@ to the same bytes.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import tensorflow as tf
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2  # noqa: F401
@@ -160,7 +160,7 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
     return file
 
 
-def write_version(output: StrPath, function: ServingFunction, report: Callable[[str], object] = print) -> str:
+def write_version(output: StrPath, function: ServingFunction) -> str:
     """Writes `output/<version>/`, one above the highest existing version, whole or not at all.
 
     Serving polls the folder and loads every name that is a number, so the version is first written under another name.
@@ -169,13 +169,12 @@ def write_version(output: StrPath, function: ServingFunction, report: Callable[[
     Args:
         output: the model's folder, whose name is also the model's.
         function: the model's signatures.
-        report: receives a line of text if it has to wait for another export into the folder.
 
     Returns: the path of the version.
     """
     make_folder(output)
     write_serving_files(output)
-    with taken(join(output, NAME), report):
+    with taken(join(output, NAME)):
         version = join(output, str(next_version(output)))
         with whole_folder(version, last="saved_model.pb") as aside, as_os_errors(output):
             with function.tracked() as holder:

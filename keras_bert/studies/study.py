@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -12,6 +13,8 @@ from keras_bert.core import files, settings, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.training.run_folder import RunFolder
+
+_log = logging.getLogger(__name__)
 
 
 def require_same(path: str, before: Mapping[str, Any], now: Mapping[str, Any], remedy: str) -> None:
@@ -48,16 +51,14 @@ class StudyFolder:
 
     Args:
         path: the folder.
-        report: receives one line of text at a time.
     """
 
-    def __init__(self, path: str, report: Callable[[str], object] = print):
+    def __init__(self, path: str):
         self.path = path
-        self.report = report
         self._run = RunFolder(path)
 
     def __enter__(self) -> StudyFolder:
-        self._run.hold(self.report)
+        self._run.hold()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -78,7 +79,7 @@ class StudyFolder:
         with terminal_bar(what, "parts", total=len(parts)) as bar:
             for name, make in parts.items():
                 bar.clear()
-                self.report(name)
+                _log.info(name)
                 bar.refresh()
                 results[name] = make()
                 bar.update()

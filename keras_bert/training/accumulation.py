@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -16,6 +17,8 @@ from keras_bert.training.cluster import worker_addresses, worker_index
 from keras_bert.training.memory import memory_limit
 from keras_bert.training.processes import gather, process_count, process_number
 from keras_bert.training.run_folder import RunFolder
+
+_log = logging.getLogger(__name__)
 
 # The rest is for what the estimate does not know: fragmentation, the input pipeline, another process that starts.
 _USABLE_SHARE = 0.8
@@ -43,7 +46,6 @@ def choose_accumulation(
     strategy: tf.distribute.Strategy,
     model: BertConfig,
     batches: Sequence[BatchShape],
-    report: Callable[[str], object],
 ) -> int:
     """The recipe's `training.accumulation` or, if it is `auto`, the fewest slices that should fit in memory.
 
@@ -56,7 +58,6 @@ def choose_accumulation(
         strategy: the run's strategy.
         model: the architecture.
         batches: the batches of each phase.
-        report: receives the choice as one line of text, unless batches stay whole.
     """
     if training.accumulation != "auto" or isinstance(strategy, tf.distribute.TPUStrategy):
         return training.slices
@@ -79,7 +80,7 @@ def choose_accumulation(
         of = f"of {batch_size // (replicas * chosen)}" + (f" on each of {replicas} replicas" if replicas > 1 else "")
         used, there = f"{needed(chosen) / 2**30:.1f} GiB", f"{memory / 2**30:.1f} GiB"
         fits = f"about {used} of {there} of memory" + ("" if needed(chosen) <= memory else ", which is not enough")
-        report(f"Batches of {batch_size} in {chosen} slices {of}: {fits} (training.accumulation).")
+        _log.info(f"Batches of {batch_size} in {chosen} slices {of}: {fits} (training.accumulation).")
     return chosen
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import re
 import tempfile
 from collections.abc import Callable, Mapping
@@ -21,6 +22,8 @@ from keras_bert.training.run_folder import STATE, is_unfinished
 
 if TYPE_CHECKING:
     import keras
+
+_log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"step-(\d{9,})$")
 _ASIDE = ".partial-"
@@ -190,11 +193,11 @@ class Checkpoints:
         matches = (_NAME.match(name) for name in files.list_folder(self.folder))
         return [int(match.group(1)) for match in matches if match]
 
-    def restore_newest(self, report: Callable[[str], object]) -> int:
+    def restore_newest(self) -> int:
         """Restores the newest intact checkpoint and returns its step, or 0 if there is no checkpoint.
 
-        A damaged checkpoint is named through `report(line)` and the one before it is used; so is one in a store whose
-        save was interrupted, which does not count as a checkpoint. A damaged best one is reported too, and the next
+        A message names a damaged checkpoint, and the one before it is used; likewise one in a store whose save was
+        interrupted, which does not count as a checkpoint. A damaged best one is reported too, and the next
         best takes its place. One whose values are not finite counts as damaged. Raises `UserError` if there are
         checkpoints but all are damaged.
         """
@@ -203,27 +206,27 @@ class Checkpoints:
             path = self._path(step)
             if is_unfinished(path):
                 self._damaged.add(step)  # `_drop_old` then removes it.
-                report(f"{path}: has no {STATE}, because it was not saved to the end. It is passed over.")
+                _log.info(f"{path}: has no {STATE}, because it was not saved to the end. It is passed over.")
                 continue
             damage = self._restored(step)
             if not damage:
-                self._best_intact(report, self._damage, intact=step)
+                self._best_intact(self._damage, intact=step)
                 return step
             self._damaged.add(step)
             damaged += 1
-            report(f"{damage} Falling back to the checkpoint before it.")
+            _log.info(f"{damage} Falling back to the checkpoint before it.")
         if damaged:
             raise UserError(
                 f"{self.folder}: all {damaged} checkpoints are damaged. Start over with --fresh, or copy one back."
             )
         return 0
 
-    def restore_best(self, report: Callable[[str], object]) -> int | None:
+    def restore_best(self) -> int | None:
         """Restores the intact checkpoint with the best score and returns its step; None if none has a score.
 
-        Damaged ones are named through `report(line)`. Raises `UserError` if every checkpoint with a score is damaged.
+        Messages name damaged ones. Raises `UserError` if every checkpoint with a score is damaged.
         """
-        best = self._best_intact(report, self._restored)
+        best = self._best_intact(self._restored)
         if best is None and self._damaged:
             raise UserError(f"{self.folder}: every checkpoint with a score is damaged. Start over with --fresh.")
         return best
@@ -233,9 +236,7 @@ class Checkpoints:
         if damage := self._restored(step):
             raise UserError(damage)
 
-    def go_back(
-        self, last: int, note: Callable[[int, Mapping[str, Any]], Mapping[str, Any]], report: Callable[[str], object]
-    ) -> bool:
+    def go_back(self, last: int, note: Callable[[int, Mapping[str, Any]], Mapping[str, Any]]) -> bool:
         """Makes the newest intact checkpoint up to step `last` the newest of all; False if there is none.
 
         Later checkpoints are removed. For the writer alone; `restore_newest` then restores it in every process.
@@ -243,7 +244,6 @@ class Checkpoints:
         Args:
             last: the last step that can be trusted.
             note: function (step, the checkpoint's `watch`) -> the `watch` that replaces it.
-            report: receives a line of text on a damaged checkpoint.
 
         Raises:
             UserError: the folder cannot be changed.
@@ -251,7 +251,7 @@ class Checkpoints:
         steps = self.steps()
         for step in [step for step in reversed(steps) if step <= last]:
             if damage := self._damage(step):
-                report(damage)
+                _log.info(damage)
                 continue
             state = _state(self._path(step))
             assert state is not None
@@ -269,16 +269,14 @@ class Checkpoints:
             return True
         return False
 
-    def _best_intact(
-        self, report: Callable[[str], object], damage_in: Callable[[int], str | None], intact: int | None = None
-    ) -> int | None:
+    def _best_intact(self, damage_in: Callable[[int], str | None], intact: int | None = None) -> int | None:
         """The step of the best checkpoint by score without what `damage_in` finds, or None; `intact` has none."""
         while best := self.best():
             damage = None if best[0] == intact else damage_in(best[0])
             if not damage:
                 return best[0]
             self._damaged.add(best[0])
-            report(f"{damage} It was the best so far; its score no longer counts.")
+            _log.info(f"{damage} It was the best so far; its score no longer counts.")
         return None
 
     def _damage(self, step: int) -> str | None:

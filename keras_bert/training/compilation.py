@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -12,6 +13,8 @@ import tensorflow as tf
 
 from keras_bert.training.memory import is_out_of_memory
 from keras_bert.training.step import Batch, Step
+
+_log = logging.getLogger(__name__)
 
 _TIMED_STEPS = 3
 # With less training left for each batch shape, compiling all of them would take longer than it could save. One that
@@ -114,7 +117,6 @@ def choose(
     seconds_left: Callable[[float], float],
     chief_says: Callable[[Callable[[], bool]], bool],
     is_alone: bool,
-    report: Callable[[str], object],
 ) -> bool:
     """Times both steps and returns whether to compile; all variables keep their values.
 
@@ -126,7 +128,6 @@ def choose(
         chief_says: a collective that gives every process the chief's answer, because their clocks differ.
         is_alone: whether the run has one process. With several, a compiled step that does not fit in memory ends the
             run: the others are waiting for this one's gradients and cannot be told.
-        report: receives the decision as one line of text.
     """
     assert plain.optimizer is not None
     scale = [] if plain.loss_scale is None else plain.loss_scale.variables
@@ -134,19 +135,19 @@ def choose(
         without = time_step(plain, batch)
         left, shortest = seconds_left(without.later), SHORTEST_SECONDS * shapes
         if not chief_says(lambda: left >= shortest):
-            report(
+            _log.info(
                 f"jit_compile auto: not compiled, because {left:,.0f} seconds of training are left, and compiling "
                 f"{shapes} batch shapes pays after {shortest:,.0f} at the earliest."
             )
             return False
         with_xla = time_if_it_fits(compiled, batch) if is_alone else time_step(compiled, batch)
         if with_xla is None:
-            report("jit_compile auto: not compiled, because the compiled step does not fit in memory.")
+            _log.info("jit_compile auto: not compiled, because the compiled step does not fit in memory.")
             return False
         # Again, because the first steps of a process also fill its memory for the first time: they took up to twice as
         # long as later ones.
         without = without._replace(later=min(without.later, later_seconds(plain, batch)))
         left = seconds_left(without.later)
     compiles = chief_says(lambda: pays(without, with_xla, shapes - 1, left))
-    report(decision(compiles, without, with_xla, shapes - 1, left))
+    _log.info(decision(compiles, without, with_xla, shapes - 1, left))
     return compiles

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import logging
 import shlex
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,8 @@ from keras_bert.training.variable_names import gradient_parts
 
 if TYPE_CHECKING:
     import keras
+
+_log = logging.getLogger(__name__)
 
 
 def start_average(model: keras.Model, optimizer: BertOptimizer) -> None:
@@ -100,7 +103,7 @@ class Engine:
     compiled_step: Step | None = None
     choice: Choice | None = None
 
-    def start(self, run: RunFolder, config: Any, begin: Callable[[], None], report: Callable[[str], object]) -> int:
+    def start(self, run: RunFolder, config: Any, begin: Callable[[], None]) -> int:
         """Restores the newest checkpoint, or calls `begin` if there is none; returns the steps done.
 
         Raises:
@@ -108,7 +111,7 @@ class Engine:
                 different states.
         """
         with failing_together(agreement(self.strategy)):
-            done = self.checkpoints.restore_newest(report)
+            done = self.checkpoints.restore_newest()
             if not done and run.results():  # Training from nothing would replace its model and its log.
                 raise UserError(
                     f"{run.path}: needs a checkpoint to train further. Received: a finished run without any. Copy "
@@ -119,7 +122,7 @@ class Engine:
         # Before `begin`: a process that found a checkpoint would not take part in its collectives.
         require_same(self.strategy, run.path, step=done)
         if done:
-            report(f"Resuming from step {done}.")
+            _log.info(f"Resuming from step {done}.")
         else:
             begin()
             start_average(self.model, self.optimizer)
@@ -132,7 +135,6 @@ class Engine:
         done: int,
         sample: Callable[[], tuple[Batch, int]],
         steps_per_loop: int,
-        report: Callable[[str], object],
     ) -> Engine:
         """The engine with the step that `jit_compile: auto` chooses; itself for other settings. A collective.
 
@@ -142,7 +144,6 @@ class Engine:
             done: steps done.
             sample: function () -> (a global batch, how many shapes the run's batches have).
             steps_per_loop: steps in one call.
-            report: receives the decision as one line of text.
         """
         if self.choice is None or self.compiled_step is None:
             return self
@@ -156,7 +157,6 @@ class Engine:
                 functools.partial(self.budget.seconds_left, done),
                 functools.partial(chief_says, self.strategy),
                 process_count(self.strategy) == 1,
-                report,
             )
             self.choice.value.assign(int(chosen))
         step = self.compiled_step if self.choice.value.numpy() else self.step

@@ -1,6 +1,7 @@
 """The one training loop."""
 
 import contextlib
+import logging
 import math
 import operator
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -17,6 +18,8 @@ from keras_bert.training.rollbacks import LeftOut, Mishap, MishapWatch, go_back,
 from keras_bert.training.run_context import RunContext
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches
+
+_log = logging.getLogger(__name__)
 
 _OF_FLOAT16 = ("loss_scale", "skipped_steps")  # See `LossScale.apply`.
 
@@ -169,9 +172,9 @@ class Loop:
         Raises:
             UserError: there is none, or the run has gone back as often as it may.
         """
-        step, most, report = None, self.run_config.rollbacks, self.context.progress.line
+        step, most = None, self.run_config.rollbacks
         if watch.times < most:
-            step = go_back(self._engine, mishap, watch.times + 1, watch.rollbacks, report)
+            step = go_back(self._engine, mishap, watch.times + 1, watch.rollbacks)
         if step is None:
             saved = [step for step in self.checkpoints.steps() if step <= mishap.good]
             good = f"The last good checkpoint is at step {saved[-1]}." if saved else "There is no checkpoint yet."
@@ -181,7 +184,7 @@ class Loop:
                 "over with --fresh."
             )
         self.context.clock.saved()
-        report(
+        _log.info(
             f"{mishap} Resuming from the checkpoint of step {step}, without the batches in between "
             f"(rollback {watch.times + 1} of {most})."
         )

@@ -105,19 +105,18 @@ def settle(
     strategy: tf.distribute.Strategy,
     run: RunFolder,
     config: PretrainConfig | FinetuneConfig,
-    report: Callable[[str], object],
 ) -> None:
     """Has the chief settle the run's folder, and refuses processes that see another one.
 
     Args:
         strategy: the run's strategy.
         run: the run's folder.
-        config, report: as for `RunFolder.settle`.
+        config: the resolved settings.
 
     Raises:
         UserError: the chief cannot settle it (see `RunFolder.settle`), or the processes do not share one folder.
     """
-    by_chief(strategy, lambda: run.settle(config, report))
+    by_chief(strategy, lambda: run.settle(config))
     if process_count(strategy) > 1:
         require_same(strategy, run.path, folder=_content(run.config_file))
 

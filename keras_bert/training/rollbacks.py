@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_bert.config.finetuning import FinetuneTrainingConfig
@@ -60,9 +60,7 @@ def left_out_by(rollbacks: Iterable[Rollback]) -> list[LeftOut]:
     return [LeftOut(*entry) for rollback in rollbacks for entry in rollback["left_out"]]
 
 
-def go_back(
-    engine: Engine, mishap: Mishap, number: int, rollbacks: Sequence[Rollback], report: Callable[[str], object]
-) -> int | None:
+def go_back(engine: Engine, mishap: Mishap, number: int, rollbacks: Sequence[Rollback]) -> int | None:
     """Restores the newest checkpoint up to step `mishap.good` and returns its step; None if there is none.
 
     The checkpoint then holds the rollback, and later ones are gone, so a process that is stopped before the next one
@@ -73,7 +71,6 @@ def go_back(
         mishap: what happened.
         number: of this rollback, from 1.
         rollbacks: the rollbacks before this one.
-        report: receives a line of text on a damaged checkpoint.
     """
     checkpoints, strategy = engine.checkpoints, engine.strategy
 
@@ -90,10 +87,10 @@ def go_back(
         }
         return {**watch, "rollbacks": [*before, rollback]}
 
-    if not chief_says(strategy, lambda: checkpoints.go_back(mishap.good, added, report)):
+    if not chief_says(strategy, lambda: checkpoints.go_back(mishap.good, added)):
         return None
     with failing_together(agreement(strategy)):
-        step = checkpoints.restore_newest(report)
+        step = checkpoints.restore_newest()
     weights = digest_of([*engine.model.variables, *engine.optimizer.variables])
     require_same(strategy, checkpoints.folder, step=step, weights=weights)
     return step

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,6 +19,8 @@ from keras_bert.training.processes import agreement, process_number
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import open_loggers
 from keras_bert.training.stop_request import StopRequest
+
+_log = logging.getLogger(__name__)
 
 
 class CheckpointClock:
@@ -78,24 +81,18 @@ class Progress:
             self._bar.update(100.0 * share - self._bar.n)
 
     def figures(self, done: int, figures: dict[str, float]) -> None:
-        """Prints a row of the table; the bar keeps showing the loss and examples per second."""
+        """Says a row of the table; the bar keeps showing the loss and examples per second."""
         if "examples_per_second" in figures:
             self._latest = f"loss {figures['loss']:.3f} {figures['examples_per_second']:.1f} examples/s "
         *header, row = self._table.lines(done, self._share, self._seconds_left(), figures)
         on_terminal, is_validation = sys.stdout.isatty(), "examples_per_second" not in figures
         for line in header:
-            self.line(click.style(line, dim=True) if on_terminal else line)
-        self.line(click.style(row, bold=True) if on_terminal and is_validation else row)
+            _log.info(click.style(line, dim=True) if on_terminal else line)
+        _log.info(click.style(row, bold=True) if on_terminal and is_validation else row)
 
     def _seconds_left(self) -> float | None:
         here = self._share - self._first_share
         return (time.monotonic() - self._began) * (1.0 - self._share) / here if here > 0 else None
-
-    def line(self, text: str) -> None:
-        """Prints a line above the bar."""
-        if self._is_shown:
-            self._bar.write(text)
-            sys.stdout.flush()
 
     def close(self) -> None:
         self._bar.close()

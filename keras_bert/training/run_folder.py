@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from keras_bert.checkpoints.hub import is_hub_name
-from keras_bert.core import files, locks, settings, whole_files
+from keras_bert.core import files, locks, messages, settings, whole_files
 from keras_bert.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def is_unfinished(folder: str) -> bool:
 PRETRAINING, FINETUNING = "a pretraining run", "a fine-tuning run"
 SEEDS, SWEEP, TASKS = "a run for each seed", "the runs of a sweep", "a run for each task"
 _OTHER = "something else"
+MESSAGES = "log.txt"  # What the commands of the run said, with times.
 ERROR_LOG = "error.log"  # The traceback of a command that failed, which may be all that it left.
 _NAMES = {"seed-": SEEDS, "batch_size-": SWEEP}  # The beginning of the folders' names.
 
@@ -82,6 +83,7 @@ class RunFolder:
         self.model = files.join(path, "model")
         self.results_file = files.join(path, "results.json")
         self._lock: Any = None  # What `locks.take_folder` returned.
+        self._kept: messages.Kept | None = None
 
     def __enter__(self) -> RunFolder:
         return self
@@ -91,11 +93,8 @@ class RunFolder:
     ) -> None:
         self.release()
 
-    def hold(self, report: Callable[[str], object] = print) -> None:
+    def hold(self) -> None:
         """Locks the folder for this process, until `release`.
-
-        Args:
-            report: receives a line of text if it takes a while to find out whether another process is still running.
 
         Raises:
             UserError: another process has the folder, or the path is a file.
@@ -104,13 +103,17 @@ class RunFolder:
             return
         if files.is_file(self.path):
             raise UserError(f"{self.path}: needs a folder. Received: a file. Give another --output.")
-        self._lock = locks.take_folder(self.path, files.join(self.path, locks.NAME), report)
+        self._lock = locks.take_folder(self.path, files.join(self.path, locks.NAME))
+        self._kept = messages.Kept(files.join(self.path, MESSAGES))
 
     def release(self) -> None:
         """Releases the lock."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
     def require_own(self) -> None:
         """Raises `UserError` if another process has taken over the folder; see `locks.require_own`."""
@@ -127,7 +130,7 @@ class RunFolder:
             candidate = f"{path}-{number}"
         return cls(candidate)
 
-    def settle(self, config: PretrainConfig | FinetuneConfig, report: Callable[[str], object] = print) -> None:
+    def settle(self, config: PretrainConfig | FinetuneConfig) -> None:
         """Locks the folder, and checks the resolved settings against those of the run in it, if any.
 
         Once there is a checkpoint, only the settings in `MAY_DIFFER` may change and those in `MAY_GROW` may grow. A run
@@ -136,12 +139,11 @@ class RunFolder:
 
         Args:
             config: the resolved settings.
-            report: as for `hold`.
 
         Raises:
             UserError: as `hold`; the folder holds something else; or the settings differ, listing every difference.
         """
-        self.hold(report)
+        self.hold()
         try:
             self._settle(config)
         except BaseException:
@@ -162,7 +164,7 @@ class RunFolder:
         if files.exists(self.config_file):
             return FINETUNING if "task" in settings.read_yaml(self.config_file) else PRETRAINING
         # A process killed while writing the settings leaves them in a .partial file.
-        left = (locks.NAME, ERROR_LOG)
+        left = (locks.NAME, ERROR_LOG, MESSAGES)
         names = [name for name in files.list_folder(self.path) if name not in left and not name.endswith(".partial")]
         of_names = (kind for name in names for start, kind in _NAMES.items() if name.startswith(start))
         if found := next(of_names, None):

@@ -11,6 +11,7 @@ import shutil
 
 import numpy as np
 import pytest
+from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.inference.loading import load
@@ -37,11 +38,11 @@ def test_a_model_folder_answers_as_before(written):
 
 
 def test_a_run_goes_on_from_its_checkpoint_on_its_shards(written):
-    said = []
+    said = listen()
     with open("recipe.json", encoding="utf-8") as stream:
         config = PretrainConfig.from_mapping(json.load(stream))
     run = RunFolder("run")
-    pretrain(config, run, said.append)
+    pretrain(config, run)
     assert "Resuming from step 2." in said
     training = [line for line in read_metrics(run.metrics_file) if "grad_norm" in line]
     assert [line["step"] for line in training] == [2, 4]

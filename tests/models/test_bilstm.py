@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 from finetuning import finetune_config, write_sst2, write_tiny_bert
+from said import listen
 from served import columns_of, write_served
 from tiny import pretraining_batch, random_weights, without_dropout
 
@@ -97,7 +98,7 @@ def test_a_classifier_trains_with_it(tmp_path):
     """From the setting to the folder, evaluated again from there."""
     init, glue = write_tiny_bert(tmp_path / "init"), write_sst2(tmp_path / "glue")
     config = finetune_config(init, **{"data.folder": glue, "head.bilstm_size": 8, "training.epochs": 2.0})
-    results = FinetuningRuns(config, lambda line: None).one(str(tmp_path / "run"))
+    results = FinetuningRuns(config).one(str(tmp_path / "run"))
     bert = keras_bert.load(str(tmp_path / "run"))
     assert bert.head == dataclasses.replace(ClassificationConfig(bert.head.labels), bilstm_size=8)
     assert bert.encoder.pooler is None and results["splits"]["dev"]["accuracy"] > 0.6
@@ -105,8 +106,8 @@ def test_a_classifier_trains_with_it(tmp_path):
     again = finetune_config(
         str(tmp_path / "run"), **{"data.folder": glue, "head.bilstm_size": 8, "training.epochs": 0.1}
     )
-    said = []
-    FinetuningRuns(again, said.append).one(str(tmp_path / "again"))
+    said = listen()
+    FinetuningRuns(again).one(str(tmp_path / "again"))
     assert not any("newly initialized" in line for line in said)
 
 

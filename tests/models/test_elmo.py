@@ -142,7 +142,7 @@ def test_heads_and_features_are_on_top_of_it(head, batch, tmp_path):
 def test_it_is_pretrained_in_both_directions(tmp_path):
     corpus, run = write_corpus(tmp_path / "text.txt"), RunFolder(str(tmp_path / "run"))
     initialization = {"word_embeddings": "corpus", "decoder_bias": "unigram"}
-    results = pretrain(recipe(corpus, **BOTH, initialization=initialization), run, lambda line: None)
+    results = pretrain(recipe(corpus, **BOTH, initialization=initialization), run)
     lines = [line for line in metrics(run) if "loss" in line]
     assert lines and all(line["loss"] == pytest.approx(line["lm_loss"] + line["previous_loss"]) for line in lines)
     assert results["eval_text_token_unigram_loss"] > 0 and results["eval_previous_accuracy"] >= 0
@@ -174,4 +174,4 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
 def test_first_values_that_it_has_no_place_for_are_refused(tmp_path):
     corpus = write_corpus(tmp_path / "text.txt", 40)
     with pytest.raises(UserError, match="initialization.position_embeddings: needs random"):
-        pretrain(recipe(corpus, **BOTH, initialization="corpus"), RunFolder(str(tmp_path / "run")), lambda line: None)
+        pretrain(recipe(corpus, **BOTH, initialization="corpus"), RunFolder(str(tmp_path / "run")))

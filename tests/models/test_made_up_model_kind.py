@@ -228,7 +228,7 @@ def test_it_is_trained_with_its_own_tokenizer_from_raw_text_to_an_export(letters
         "optimizer": {"warmup_steps": 1},
         "training": {"steps": 2, "log_every": 1, "evaluate_every": 2, "evaluation_examples": 8},
     }
-    pretrain(PretrainConfig.from_mapping(recipe), RunFolder(run), lambda line: None)
+    pretrain(PretrainConfig.from_mapping(recipe), RunFolder(run))
 
     recipe = {
         "task": "text",
@@ -242,7 +242,7 @@ def test_it_is_trained_with_its_own_tokenizer_from_raw_text_to_an_export(letters
         "input": {"max_length": 12},
         "training": {"batch_size": 8, "epochs": 1.0},
     }
-    results = FinetuningRuns(FinetuneConfig.from_mapping(recipe), lambda line: None).one(tuned)
+    results = FinetuningRuns(FinetuneConfig.from_mapping(recipe)).one(tuned)
     bert = load(tuned)
     assert isinstance(bert.encoder, ScaledEncoder) and isinstance(bert.tokenizer, LetterTokenizer)
     assert not bert.report.made_new and bert.tokenizer.vocabulary.fingerprint == letters.fingerprint

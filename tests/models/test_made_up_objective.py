@@ -9,6 +9,7 @@ import tensorflow as tf
 from corpus import write_corpus
 from keras import ops
 from pretraining import metrics, recipe, stopped_at
+from said import listen
 
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.cli.inspect import _contents
@@ -84,7 +85,7 @@ def corpus(tmp_path_factory):
 def run(corpus, tmp_path_factory):
     """A finished run of the paper's objectives and the made-up one."""
     run = RunFolder(str(tmp_path_factory.mktemp("run") / "run"))
-    pretrain(recipe(corpus, **WITH_IT), run, lambda line: None)
+    pretrain(recipe(corpus, **WITH_IT), run)
     return run
 
 
@@ -105,13 +106,13 @@ def test_it_is_trained_and_validated_beside_the_others(run, capsys):
 def test_a_run_resumes_with_it(corpus, run, tmp_path, monkeypatch):
     config, stopped = recipe(corpus, **WITH_IT), RunFolder(str(tmp_path / "stopped"))
     with stopped_at(4, monkeypatch):
-        pretrain(config, stopped, lambda line: None)
-    said = []
-    pretrain(config, stopped, said.append)
+        pretrain(config, stopped)
+    said = listen()
+    pretrain(config, stopped)
     assert any(line.startswith("Resuming from step") for line in said)
     assert metrics(stopped) == metrics(run)
     with pytest.raises(UserError, match="objective.auxiliary: "):
-        pretrain(recipe(corpus), RunFolder(stopped.path), lambda line: None)
+        pretrain(recipe(corpus), RunFolder(stopped.path))
 
 
 def test_it_is_stored_opened_again_and_the_model_is_exported(run):
@@ -135,8 +136,8 @@ def test_it_is_stored_opened_again_and_the_model_is_exported(run):
 
 def test_raw_text_has_its_labels_too(corpus, tmp_path):
     """And next sentence pairs, which it takes as prepared text does."""
-    run, said = RunFolder(str(tmp_path / "run")), []
-    results = pretrain(recipe(corpus, **WITH_IT, **{"data.source": "text"}), run, said.append)
+    run, said = RunFolder(str(tmp_path / "run")), listen()
+    results = pretrain(recipe(corpus, **WITH_IT, **{"data.source": "text"}), run)
     assert results["eval_fill_loss"] > 0 and results["eval_nsp_loss"] > 0
     assert any(line.startswith("Training examples:") and "with the next sentence" in line for line in said)
 

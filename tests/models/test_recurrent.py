@@ -135,7 +135,7 @@ def test_it_is_pretrained(tmp_path):
     """On vectors of its text and fixed positions, which it has; mimetic attention is refused, which it lacks."""
     corpus, run = write_corpus(tmp_path / "text.txt"), RunFolder(str(tmp_path / "run"))
     initialization = {"word_embeddings": "corpus", "position_embeddings": "sinusoidal"}
-    pretrain(recipe(corpus, **RUN, initialization=initialization), run, lambda line: None)
+    pretrain(recipe(corpus, **RUN, initialization=initialization), run)
     losses = [line["mlm_loss"] for line in metrics(run) if "mlm_loss" in line]
     assert losses and np.isfinite(losses).all()
     loaded = keras_bert.load(run.path)
@@ -144,7 +144,7 @@ def test_it_is_pretrained(tmp_path):
         assert "A recurrent BERT (`RecurrentForPreTraining`)" in stream.read()
     with pytest.raises(UserError, match=r"initialization.attention: needs random for a model without attention"):
         other = RunFolder(str(tmp_path / "other"))
-        pretrain(recipe(corpus, **RUN, initialization={"attention": "mimetic"}), other, lambda line: None)
+        pretrain(recipe(corpus, **RUN, initialization={"attention": "mimetic"}), other)
 
 
 def test_it_is_chosen_by_one_setting():

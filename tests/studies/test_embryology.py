@@ -80,7 +80,7 @@ def run(tmp_path_factory):
     """A finished run of 12 steps, with snapshots at 4, 8 and 12."""
     folder = tmp_path_factory.mktemp("embryo")
     config = recipe(write_corpus(folder / "text.txt"), **{"training.keep_every": 4, "training.keep_checkpoints": 1})
-    pretrain(config, RunFolder(str(folder / "run")), report=lambda line: None)
+    pretrain(config, RunFolder(str(folder / "run")))
     return folder / "run"
 
 

@@ -136,7 +136,7 @@ def test_a_model_whose_embeddings_are_of_words_alone_has_no_shares(tmp_path):
     config = ElmoConfig(vocab_size=len(VOCABULARY), hidden_size=16, num_hidden_layers=1, max_position_embeddings=32)
     write_model_folder(str(tmp_path / "elmo"), BertForPreTraining(config), VOCABULARY, lower_case=True)
     (tmp_path / "text.txt").write_text("good w1 bad. fine w2 bad. nice w3 poor. " * 10)
-    with StudyFolder(str(tmp_path / "out"), lambda line: None) as study:
+    with StudyFolder(str(tmp_path / "out")) as study:
         found = geometry(study, tmp_path / "elmo", ["good"], [str(tmp_path / "text.txt")], 100, 2, None)
     assert found.lines[2].startswith("| good | ") and not found.pictures
     assert not any("sum of the embeddings" in line for line in found.lines)

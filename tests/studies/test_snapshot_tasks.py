@@ -68,7 +68,7 @@ def test_seeds_may_be_added_though_the_models_of_the_finished_ones_are_gone(tmp_
     plans = {"reviews": TaskPlan("glue", [0.01], task="sst2")}
 
     def scores(seeds):
-        with StudyFolder(str(tmp_path), lambda line: None) as study:
+        with StudyFolder(str(tmp_path)) as study:
             found = finetuned(study, snapshots, [4], plans, "data", seeds)[4]["reviews"]
         assert found["seeds"] == [*range(1, seeds + 1)]
         assert not any(path.name in ("model", "snapshots") for path in tmp_path.rglob("*"))

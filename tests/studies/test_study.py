@@ -40,7 +40,7 @@ def test_a_killed_study_loses_the_part_that_it_was_making(tmp_path):
         return {"score": len(name)}
 
     def study():
-        with StudyFolder(str(tmp_path), lambda line: None) as folder:
+        with StudyFolder(str(tmp_path)) as folder:
             return folder.made(
                 {name: folder.kept(f"of/{name}", {"words": 3}, lambda name=name: make(name)) for name in "abc"}
             )
@@ -54,7 +54,7 @@ def test_a_killed_study_loses_the_part_that_it_was_making(tmp_path):
 
 def test_a_part_made_from_something_else_is_refused(tmp_path):
     """It would be shown as if it had been made with the settings given now."""
-    with StudyFolder(str(tmp_path), lambda line: None) as folder:
+    with StudyFolder(str(tmp_path)) as folder:
         folder.kept("part", {"words": 3}, lambda: 1)()
         with pytest.raises(UserError, match=r"part\.json: was made otherwise \(words: 3 there, 4 now\)"):
             folder.kept("part", {"words": 4}, lambda: 2)()
@@ -62,7 +62,7 @@ def test_a_part_made_from_something_else_is_refused(tmp_path):
 
 def test_the_page_shows_its_command_tables_and_pictures(tmp_path):
     picture = scores_picture({"task": {"model": [50.0]}})
-    with StudyFolder(str(tmp_path), lambda line: None) as folder:
+    with StudyFolder(str(tmp_path)) as folder:
         findings = Findings("What was found", ["| a |", "| --- |"], {"bars": picture}, ["heads"])
         folder.write_page("heads", "<p>")
         page = folder.write("bars", findings, "python run.py study bars")

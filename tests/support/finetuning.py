@@ -33,10 +33,6 @@ def spoil(folder):
     )
 
 
-def quiet(line):
-    """Says nothing of a run."""
-
-
 def reviews(count, seed=0):
     """[(text, label)]: the one word that tells stands anywhere among some that do not.
 

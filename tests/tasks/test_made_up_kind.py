@@ -103,7 +103,7 @@ def test_it_trains_evaluates_predicts_exports_and_reloads(kind, tmp_path):
             "training": {"batch_size": 24, "epochs": 8.0},
         }
     )
-    results = FinetuningRuns(config, lambda line: None).one(run)
+    results = FinetuningRuns(config).one(run)
     with open(f"{run}/model/config.json", encoding="utf-8") as stream:
         stored = json.load(stream)
     assert stored["architectures"] == ["BertModel"] and stored["keras_bert"]["architecture"] == MeanConfig.architecture

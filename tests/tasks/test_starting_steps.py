@@ -26,7 +26,6 @@ def stand_in(kind, config, folder):
     run = object.__new__(kind)
     run.config, run.run, run.strategy = config, RunFolder(str(folder)), tf.distribute.get_strategy()
     (folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")  # The loggers record it.
-    run.report = lambda line: None
     run.batches = SimpleNamespace(sample=None)
     run.engine = SimpleNamespace(
         model=None,

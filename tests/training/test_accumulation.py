@@ -5,6 +5,7 @@ import os
 
 import pytest
 import tensorflow as tf
+from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
@@ -41,9 +42,9 @@ def choose(monkeypatch):
 
     def choose(memory, *batches, strategy=None, training=None, run=None, size="base"):
         monkeypatch.setattr(accumulation, "memory_limit", lambda: memory and memory * GIB)
-        strategy, said = strategy or tf.distribute.OneDeviceStrategy("CPU:0"), []
+        strategy, said = strategy or tf.distribute.OneDeviceStrategy("CPU:0"), listen()
         slices = choose_accumulation(
-            training or TrainingConfig(), run or RunFolder("unused"), strategy, model(size), batches, said.append
+            training or TrainingConfig(), run or RunFolder("unused"), strategy, model(size), batches
         )
         return slices, said
 

@@ -22,7 +22,7 @@ def test_a_resumed_run_knows_the_time_it_has_spent():
     """Before its first step too: the progress counts from there, and `jit_compile: auto` asks what is left."""
     budget = TimeBudget(2.0, [1.0])
 
-    def restore_newest(report):
+    def restore_newest():
         budget._kept_seconds.assign(90.0)
         return 7
 
@@ -30,7 +30,7 @@ def test_a_resumed_run_knows_the_time_it_has_spent():
     engine = Engine(tf.distribute.get_strategy(), None, None, budget, None, None, checkpoints)
     bound = []
     run = SimpleNamespace(path="run", bind=bound.append)
-    assert engine.start(run, "settings", lambda: None, lambda line: None) == 7
+    assert engine.start(run, "settings", lambda: None) == 7
     assert bound == ["settings"], "A run that goes on has its new settings from there."
     assert budget.share_done(7) == 0.75 and budget.seconds_left(7, 1.0) == 30.0
 

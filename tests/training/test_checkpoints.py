@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from said import listen, silent
 
 from keras_bert.core import files, program, stores
 from keras_bert.core.errors import UserError
@@ -38,7 +39,7 @@ def test_restores_weights_moments_and_iterations(tmp_path):
         checkpoints.save(step)
     assert checkpoints.steps() == [3, 4]
     other = make()
-    assert Checkpoints(tmp_path, 2, model=other[0], optimizer=other[1]).restore_newest(print) == 4
+    assert Checkpoints(tmp_path, 2, model=other[0], optimizer=other[1]).restore_newest() == 4
     for received, expected in zip(state(*other), state(model, optimizer), strict=True):
         np.testing.assert_array_equal(received, expected)
     update(model, optimizer)
@@ -48,7 +49,7 @@ def test_restores_weights_moments_and_iterations(tmp_path):
 
 def test_nothing_to_restore_is_step_0(tmp_path):
     model, optimizer = make()
-    assert Checkpoints(tmp_path / "absent", 2, model=model, optimizer=optimizer).restore_newest(print) == 0
+    assert Checkpoints(tmp_path / "absent", 2, model=model, optimizer=optimizer).restore_newest() == 0
 
 
 @pytest.mark.parametrize("damage", ["altered", "truncated", "missing", "no state"])
@@ -70,8 +71,8 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(tmp_path, dam
         data.unlink()
     else:
         (data.parent / "state.json").write_text("{")
-    lines = []
-    assert checkpoints.restore_newest(lines.append) == 1
+    lines = listen()
+    assert checkpoints.restore_newest() == 1
     assert len(lines) == 1 and "step-000000002" in lines[0]
     for received, expected in zip(state(model, optimizer), kept, strict=True):
         np.testing.assert_array_equal(received, expected)
@@ -83,7 +84,7 @@ def test_nothing_but_damaged_ones_is_refused(tmp_path):
     checkpoints.save(1)
     (tmp_path / "step-000000001" / "checkpoint.index").unlink()
     with pytest.raises(UserError, match="all 1 checkpoints are damaged.*--fresh"):
-        checkpoints.restore_newest(lambda line: None)
+        checkpoints.restore_newest()
 
 
 def test_a_save_cut_short_is_not_seen(tmp_path):
@@ -95,7 +96,7 @@ def test_a_save_cut_short_is_not_seen(tmp_path):
     (tmp_path / ".partial-step-000000002" / "checkpoint.index").write_bytes(b"half")
     assert checkpoints.steps() == [1]
     checkpoints.save(3)
-    assert checkpoints.restore_newest(pytest.fail) == 3
+    assert silent(checkpoints.restore_newest) == 3
     assert sorted(os.listdir(tmp_path)) == ["step-000000001", "step-000000003"]
 
 
@@ -106,7 +107,7 @@ def test_a_damaged_one_does_not_push_out_those_saved_after_it(tmp_path):
     checkpoints.save(4)
     checkpoints.save(8, 1.0)
     (tmp_path / "step-000000008" / "checkpoint.index").unlink()
-    assert checkpoints.restore_newest(lambda line: None) == 4
+    assert checkpoints.restore_newest() == 4
     checkpoints.save(5, 2.0)
     assert checkpoints.steps() == [4, 5]
 
@@ -117,7 +118,7 @@ def test_figures_begun_come_back_as_they_were(tmp_path):
     begun = {"sums": {"mlm": {"loss": 0.1 + 0.2}}, "counts": {"mlm": 7.0}}
     checkpoints.save(1, unlogged=begun)
     other = Checkpoints(tmp_path, 1, model=model, optimizer=optimizer)
-    assert other.unlogged is None and other.restore_newest(pytest.fail) == 1
+    assert other.unlogged is None and silent(other.restore_newest) == 1
     assert other.unlogged == begun
 
 
@@ -147,9 +148,9 @@ def damage(tmp_path, step):
 
 def test_the_best_is_restored(tmp_path):
     model, checkpoints = with_scores(tmp_path, {1: None})
-    assert checkpoints.restore_best(pytest.fail) is None
+    assert silent(checkpoints.restore_best) is None
     model, checkpoints = with_scores(tmp_path, {1: 2.0, 2: 1.0, 3: 3.0})
-    assert checkpoints.restore_best(pytest.fail) == 2
+    assert silent(checkpoints.restore_best) == 2
     assert float(model.weights[0].numpy().flat[0]) == 2.0
 
 
@@ -157,19 +158,19 @@ def test_a_damaged_best_is_told_on_going_on_and_the_next_best_kept(tmp_path):
     """Told at the end alone, all training after it was in vain; and its score kept a worse one from being saved."""
     model, checkpoints = with_scores(tmp_path, {1: 2.0, 2: 1.0, 3: 3.0})
     damage(tmp_path, 2)
-    lines = []
-    assert checkpoints.restore_newest(lines.append) == 3
+    lines = listen()
+    assert checkpoints.restore_newest() == 3
     assert len(lines) == 1 and "step-000000002" in lines[0] and "its score no longer counts" in lines[0]
     assert checkpoints.best() == (3, 3.0) and checkpoints.is_best(2.5)
     checkpoints.save(4, 4.0)
     assert checkpoints.steps() == [3, 4]  # 3 is the best now.
-    assert checkpoints.restore_best(pytest.fail) == 3
+    assert silent(checkpoints.restore_best) == 3
 
 
 def test_a_newest_that_is_damaged_does_not_count_as_the_best_either(tmp_path):
     model, checkpoints = with_scores(tmp_path, {1: 2.0, 2: 1.0}, keep_every=1)
     damage(tmp_path, 2)
-    assert checkpoints.restore_newest(lambda line: None) == 1
+    assert checkpoints.restore_newest() == 1
     assert checkpoints.best() == (1, 2.0) and checkpoints.is_best(1.5)
     checkpoints.save(2, 1.5)
     assert checkpoints.best() == (2, 1.5)
@@ -177,13 +178,13 @@ def test_a_newest_that_is_damaged_does_not_count_as_the_best_either(tmp_path):
 
 def test_a_best_damaged_while_the_run_went_on_gives_way_to_the_next(tmp_path):
     model, checkpoints = with_scores(tmp_path, {1: 2.0, 2: 1.0, 3: 3.0})
-    assert checkpoints.restore_newest(pytest.fail) == 3
+    assert silent(checkpoints.restore_newest) == 3
     damage(tmp_path, 2)
-    lines = []
-    assert checkpoints.restore_best(lines.append) == 3 and len(lines) == 1
+    lines = listen()
+    assert checkpoints.restore_best() == 3 and len(lines) == 1
     damage(tmp_path, 3)
     with pytest.raises(UserError, match="every checkpoint with a score is damaged"):
-        checkpoints.restore_best(lines.append)
+        checkpoints.restore_best()
 
 
 def test_killed_at_any_instant_of_a_save_a_whole_one_is_there(tmp_path, killed_at):
@@ -194,7 +195,7 @@ def test_killed_at_any_instant_of_a_save_a_whole_one_is_there(tmp_path, killed_a
         checkpoints = Checkpoints(str(folder), 1, model=model, optimizer=optimizer)
         checkpoints.save(1)
         is_over = killed_at(instant, lambda checkpoints=checkpoints: checkpoints.save(2))
-        restored = checkpoints.restore_newest(pytest.fail)
+        restored = silent(checkpoints.restore_newest)
         assert restored in (1, 2)
         checkpoints.save(3)
         assert os.listdir(folder) == ["step-000000003"]
@@ -212,7 +213,7 @@ def test_killed_at_any_instant_of_a_save_in_a_store_the_run_goes_on(monkeypatch,
     """Files move one by one there. What a first save left was "all 1 checkpoints are damaged", at every start."""
     call, (model, optimizer) = stores.call, make()
     for instant in range(1000):
-        run, changes, said = RunFolder(f"ram://killed-save-{older}-{instant}"), [], []
+        run, changes, said = RunFolder(f"ram://killed-save-{older}-{instant}"), [], listen()
         checkpoints = Checkpoints(run.checkpoints, 1, model=model, optimizer=optimizer)
         if older:
             checkpoints.save(older)
@@ -230,7 +231,7 @@ def test_killed_at_any_instant_of_a_save_in_a_store_the_run_goes_on(monkeypatch,
             checkpoints.save(2)
             is_over = True
         again = Checkpoints(run.checkpoints, 1, model=model, optimizer=optimizer)
-        restored = again.restore_newest(said.append)
+        restored = again.restore_newest()
         is_whole = any(name == "rename" and path[-1].endswith("/step-000000002/state.json") for name, *path in changes)
         assert restored == (2 if is_whole else older), said
         assert run.has_begun() == (restored > 0), "what was not saved binds nobody to its settings"
@@ -278,7 +279,7 @@ def test_a_full_disk_leaves_the_older_ones_whole(tmp_path, monkeypatch):
     ):
         checkpoints.save(2)
     assert os.listdir(tmp_path) == ["step-000000001"]
-    assert checkpoints.restore_newest(pytest.fail) == 1
+    assert silent(checkpoints.restore_newest) == 1
 
 
 @pytest.mark.parametrize("is_writer", [True, False])
@@ -308,9 +309,9 @@ def test_a_store_that_does_not_answer_is_no_damage(monkeypatch):
 
     monkeypatch.setattr(files, "open_file", no_answer)
     with pytest.raises(OSError, match="timed out"):
-        checkpoints.restore_newest(pytest.fail)
+        silent(checkpoints.restore_newest)
     monkeypatch.undo()
-    assert checkpoints.restore_newest(pytest.fail) == 2
+    assert silent(checkpoints.restore_newest) == 2
     monkeypatch.setattr(files, "open_file", no_answer)
     assert not checkpoints.is_best(3.0)
     checkpoints.save(3, 3.0)
@@ -327,8 +328,8 @@ def test_a_file_that_the_disk_cannot_read_is_damaged(tmp_path, monkeypatch):
         return sha256(path)
 
     monkeypatch.setattr(files, "sha256", unreadable)
-    lines = []
-    assert checkpoints.restore_newest(lines.append) == 1
+    lines = listen()
+    assert checkpoints.restore_newest() == 1
     assert "cannot be read (Input/output error)" in lines[0]
 
 
@@ -336,22 +337,22 @@ def test_a_file_that_the_disk_cannot_read_is_damaged(tmp_path, monkeypatch):
 def test_a_state_that_is_none_is_told(tmp_path, content):
     model, checkpoints = with_scores(tmp_path, {1: 1.0, 2: None}, keep_every=1)
     (tmp_path / "step-000000002" / "state.json").write_text(content)
-    lines = []
-    assert checkpoints.restore_newest(lines.append) == 1 and "has no readable state.json" in lines[0]
+    lines = listen()
+    assert checkpoints.restore_newest() == 1 and "has no readable state.json" in lines[0]
 
 
 @pytest.mark.parametrize("name", ["run [1]", "a*b?", "back\\slash é"])
 def test_a_folder_whose_name_looks_like_a_pattern(tmp_path, name):
     """TensorFlow writes there, and then finds no file that matches: the run was lost."""
     model, checkpoints = with_scores(tmp_path / name, {1: 1.0, 2: 2.0})
-    assert checkpoints.restore_best(pytest.fail) == 1
+    assert silent(checkpoints.restore_best) == 1
     assert float(model.weights[0].numpy().flat[0]) == 1.0
 
 
 def test_a_checkpoint_of_no_numbers_is_passed_over_like_a_damaged_one(tmp_path):
     """Older versions saved them: a run resumed from one had no finite loss any more, however often it went back."""
     model, optimizer = make()
-    checkpoints, said = Checkpoints(tmp_path, 3, model=model, optimizer=optimizer), []
+    checkpoints, said = Checkpoints(tmp_path, 3, model=model, optimizer=optimizer), listen()
     checkpoints.save(1, score=2.0)
     assert checkpoints.are_finite()
     optimizer.variables[-1].assign(tf.fill(optimizer.variables[-1].shape, np.inf))
@@ -359,9 +360,9 @@ def test_a_checkpoint_of_no_numbers_is_passed_over_like_a_damaged_one(tmp_path):
     for step, score in ((2, 1.0), (3, None)):
         checkpoints.save(step, score=score)
     other = Checkpoints(tmp_path, 3, model=model, optimizer=optimizer)
-    assert other.restore_newest(said.append) == 1 and other.are_finite()
+    assert other.restore_newest() == 1 and other.are_finite()
     assert [line.partition(": ")[2] for line in said] == [
         "holds values that are not finite. Falling back to the checkpoint before it."
     ] * 2
-    assert Checkpoints(tmp_path, 3, model=model, optimizer=optimizer).restore_best(said.append) == 1
+    assert Checkpoints(tmp_path, 3, model=model, optimizer=optimizer).restore_best() == 1
     assert said[-1].endswith("not finite. It was the best so far; its score no longer counts.")

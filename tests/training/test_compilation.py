@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from said import listen
 from tiny import model_and_optimizer, pretraining_batch, tiny_config
 
 from keras_bert.core.errors import UserError
@@ -45,18 +46,16 @@ def step():
     return Step(strategy, model, PretrainingObjective(4), optimizer, loss_scale=LossScale())
 
 
-def choice_of(step, compiled, seconds_left, said, is_alone=True):
+def choice_of(step, compiled, seconds_left, is_alone=True):
     batch = {name: tf.constant(value) for name, value in pretraining_batch(step.model.config).items()}
-    return choose(
-        step, compiled, batch, 8, lambda seconds: seconds_left, lambda question: question(), is_alone, said.append
-    )
+    return choose(step, compiled, batch, 8, lambda seconds: seconds_left, lambda question: question(), is_alone)
 
 
 def test_the_timed_steps_leave_no_trace(step):
     """Weights, moments, the optimizer's step and the loss scale: the run starts from where it would have."""
     variables = [*step.model.variables, *step.optimizer.variables, *step.loss_scale.variables]
-    before, said = [variable.numpy() for variable in variables], []
-    choice_of(step, step, 1000.0, said)
+    before, said = [variable.numpy() for variable in variables], listen()
+    choice_of(step, step, 1000.0)
     for variable, value in zip(variables, before, strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)
     assert len(said) == 1 and "compiled. A step takes" in said[0] and "7 more batch shapes" in said[0]
@@ -64,25 +63,25 @@ def test_the_timed_steps_leave_no_trace(step):
 
 def test_a_short_run_is_not_worth_a_try(step, monkeypatch):
     """300 steps of SST-2 in five shapes, 81 seconds, took 46 more to learn that compiling does not pay."""
-    timed, said = [], []
+    timed, said = [], listen()
     monkeypatch.setattr(compilation, "time_step", lambda which, batch: timed.append(which) or PLAIN)
     monkeypatch.setattr(compilation, "later_seconds", lambda which, batch: PLAIN.later)
     compiled = object()
-    assert choice_of(step, compiled, 479.0, said) is False and timed == [step]
+    assert choice_of(step, compiled, 479.0) is False and timed == [step]
     assert said == [
         "jit_compile auto: not compiled, because 479 seconds of training are left, and compiling 8 batch shapes pays "
         "after 480 at the earliest."
     ]
-    choice_of(step, compiled, 481.0, said)
+    choice_of(step, compiled, 481.0)
     assert timed[1:] == [step, compiled]
 
 
 def test_a_slow_start_does_not_count_against_the_step_that_is_timed_first(step, monkeypatch):
     """SQuAD from BERT-mini was compiled, because the process's first steps took twice as long as its later ones."""
-    seconds, said = iter([StepSeconds(2.0, 2.0), StepSeconds(20.0, 1.0)]), []
+    seconds, said = iter([StepSeconds(2.0, 2.0), StepSeconds(20.0, 1.0)]), listen()
     monkeypatch.setattr(compilation, "time_step", lambda which, batch: next(seconds))
     monkeypatch.setattr(compilation, "later_seconds", lambda which, batch: 1.0)
-    assert choice_of(step, object(), 1000.0, said) is False
+    assert choice_of(step, object(), 1000.0) is False
     assert "1 seconds with XLA, 1 without" in said[0]
 
 
@@ -92,7 +91,7 @@ OOM = tf.errors.InternalError(None, None, "RESOURCE_EXHAUSTED: Out of memory whi
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_a_compiled_step_that_does_not_fit_in_memory_is_not_taken(step, monkeypatch, is_alone):
     """The run ended where the plain step fits. With other processes it still does: they wait within that step."""
-    compiled, said = object(), []
+    compiled, said = object(), listen()
 
     def time_step(which, batch):
         step.optimizer.variables[0].assign_add(1)
@@ -104,11 +103,11 @@ def test_a_compiled_step_that_does_not_fit_in_memory_is_not_taken(step, monkeypa
     monkeypatch.setattr(compilation, "later_seconds", lambda which, batch: PLAIN.later)
     before = step.optimizer.variables[0].numpy()
     if is_alone:
-        assert choice_of(step, compiled, 1e6, said) is False
+        assert choice_of(step, compiled, 1e6) is False
         assert said == ["jit_compile auto: not compiled, because the compiled step does not fit in memory."]
     else:
         with pytest.raises(tf.errors.InternalError):
-            choice_of(step, compiled, 1e6, said, is_alone)
+            choice_of(step, compiled, 1e6, is_alone)
     np.testing.assert_array_equal(step.optimizer.variables[0].numpy(), before)
 
 
@@ -131,14 +130,14 @@ def test_the_choice_is_made_once_and_kept(monkeypatch, compiles):
     monkeypatch.setattr("keras_bert.training.engine.choose", lambda *_: chosen.append(1) or compiles)
     engine = Engine(None, None, None, StepBudget(10, [1.0]), plain, plain, None, compiled, choice)
     for _ in range(2):  # The second stands for a resumed run, with the restored variable.
-        decided = engine.with_compilation(0, lambda: (None, 1), 1, print)
+        decided = engine.with_compilation(0, lambda: (None, 1), 1)
         assert decided.step is decided.trainer is (compiled if compiles else plain)
     assert chosen == [1] and choice.value.numpy() == compiles
 
 
 def test_without_auto_nothing_is_chosen():
     engine = Engine(None, None, None, None, object(), object(), None)
-    assert engine.with_compilation(0, lambda: 1 / 0, 1, print) is engine
+    assert engine.with_compilation(0, lambda: 1 / 0, 1) is engine
 
 
 def test_more_blocks_than_there_are_cannot_be_recomputed():

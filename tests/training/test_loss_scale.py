@@ -212,7 +212,7 @@ def test_a_resumed_run_gives_the_same_bits(tmp_path):
         checkpoints = Checkpoints(
             str(tmp_path), 1, model=step.model, optimizer=step.optimizer, loss_scale=step.loss_scale
         )
-        assert checkpoints.restore_newest(print) == first
+        assert checkpoints.restore_newest() == first
         results, variables = train(step, first, **options)
         checkpoints.save(first + len(results))
         return results, variables

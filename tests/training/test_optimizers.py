@@ -164,7 +164,7 @@ def test_resumed_it_goes_on_bit_for_bit(variant, tmp_path):
         step(*stopped, number)
     Checkpoints(tmp_path, 1, model=stopped[0], optimizer=stopped[1]).save(5)
     resumed = model_and_optimizer(*VARIANTS[variant])
-    assert Checkpoints(tmp_path, 1, model=resumed[0], optimizer=resumed[1]).restore_newest(print) == 5
+    assert Checkpoints(tmp_path, 1, model=resumed[0], optimizer=resumed[1]).restore_newest() == 5
     for number in range(5, 10):
         step(*resumed, number)
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(state(*resumed), state(*straight), strict=True))

@@ -7,6 +7,7 @@ A feature file is a folder with `features.npy`, float32 [tokens, layers, hidden]
 import contextlib
 import hashlib
 import json
+import logging
 import math
 import os
 import shutil
@@ -21,6 +22,8 @@ from numpy.lib import format as npy
 
 from keras_bert.core import files, locks, whole_files
 from keras_bert.core.errors import UserError, writing_remedy
+
+_log = logging.getLogger(__name__)
 
 _FEATURES, _MADE_OF = "features.npy", "made_of.json"
 _FORMAT = 1
@@ -71,25 +74,22 @@ class FeatureRoom:
         self.path = path
         files.make_folder(path)
 
-    def alone(self, report: Callable[[str], object]) -> AbstractContextManager:
-        """A block with exclusive access to this folder. If it has to wait, `report` receives a line of text."""
-        return locks.taken(files.join(self.path, locks.NAME), report)
+    def alone(self) -> AbstractContextManager:
+        """A block with exclusive access to this folder. A message says if it has to wait."""
+        return locks.taken(files.join(self.path, locks.NAME))
 
     def folder(self, name: str, made_of: Mapping[str, Any]) -> str:
         """The path of the feature file with this name and origin."""
         digest = hashlib.sha256(json.dumps([_FORMAT, made_of], sort_keys=True).encode()).hexdigest()
         return files.join(self.path, f"{name}-{digest[:12]}")
 
-    def open(
-        self, name: str, made_of: Mapping[str, Any], shape: Sequence[int], report: Callable[[str], object]
-    ) -> FeatureFile | None:
+    def open(self, name: str, made_of: Mapping[str, Any], shape: Sequence[int]) -> FeatureFile | None:
         """Opens a feature file; None if it does not exist or is damaged.
 
         Args:
             name: the readable part of the file's name.
             made_of: JSON values that identify what the features were computed from.
             shape: (tokens, layers, hidden).
-            report: receives a line of text on a damaged file.
         """
         folder = self.folder(name, made_of)
         if not files.exists(folder):
@@ -104,7 +104,7 @@ class FeatureRoom:
                     raise _Unusable(f"{path}: is damaged (its SHA-256 differs from the one written with it).")
                 return FeatureFile(path, shape, local)
         except _Unusable as fault:
-            report(f"{fault} The features are computed again.")
+            _log.info(f"{fault} The features are computed again.")
             return None
 
     def require_space(self, size: int) -> None:

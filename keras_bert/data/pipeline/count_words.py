@@ -5,9 +5,10 @@ files by themselves, and each brings together all counts of some of the words. T
 gets the words that are frequent enough to matter (`count_divisor`).
 """
 
+import logging
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -32,6 +33,8 @@ from keras_bert.data.pipeline.repeated import Hashes, find_all_repeated, find_re
 from keras_bert.data.pipeline.runners import Runner, spread, stage
 from keras_bert.data.shards.tokenizer_processes import start_tensorflow
 
+_log = logging.getLogger(__name__)
+
 _BUCKETS = 64
 _HASHES = "-hashes"
 
@@ -42,7 +45,6 @@ def count_words(
     validation_share: float,
     folder: str,
     runner: Runner,
-    report: Callable[[str], object],
 ) -> Counter[str]:
     """Counts the words of `training_documents` as `text.vocabulary_learning.count_words` does.
 
@@ -55,20 +57,19 @@ def count_words(
         folder: a folder for the work, which workers write by the same path. After a failure it is left, and counts of
             files that were finished are kept if the corpus is still the same; otherwise it is removed.
         runner: runs the pipeline.
-        report: receives lines of text on what is being done.
 
     Raises:
         UserError: no file held a document; a worker could not read or write a file, which the message names; or another
             process is using the folder.
     """
     prepare_tfds(corpus, runner)
-    lock = take_folder(folder, f"{folder}.lock", report)
+    lock = take_folder(folder, f"{folder}.lock")
     try:
         # What is a duplicate depends on all files.
         pieces = divide(corpus, "words", lower_case, validation_share, compares_all=True)
         work = _CountWork(corpus.config, folder, lower_case)
         if work.parts.keep_for([piece.key for piece in one_per_file(pieces)]):
-            report(f"Resuming in {folder}: counts of finished files are kept.")
+            _log.info(f"Resuming in {folder}: counts of finished files are kept.")
         find_repeated_spans(runner, pieces, corpus.config, work.parts)
         shown = show_progress("Hashed", pieces, work.parts, _HASHES)
         find_all_repeated(runner, pieces, work.hashes, work.parts, DROPPED, shown)

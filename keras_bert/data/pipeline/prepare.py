@@ -9,7 +9,8 @@ The text itself never passes through the runner, which holds hashes and plans on
 and is not done again: a pipeline that is started a second time reads it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,8 @@ from keras_bert.data.shards.prepared_folder import prepared_folder
 from keras_bert.data.shards.shard_format import TokenizedDocuments, add_shard, shard_name, write_shard
 from keras_bert.data.shards.tokenizer_processes import start_tensorflow
 
+_log = logging.getLogger(__name__)
+
 _PLANNED = "planned"
 
 
@@ -46,7 +49,6 @@ def prepare(
     settings: ShardSettings,
     folder: StrPath,
     runner: Runner,
-    report: Callable[[str], object] | None = None,
 ) -> PrepareReport:
     """Writes what `data.shards.prepare.prepare` writes for the same arguments, by a runner of Apache Beam.
 
@@ -58,7 +60,6 @@ def prepare(
         settings: how documents are tokenized, split and cut.
         folder: as there. Workers write it by the same path.
         runner: runs the pipeline.
-        report: receives lines of text on what is being done.
 
     Returns:
         A report on the whole result.
@@ -68,14 +69,14 @@ def prepare(
     """
     prepare_tfds(corpus, runner)
     record = {"runner": "Beam", **settings.record(), "reading": corpus.settings() or None}
-    with prepared_folder(folder, settings.tokenizer.vocabulary, record, report) as (unfinished, check):
+    with prepared_folder(folder, settings.tokenizer.vocabulary, record) as (unfinished, check):
         pieces = divide(corpus)
         work = PrepareWork(settings, corpus.config, unfinished.folder)
         sides = [join(work.folder, side) for side in SIDES]
         unfinished.save()
         keys = [piece.key for piece in one_per_file(pieces)]
-        if work.parts.keep_for(keys, sides) and report:
-            report(f"Resuming in {work.folder}: finished parts and shards are kept.")
+        if work.parts.keep_for(keys, sides):
+            _log.info(f"Resuming in {work.folder}: finished parts and shards are kept.")
         for side in sides:
             make_folder(side)
             remove_file(join(side, "meta.json"))

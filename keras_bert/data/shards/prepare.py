@@ -1,8 +1,9 @@
 """From documents to shards: drops duplicates, holds out a validation share, splits sentences and tokenizes."""
 
+import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -17,6 +18,8 @@ from keras_bert.data.shards.prepared_folder import UnfinishedWork, prepared_fold
 from keras_bert.data.shards.shard_files import ShardWriter
 from keras_bert.data.shards.shard_format import TokenizedDocuments, check_shard_size, new_meta, token_dtype
 from keras_bert.data.shards.tokenizer_processes import Tag, all_cores, map_in_processes
+
+_log = logging.getLogger(__name__)
 
 _FEWER_WORKERS = "Give fewer --workers; the same command resumes where it stopped."
 _BATCHES_WORTH_PROCESSES = 32  # Starting a process costs as much as tokenizing some 8 MB.
@@ -157,7 +160,6 @@ def prepare(
     settings: ShardSettings,
     folder: str | os.PathLike[str],
     workers: int = 0,
-    report: Callable[[str], object] | None = None,
     remedy: str = _FEWER_WORKERS,
 ) -> PrepareReport:
     """Writes `folder/train` and `folder/validation`, shard folders in the format of `shard_format`, and `vocab.txt`.
@@ -174,7 +176,6 @@ def prepare(
         settings: how they are tokenized, split and cut.
         folder: a folder that does not exist or is empty.
         workers: processes that tokenize; 0 for one per core. A short text is tokenized in this process.
-        report: receives a line of text if unfinished work is resumed.
         remedy: what to do if a worker dies, as the caller's user can do it.
 
     Returns:
@@ -191,9 +192,9 @@ def prepare(
         "inputs": text.fingerprint(),
         "reading": text.settings() or None,
     }
-    with prepared_folder(folder, settings.tokenizer.vocabulary, record, report) as (work, check):
-        if work.shards() and report:
-            report(f"Resuming in {work.folder}: {work.shards():,} shards are finished.")
+    with prepared_folder(folder, settings.tokenizer.vocabulary, record) as (work, check):
+        if work.shards():
+            _log.info(f"Resuming in {work.folder}: {work.shards():,} shards are finished.")
         # Counts what is written or still held by the writers; `work` counts finished shards only.
         counts = {side: _side_counts(work.sides[side]) for side in SIDES}
         duplicates: Counter[str] = Counter()

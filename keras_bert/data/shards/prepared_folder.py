@@ -131,7 +131,6 @@ def prepared_folder(
     folder: StrPath,
     vocabulary: Vocabulary,
     settings: Mapping[str, Any],
-    report: Callable[[str], object] | None = None,
 ) -> Iterator[tuple[UnfinishedWork, Callable[[], None]]]:
     """Holds the lock on `folder` during the block, which writes its shards; see `prepare` for where the work is done.
 
@@ -141,7 +140,6 @@ def prepared_folder(
         folder: a folder that does not exist or is empty.
         vocabulary: written into it last.
         settings: JSON values that the bytes of the result depend on.
-        report: receives a line of text while waiting for the lock.
 
     Yields:
         (the record of the work so far, a function that raises `UserError` if the lock was lost)
@@ -153,7 +151,7 @@ def prepared_folder(
     folder = os.fspath(folder).rstrip("/")
     # Beside the folder, which only gets its name at the end. In a store it has it from the start, and may be a bucket.
     path = join(folder, NAME) if is_remote(folder) else f"{folder}{NAME}"
-    lock = take_folder(folder, path, report or (lambda line: None))
+    lock = take_folder(folder, path)
     try:
         # A process killed between renaming and the end of the work leaves the record in the finished folder.
         in_place = is_remote(folder) or UnfinishedWork.is_in(folder)

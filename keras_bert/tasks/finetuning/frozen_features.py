@@ -2,7 +2,8 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from keras_bert.training.cluster import worker_addresses
 from keras_bert.training.step import Batch
 from keras_bert.training.strategy import distribute
 
+_log = logging.getLogger(__name__)
+
 
 class FrozenFeatures:
     """The features of a `BertFeatureTagger`, kept in a folder.
@@ -29,7 +32,6 @@ class FrozenFeatures:
         batch_size: rows per batch.
         pad_id: the id of [PAD].
         folder: where the files are kept.
-        report: receives one line of text at a time.
     """
 
     def __init__(
@@ -39,9 +41,8 @@ class FrozenFeatures:
         batch_size: int,
         pad_id: int,
         folder: str,
-        report: Callable[[str], object],
     ):
-        self._model, self._strategy, self._report = model, strategy, report
+        self._model, self._strategy = model, strategy
         self._batch_size, self._pad_id = batch_size, pad_id
         self._room = FeatureRoom(folder)
         self._encoder = {
@@ -60,13 +61,13 @@ class FrozenFeatures:
         Raises:
             UserError: there is not enough space on the disk.
         """
-        with self._room.alone(self._report):
+        with self._room.alone():
             missing = {split: rows for split, rows in splits.items() if not self._found(split, rows)}
             if not missing:
                 return
             size = sum(feature_bytes(self._shape(rows)) for rows in missing.values())
             tokens = sum(len(rows.ids) for rows in missing.values())
-            self._report(
+            _log.info(
                 f"Features of {tokens:,} tokens ({', '.join(missing)}), {megabytes(size)}, are computed once and "
                 f"kept in {self._room.path}."
             )
@@ -82,9 +83,9 @@ class FrozenFeatures:
 
     def _found(self, split: str, rows: TokenRows) -> bool:
         rows.token_files.pop("features", None)
-        found = self._room.open(split, self._made_of(rows), self._shape(rows), self._report)
+        found = self._room.open(split, self._made_of(rows), self._shape(rows))
         if found:
-            self._report(f"The features of {split} are read from {found.path}.")
+            _log.info(f"The features of {split} are read from {found.path}.")
             rows.token_files["features"] = found
         return found is not None
 

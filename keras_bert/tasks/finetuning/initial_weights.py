@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 from typing import Any
 
 import keras
@@ -13,10 +13,10 @@ from keras_bert.core.errors import UserError
 from keras_bert.models.first_values import set_first_values
 from keras_bert.models.tensor_names import POOLER, heads
 
+_log = logging.getLogger(__name__)
 
-def set_initial_weights(
-    model: keras.Model, config: FinetuneConfig, folder: ModelFolder, head: Any, report: Callable[[str], object]
-) -> None:
+
+def set_initial_weights(model: keras.Model, config: FinetuneConfig, folder: ModelFolder, head: Any) -> None:
     """Loads the weights of `init`, unless the recipe says `from_scratch`, and replaces those in `initialization`.
 
     Args:
@@ -24,7 +24,6 @@ def set_initial_weights(
         config: the recipe.
         folder: the model in `init`. Its head is kept if it is the same as the task's.
         head: the config of the task's head.
-        report: receives a text that says what was loaded and replaced, unless nothing was.
     """
     lines: list[str] = []
     if not config.from_scratch:
@@ -34,7 +33,7 @@ def set_initial_weights(
     set_first_values(model, replaced.as_initialization(), None, None, config.training.seed)
     lines += [f"{part}: replaced, {value}." for part, value in vars(replaced).items() if value]
     if lines:
-        report("\n".join(lines))
+        _log.info("\n".join(lines))
 
 
 def freeze(model: keras.Model, config: FinetuneConfig, folder: ModelFolder) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -54,6 +55,8 @@ from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import add_to_tensorboard
 from keras_bert.training.strategy import check_divisible, describe, distribute
 
+_log = logging.getLogger(__name__)
+
 
 def write_run_output(
     run: RunFolder,
@@ -65,7 +68,6 @@ def write_run_output(
     results: Mapping[str, Any],
     confusions: Mapping[str, np.ndarray],
     command: str | None,
-    report: Callable[[str], object],
 ) -> None:
     """Writes all of it, results.json last, because it marks the run as finished.
 
@@ -79,7 +81,6 @@ def write_run_output(
         results: the content of results.json.
         confusions: `{split: confusion matrix}` where the answers are classes.
         command: the command line, for the model card; None if unknown.
-        report: receives one line of text at a time.
     """
     pictures = {}
     if imports.is_installed("matplotlib"):
@@ -89,7 +90,7 @@ def write_run_output(
         }
         write_pictures(run, pictures)
     elif confusions:
-        report("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
+        _log.info("No pictures were drawn: matplotlib is missing. pip install 'bert-in-keras[plots]'")
     if "tensorboard" in config.training.log_to:
         metric = results["main_metric"]
         best = {f"best/{split}_{metric}": figures[metric] for split, figures in results["splits"].items()}
@@ -105,7 +106,7 @@ def write_run_output(
     )
     run.write_results(results)
     for line in results["warnings"]:
-        report(line)
+        _log.info(line)
 
 
 class Finetuning:
@@ -118,7 +119,6 @@ class Finetuning:
         folder: the model to start from.
         tokenizer: the model's tokenizer.
         strategy: the run's strategy.
-        report: receives one line of text at a time, in the chief only.
         command: the command line, for the model card; None if unknown.
         command_began: when the command began, from `time.monotonic`, for `training.max_minutes`; None for now.
 
@@ -143,7 +143,6 @@ class Finetuning:
         folder: ModelFolder,
         tokenizer: Tokenizer,
         strategy: tf.distribute.Strategy,
-        report: Callable[[str], object] = print,
         command: str | None = None,
         command_began: float | None = None,
     ):
@@ -156,9 +155,8 @@ class Finetuning:
         self.command = command
         self.command_began = time.monotonic() if command_began is None else command_began
         self.is_chief = process_number(strategy) == 0
-        self.report = report if self.is_chief else lambda line: None
         check_divisible(config.training.batch_size, strategy, config.training.slices, "training.batch_size")
-        settle(strategy, run, config, self.report)
+        settle(strategy, run, config)
         by_chief(strategy, lambda: require_same_data(run, problem))
 
     def finetune(self) -> dict[str, Any] | None:
@@ -180,7 +178,7 @@ class Finetuning:
         finished = self.run.results()
         if not finished or finished.get("lasts") != self._length():
             return False
-        self.report(f"{self.run.path} is finished: {finished['steps']:,} steps. --fresh starts over.")
+        _log.info(f"{self.run.path} is finished: {finished['steps']:,} steps. --fresh starts over.")
         return True
 
     def _length(self) -> dict[str, float]:
@@ -190,7 +188,7 @@ class Finetuning:
     def build(self) -> None:
         """Makes every part of the run."""
         config, training, problem = self.config, self.config.training, self.problem
-        self.report(describe(self.strategy))
+        _log.info(describe(self.strategy))
         problem.forget_tuning()  # Another seed may have used the same problem.
         if not problem.dev_splits:
             raise UserError(
@@ -203,16 +201,16 @@ class Finetuning:
         most = affordable_shapes(rows, config, self.folder.config, self.strategy)
         widths, group_sizes = choose_shapes(rows, most)
         batch = BatchShape(training.batch_size, widths[-1], rows=group_sizes[-1])
-        slices = choose_accumulation(training, self.run, self.strategy, self.folder.config, [batch], self.report)
+        slices = choose_accumulation(training, self.run, self.strategy, self.folder.config, [batch])
         training = dataclasses.replace(training, accumulation=slices)
         self.config = config = dataclasses.replace(config, training=training)
         self.source = LengthBatches(rows, training.batch_size, training.seed, pad_id, widths, group_sizes=group_sizes)
-        self.report(
+        _log.info(
             f"{len(rows):,} rows for training, {self.source.batches_per_epoch:,} batches of {training.batch_size} "
             f"an epoch, {self.source.padding_share:.1%} of their tokens padding."
         )
         for noise, changed in shares.items():
-            self.report(f"Noisy copies of the training examples: {noise}, {changes_text(changed)}.")
+            _log.info(f"Noisy copies of the training examples: {noise}, {changes_text(changed)}.")
         steps_per_epoch = self.source.batches_per_epoch
         steps = training.steps or math.ceil(training.epochs * steps_per_epoch)
         require_warmup(config.optimizer, training, steps)
@@ -253,17 +251,17 @@ class Finetuning:
 
     def restore(self) -> int:
         """Restores the newest checkpoint or, without one, sets the initial weights; returns the steps done."""
-        return self.engine.start(self.run, self.config, self._begin, self.report)
+        return self.engine.start(self.run, self.config, self._begin)
 
     def _begin(self) -> None:
         with failing_together(agreement(self.strategy)):
-            set_initial_weights(self.engine.model, self.config, self.folder, self.problem.head, self.report)
+            set_initial_weights(self.engine.model, self.config, self.folder, self.problem.head)
 
     def take_features(self) -> None:
         """Adds the frozen encoder's features to the rows; call it once the weights are restored."""
         folder = self.config.features.folder or files.join(files.parent(self.run.path), "features")
         pad_id, at_once = self.tokenizer.vocabulary.pad_id, self._examples_at_once
-        features = FrozenFeatures(self.engine.model, self.strategy, at_once, pad_id, folder, self.report)
+        features = FrozenFeatures(self.engine.model, self.strategy, at_once, pad_id, folder)
         features.give({"train": self.rows, **{split: self.problem.rows(split) for split in self.problem.dev_splits}})
 
     def train(self, first_step: int) -> int:
@@ -281,7 +279,7 @@ class Finetuning:
         charts = {"loss": "loss", **{column.figure: column.figure for column in columns}}
         began = self.command_began
         with run_context(self.run, self.strategy, training, first_step, batch_key, charts, columns, began) as context:
-            self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop, self.report)
+            self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop)
             loop = Loop(
                 self.engine,
                 self.batches,
@@ -314,7 +312,7 @@ class Finetuning:
         """
         problem = self.problem
         with failing_together(agreement(self.strategy)):
-            best_step = self.engine.checkpoints.restore_best(self.report)
+            best_step = self.engine.checkpoints.restore_best()
             assert best_step is not None
         require_same(self.strategy, self.run.path, best_checkpoint=best_step)
         results: dict[str, Any] = {
@@ -344,6 +342,5 @@ class Finetuning:
             results,
             confusions,
             self.command,
-            self.report,
         )
         return results

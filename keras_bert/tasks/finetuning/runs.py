@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from keras_bert.checkpoints.model_folder import CONFIG, open_model_folder
 from keras_bert.checkpoints.writing import describe_folder
 from keras_bert.config.features import feature_layers
 from keras_bert.config.finetuning import FinetuneConfig, rate_for_width
-from keras_bert.core import files, whole_files
+from keras_bert.core import files, messages, whole_files
 from keras_bert.core.errors import MissingData, UserError
 from keras_bert.inference.loading import model_tokenizer
 from keras_bert.tasks.finetuning.frozen_features import require_one_process
@@ -27,6 +28,8 @@ from keras_bert.training.processes import agreement, by_chief, failing_together,
 from keras_bert.training.run_folder import SEEDS, SWEEP, TASKS, RunFolder
 from keras_bert.training.run_loggers import require_loggers
 from keras_bert.training.strategy import make_strategy
+
+_log = logging.getLogger(__name__)
 
 # Paper, appendix A.3; the rates are BERT-base's.
 GRID: dict[str, tuple[float, ...]] = {
@@ -44,7 +47,6 @@ class FinetuningRuns:
 
     Args:
         config: the recipe, with `init`.
-        report: receives one line of text at a time.
         strategy: the runs' strategy; by default the one in the recipe.
         command: the command line, for the model cards; None if unknown.
         began: when the command began, from `time.monotonic`; None for now. `training.max_minutes` counts from then, for
@@ -68,7 +70,6 @@ class FinetuningRuns:
     def __init__(
         self,
         config: FinetuneConfig,
-        report: Callable[[str], object] = print,
         strategy: tf.distribute.Strategy | None = None,
         command: str | None = None,
         began: float | None = None,
@@ -82,7 +83,9 @@ class FinetuningRuns:
         self.config = config = dataclasses.replace(config, init=self._folder.name)
         self.strategy = strategy or make_strategy(training.strategy, training.devices, training.tpu)
         self.is_chief = process_number(self.strategy) == 0
-        self._report, self._command = report if self.is_chief else lambda line: None, command
+        self._command = command
+        if not self.is_chief:
+            messages.mute()
         with failing_together(agreement(self.strategy)):
             require_loggers(training)
             self._open()
@@ -92,7 +95,7 @@ class FinetuningRuns:
         config = self.config
         self._tokenizer = model_tokenizer(self._folder)
         for line in self._folder.notes:
-            self._report(line)
+            _log.info(line)
         self._folder.require_positions(config.input.max_length)
         if config.features.kind:
             feature_layers(config.features.kind, self._folder.config.num_blocks)
@@ -101,7 +104,7 @@ class FinetuningRuns:
         for split in ("train", *self.problem.dev_splits):
             self.problem.rows(split)
         for line in self.problem.notes:
-            self._report(line)
+            _log.info(line)
 
     @explained_lost_worker()
     def one(self, path: str, **changes: Any) -> Results | None:
@@ -125,7 +128,6 @@ class FinetuningRuns:
                 self._folder,
                 self._tokenizer,
                 self.strategy,
-                self._report,
                 self._command,
                 self._began,
             ).finetune()
@@ -137,7 +139,7 @@ class FinetuningRuns:
         rate = begun or rate_for_width(self.config.optimizer.base_rate, model.hidden_size)
         size = f"{model.num_hidden_layers} × {model.hidden_size}"
         why = "with which the run began" if begun else f"the default for a model of {size}"
-        self._report(f"Learning rate {rate:g}, {why}.")
+        _log.info(f"Learning rate {rate:g}, {why}.")
         return rate
 
     @explained_lost_worker()
@@ -147,14 +149,14 @@ class FinetuningRuns:
         with RunFolder(path) as run:
             by_chief(self.strategy, lambda: self._hold(run))
             for seed in seeds:
-                self._report(f"Seed {seed}:")
+                _log.info(f"Seed {seed}:")
                 found[seed] = self.one(files.join(path, f"seed-{seed}"), seed=seed)
             return by_chief(self.strategy, lambda: self._write_seeds(run, found))
 
     def _hold(self, run: RunFolder) -> None:
         """Locks the folder of several seeds, unless it holds something else."""
         run.require(SEEDS)
-        run.hold(self._report)
+        run.hold()
 
     def _write_seeds(self, run: RunFolder, found: Mapping[int, Any]) -> Results:
         results = summary(found)
@@ -181,7 +183,7 @@ class FinetuningRuns:
         for values in itertools.product(*grid.values()):
             point = dict(zip(grid, values))
             name = "-".join(f"{key}-{value:g}" for key, value in point.items())
-            self._report(f"{name}:")
+            _log.info(f"{name}:")
             found.append((point, self.one(files.join(path, name), **point, steps=0, minutes=0.0)))
         return sorted(found, key=lambda pair: -self._main_score(pair[1])) if self.is_chief else None
 
@@ -241,7 +243,6 @@ def finetune_benchmark(
     recipes: Mapping[str, FinetuneConfig],
     path: str,
     seeds: Sequence[int] = (),
-    report: Callable[[str], object] = print,
     command: str | None = None,
     began: float | None = None,
 ) -> dict[str, Any] | None:
@@ -252,7 +253,6 @@ def finetune_benchmark(
         recipes: by task, all with the same `init` and devices.
         path: the folder to write to.
         seeds: one run per seed, see `FinetuningRuns.seeds`; a single run if empty.
-        report: receives one line of text at a time.
         command: the command line, for the model cards; None if unknown.
         began: when the command began; see `FinetuningRuns`.
 
@@ -269,7 +269,7 @@ def finetune_benchmark(
     for task, recipe in recipes.items():
         folder = files.join(path, task)
         try:
-            runs = FinetuningRuns(recipe, report, strategy, command, began)
+            runs = FinetuningRuns(recipe, strategy, command, began)
         except UserError as error:
             # They failed together, and must go on together.
             if agreement(strategy)(float(isinstance(error, MissingData))) < process_count(strategy):
@@ -277,12 +277,12 @@ def finetune_benchmark(
             left_out[task] = str(error)
             continue
         if is_chief:
-            report(f"{task} from {recipe.init} → {folder}")
+            _log.info(f"{task} from {recipe.init} → {folder}")
         results[task] = runs.seeds(folder, seeds) if seeds else runs.one(folder)
     if results and not is_chief:
         return None
     for task, reason in left_out.items():
-        report(f"Skipped {task}: {reason}")
+        _log.info(f"Skipped {task}: {reason}")
     if not results:
         raise UserError(f"{name}: needs the data of at least one task. Received: none. Give --data-dir.")
     whole_files.write_json(files.join(path, "results.json"), {"tasks": results, "left_out": left_out})

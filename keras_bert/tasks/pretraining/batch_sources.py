@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -26,6 +27,8 @@ from keras_bert.tasks.pretraining.data import (
 from keras_bert.tasks.pretraining.run_text import corpus_of, remove_other_data
 from keras_bert.text.tokenizer_settings import TokenizerSettings
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
+
+_log = logging.getLogger(__name__)
 
 # However large the corpus, no more shards than this are read.
 _MOST_SHARDS = 64
@@ -85,34 +88,29 @@ class BatchSources:
     sample: Callable[[int], Iterator[np.ndarray]]
 
 
-def open_batch_sources(
-    config: PretrainConfig, folder: str, report: Callable[[str], object], worker: int = 0, has_begun: bool = False
-) -> BatchSources:
+def open_batch_sources(config: PretrainConfig, folder: str, worker: int = 0, has_begun: bool = False) -> BatchSources:
     """The `BatchSources` of a recipe; vocabulary and shards that are missing, or of other text, are made first.
 
     Args:
         config: the recipe.
         folder: the run's data folder.
-        report: receives one line of text at a time, the last one about the training examples.
         worker: this process's number in the run. Each process has its own plans, so none reads or removes another's.
             Process 0 makes the data before the others read them.
         has_begun: whether the run has learned from the data that are there, which then stay.
     """
     is_settled = has_begun or worker > 0
     if config.data.source == "text":
-        sources = _text_sources(config, folder, report, is_settled)
+        sources = _text_sources(config, folder, is_settled)
     else:
-        sources = _shard_sources(config, folder, report, worker, is_settled)
+        sources = _shard_sources(config, folder, worker, is_settled)
     label = next((term.zero_label for term in config.objective.trained if term.pairs), "")
     described = "; ".join(_describe(source, phase, label) for source, phase in zip(sources.training, config.phases))
-    report(f"Training examples: {described}.")
+    _log.info(f"Training examples: {described}.")
     return sources
 
 
-def _shard_sources(
-    config: PretrainConfig, folder: str, report: Callable[[str], object], worker: int, is_settled: bool
-) -> BatchSources:
-    tokenizer = prepare_run_data(config, folder, report, is_settled)
+def _shard_sources(config: PretrainConfig, folder: str, worker: int, is_settled: bool) -> BatchSources:
+    tokenizer = prepare_run_data(config, folder, is_settled)
     vocabulary = tokenizer.vocabulary
     # Counting the training tokens checks their files too, so that no start reads them twice.
     shards = {
@@ -147,16 +145,14 @@ def _shard_sources(
     )
 
 
-def _text_sources(
-    config: PretrainConfig, folder: str, report: Callable[[str], object], is_settled: bool
-) -> BatchSources:
+def _text_sources(config: PretrainConfig, folder: str, is_settled: bool) -> BatchSources:
     if not is_settled:
-        remove_other_data(config, corpus_of(config), folder, report)
+        remove_other_data(config, corpus_of(config), folder)
     lines = RawLines(config.data.files, config.data.validation_share)
     if not is_settled:  # Told before a vocabulary is learned.
         for validation in (False, True):
             lines.require_text(validation)
-    vocabulary = run_vocabulary(config, folder, lines.training_texts, report)
+    vocabulary = run_vocabulary(config, folder, lines.training_texts)
     tokenizer = make_tokenizer(vocabulary, TokenizerSettings(config.vocabulary.lower_case))
     sample = functools.partial(sample_of_lines, lines, tokenizer)
     require_no_chinese_words(lines.names, sample, config.masking, vocabulary)

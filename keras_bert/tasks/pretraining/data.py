@@ -1,6 +1,7 @@
 """The data of a pretraining run: its vocabulary and shards, made once in the run's folder or by `prepare`."""
 
 import functools
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
@@ -26,12 +27,13 @@ from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 
+_log = logging.getLogger(__name__)
+
 
 def run_vocabulary(
     config: PretrainConfig,
     folder: str,
     texts: Callable[[], Iterable[str]],
-    report: Callable[[str], object],
     given: str | None = None,
 ) -> Vocabulary:
     """The run's vocabulary; its file is made in `folder` unless it is there already.
@@ -41,7 +43,6 @@ def run_vocabulary(
         folder: the run's data folder.
         texts: function () -> the training texts, from which a vocabulary is learned. Held-out text is not among them:
             a piece that only occurs there must stay unknown.
-        report: receives one line of text at a time.
         given: the vocabulary file to use; by default `vocabulary.file`, or else that of the model in `init`.
 
     Raises:
@@ -51,7 +52,7 @@ def run_vocabulary(
         files.make_folder(folder)
         own = open_model_folder(config.init).vocabulary_file if config.init else None
         given = given or config.vocabulary.file or own
-        vocabulary = _given(given, own, config.model.vocab_size) if given else _learn(config, texts(), report)
+        vocabulary = _given(given, own, config.model.vocab_size) if given else _learn(config, texts())
         path = files.join(folder, vocabulary.file_name)
         vocabulary.to_file(path)
     vocabulary = Vocabulary.from_file(path)
@@ -69,13 +70,13 @@ def _given(path: str, own: str | None, wanted: int) -> Vocabulary:
     return vocabulary
 
 
-def _learn(config: PretrainConfig, texts: Iterable[str], report: Callable[[str], object]) -> Vocabulary:
+def _learn(config: PretrainConfig, texts: Iterable[str]) -> Vocabulary:
     wanted = config.model.vocab_size
-    report(f"Learning a vocabulary of {wanted:,} pieces.")
+    _log.info(f"Learning a vocabulary of {wanted:,} pieces.")
     learn = learn_sentencepiece if config.vocabulary.kind == SENTENCEPIECE else learn_vocabulary
     vocabulary = learn(texts, wanted, config.vocabulary.lower_case)
     if len(vocabulary) < wanted:
-        report(f"The text gives only {len(vocabulary):,} pieces; the model's vocabulary will have that size.")
+        _log.info(f"The text gives only {len(vocabulary):,} pieces; the model's vocabulary will have that size.")
     return vocabulary
 
 
@@ -144,9 +145,7 @@ def _setting(masking: MaskingConfig) -> str:
     )
 
 
-def prepare_run_data(
-    config: PretrainConfig, folder: str, report: Callable[[str], object], is_settled: bool = False
-) -> Tokenizer:
+def prepare_run_data(config: PretrainConfig, folder: str, is_settled: bool = False) -> Tokenizer:
     """Makes vocab.txt and the shards in `folder` unless they are there already, made from the same text.
 
     If `data.files` is a folder written by `prepare`, its shards are used in place, with the vocabulary and casing they
@@ -155,7 +154,6 @@ def prepare_run_data(
     Args:
         config: the recipe.
         folder: the run's data folder.
-        report: receives one line of text at a time.
         is_settled: whether data that are there are used whatever their text: the run has learned from them, or another
             process of it has compared them.
 
@@ -168,19 +166,19 @@ def prepare_run_data(
     prepared = given_folder(config)
     corpus = functools.cache(lambda: corpus_of(config))  # Settled shards need no text.
     if not is_settled:
-        remove_other_data(config, PreparedText(prepared) if prepared else corpus(), folder, report)
+        remove_other_data(config, PreparedText(prepared) if prepared else corpus(), folder)
 
     def training_texts() -> Iterator[str]:
         return training_documents(corpus().documents("Read"), config.data.validation_share)
 
     given = vocabulary_of_shards(config, prepared) if prepared else None
-    vocabulary = run_vocabulary(config, folder, training_texts, report, given)
+    vocabulary = run_vocabulary(config, folder, training_texts, given)
     lower_case = config.vocabulary.lower_case
     shards = prepared or files.join(folder, "shards")
     if prepared:
-        report(f"Using the prepared shards in {prepared}.")
+        _log.info(f"Using the prepared shards in {prepared}.")
     elif not files.exists(shards) or UnfinishedWork.is_in(shards):
-        report("Preparing the text.")
+        _log.info("Preparing the text.")
         phrases = read_phrases(config.data.phrases) if config.data.phrases else ()
         word_marks = word_marks_for(config.masking, corpus().documents())
         tokenizer = DocumentTokenizer(vocabulary, lower_case, word_marks, phrases, config.data.phrase_tags)
@@ -188,12 +186,11 @@ def prepare_run_data(
             corpus(),
             ShardSettings(tokenizer, config.data.validation_share, config.data.shard_megabytes),
             shards,
-            report=report,
             # A run has no --workers; it takes all cores.
             remedy=f"Run {same_command()} to resume where it stopped. To use fewer processes, prepare the text first "
             "with `prepare --workers N` and give its folder as --data.",
         )
-        report(f"{corpus().report}\n{summary}".strip())
+        _log.info(f"{corpus().report}\n{summary}".strip())
     meta = ShardSet.open(files.join(shards, TRAIN), vocabulary, verify=False).meta
     if prepared:
         check_settings(config.data, meta, prepared)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import logging
 import math
 import tempfile
 import time
@@ -23,6 +24,8 @@ from keras_bert.training.memory import explained_out_of_memory, memory_limit, pe
 from keras_bert.training.metrics import each_step
 from keras_bert.training.step_loop import taking
 from keras_bert.training.strategy import checkpoint_device
+
+_log = logging.getLogger(__name__)
 
 # The rest is for what a few steps do not show: fragmentation, validation, a second input pipeline.
 _USABLE_SHARE = 0.9
@@ -228,7 +231,7 @@ def estimate(pretraining: Pretraining) -> Estimate:
     with _explained(pretraining, largest_phase(config)):
         fit = memory_fit(pretraining)
     if fit is not None and fit.largest < fit.batch_size:
-        pretraining.report(fit.line())  # In case that the steps below end the process.
+        _log.info(fit.line())  # In case that the steps below end the process.
     with _explained(pretraining, 0):
         pretraining.choose_compilation(0)
     timings = []

@@ -2,9 +2,9 @@
 
 import io
 import json
+import logging
 import zipfile
 import zlib
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,8 @@ from keras_bert.tasks.pretraining.batch_sources import BatchSources, unigram_nat
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.vocabulary_extension import cut_before
 
+_log = logging.getLogger(__name__)
+
 FILE = "first_values.npz"
 
 
@@ -37,16 +39,13 @@ class TextStatistics(NamedTuple):
     vectors: np.ndarray
 
 
-def text_statistics(
-    config: PretrainConfig, sources: BatchSources, folder: str, report: Callable[[str], object]
-) -> TextStatistics:
+def text_statistics(config: PretrainConfig, sources: BatchSources, folder: str) -> TextStatistics:
     """The statistics that the initial weights need, read from `FILE` or else counted and written there.
 
     Args:
         config: the recipe.
         sources: the run's sources.
         folder: the run's data folder.
-        report: receives one line of text at a time.
 
     Raises:
         UserError: the vocabulary is smaller than the model's hidden size.
@@ -62,9 +61,9 @@ def text_statistics(
                 f"initialization.word_embeddings: corpus needs a vocabulary of at least the embeddings' width, {width} "
                 f"pieces. Received: {vocab_size}. Set initialization.word_embeddings=random."
             )
-        report("Counting co-occurrences of pieces to initialize the word embeddings.")
+        _log.info("Counting co-occurrences of pieces to initialize the word embeddings.")
         counts, vectors = corpus_vectors(sample, vocab_size, width, initialization.window)
-        report(
+        _log.info(
             f"{vectors.any(axis=1).sum():,} of {vocab_size:,} pieces start from counts over {counts.sum():,} tokens; "
             f"those that occur fewer than {FEWEST_OCCURRENCES} times start at random."
         )
@@ -84,19 +83,16 @@ def initialize(model: BertForPreTraining, config: PretrainConfig, statistics: Te
     set_first_values(model, config.initialization, nats, vectors, config.training.seed)
 
 
-def start_from(
-    model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocabulary, report: Callable[[str], object]
-) -> None:
+def start_from(model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocabulary) -> None:
     """Loads another model's weights into a new model, and initializes the words that are new in its vocabulary.
 
     Args:
         model: the new model.
         folder: the other model.
         vocabulary: the run's vocabulary.
-        report: receives one line of text at a time.
     """
     loaded = folder.load_into(model)
-    report("\n".join([f"Starting from the weights of {folder.name}.", *loaded.lines()]))
+    _log.info("\n".join([f"Starting from the weights of {folder.name}.", *loaded.lines()]))
     if vocabulary.fingerprint == folder.vocabulary.fingerprint:
         return
     if not vocabulary.takes_new_words:
@@ -106,7 +102,7 @@ def start_from(
         )
     pieces = cut_before(vocabulary, model_tokenizer(folder))
     set_new_words(model, pieces)
-    report(
+    _log.info(
         f"{len(pieces):,} rows of the vocabulary are new; each starts as the mean of the pieces it was split into "
         "before."
     )

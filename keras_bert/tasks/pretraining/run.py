@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -15,6 +16,7 @@ from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.writing import write_model_folder
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.core import messages
 from keras_bert.models.bert.config import MASKED, BertConfig
 from keras_bert.models.pretraining import PretrainingObjective
 from keras_bert.models.term import term_named
@@ -49,12 +51,13 @@ from keras_bert.training.step import Batch, Step
 from keras_bert.training.step_loop import LoopBatches
 from keras_bert.training.strategy import check_divisible, describe, distribute, make_strategy
 
+_log = logging.getLogger(__name__)
+
 
 @explained_lost_worker()
 def pretrain(
     config: PretrainConfig,
     run: RunFolder,
-    report: Callable[[str], object] = print,
     command: str | None = None,
     began: float | None = None,
 ) -> dict[str, Any] | None:
@@ -63,7 +66,6 @@ def pretrain(
     Args:
         config: the recipe.
         run: the run's folder.
-        report: receives one line of text at a time.
         command: the command line, for the model card; None if unknown.
         began: when the command began, from `time.monotonic`; None for now.
 
@@ -75,7 +77,7 @@ def pretrain(
     """
     began = time.monotonic() if began is None else began
     with run:
-        pretraining = Pretraining(config, run, report)
+        pretraining = Pretraining(config, run)
         if pretraining.is_finished():
             return run.results() if pretraining.is_chief else None
         pretraining.build()
@@ -92,7 +94,6 @@ class Pretraining:
     Args:
         config: the recipe.
         run: the run's folder, which is settled here.
-        report: receives one line of text at a time, in the chief only.
 
     Attributes:
         strategy: the run's strategy.
@@ -113,7 +114,6 @@ class Pretraining:
         self,
         config: PretrainConfig,
         run: RunFolder,
-        report: Callable[[str], object] = print,
     ):
         if config.init:
             config = dataclasses.replace(config, init=run.begun_init(config.init))
@@ -126,10 +126,11 @@ class Pretraining:
         self.strategy = make_strategy(config.training.strategy, config.training.devices, config.training.tpu)
         self.worker = process_number(self.strategy)
         self.is_chief = self.worker == 0
-        self.report = report if self.is_chief else _say_nothing
+        if not self.is_chief:
+            messages.mute()
         for index, phase in enumerate(config.phases):
             check_divisible(phase.batch_size, self.strategy, config.training.slices, f"phases.{index}.batch_size")
-        settle(self.strategy, run, config, self.report)
+        settle(self.strategy, run, config)
         by_chief(self.strategy, lambda: require_run_text(run, config))
 
     @functools.cached_property
@@ -155,7 +156,7 @@ class Pretraining:
         if not training.minutes and results["steps"] != training.steps:
             return False
         more = "--minutes" if training.minutes else "--steps"
-        self.report(
+        _log.info(
             f"{self.run.path} is finished: {results['steps']} steps. {more} N trains longer, --fresh starts over."
         )
         return True
@@ -163,10 +164,10 @@ class Pretraining:
     def build(self) -> None:
         """Makes the run's data, if missing, and every part of the run."""
         config = self.config
-        self.report(describe(self.strategy))
+        _log.info(describe(self.strategy))
 
         def sources() -> BatchSources:
-            return open_batch_sources(config, self.run.data, self.report, self.worker, self.run.has_begun())
+            return open_batch_sources(config, self.run.data, self.worker, self.run.has_begun())
 
         made = by_chief(self.strategy, sources)  # The other processes then find the data.
         with failing_together(agreement(self.strategy)):
@@ -176,7 +177,7 @@ class Pretraining:
         vocabulary = self.tokenizer.vocabulary
         self.config = config = self._with_slices(dataclasses.replace(config.model, vocab_size=len(vocabulary)))
         self.engine = pretraining_engine(config, self.run, self.strategy, vocabulary)
-        self.report(f"The model has {self.engine.model.count_params():,} parameters.")
+        _log.info(f"The model has {self.engine.model.count_params():,} parameters.")
 
         self.batches = PhasedBatches(
             self.sources.training, self.engine.budget, self.distribute, config.training.steps_per_loop
@@ -194,7 +195,7 @@ class Pretraining:
             BatchShape(phase.batch_size, phase.sequence_length, phase_predictions(config, index))
             for index, phase in enumerate(config.phases)
         ]
-        slices = choose_accumulation(config.training, self.run, self.strategy, model, shapes, self.report)
+        slices = choose_accumulation(config.training, self.run, self.strategy, model, shapes)
         return dataclasses.replace(config, training=dataclasses.replace(config.training, accumulation=slices))
 
     def distribute(self, dataset: tf.data.Dataset) -> tf.distribute.DistributedDataset:
@@ -203,21 +204,21 @@ class Pretraining:
 
     def restore(self) -> int:
         """Restores the newest checkpoint or, without one, calls `begin`; returns the steps done."""
-        return self.engine.start(self.run, self.config, self.begin, self.report)
+        return self.engine.start(self.run, self.config, self.begin)
 
     def begin(self) -> None:
         """Sets the initial weights: those of `init` or else the ones described by `initialization`."""
         config, needs_text = self.config, not self.config.init and self.config.initialization.needs_text
 
         def statistics() -> TextStatistics:
-            return text_statistics(config, self.sources, self.run.data, self.report)
+            return text_statistics(config, self.sources, self.run.data)
 
         made = by_chief(self.strategy, statistics) if needs_text else None  # The other processes then read the file.
         with failing_together(agreement(self.strategy)):
             if config.init:
-                start_from(self.engine.model, self._init, self.tokenizer.vocabulary, self.report)
+                start_from(self.engine.model, self._init, self.tokenizer.vocabulary)
                 if config.initialization != InitializationConfig():
-                    self.report("The recipe's initialization is not used, because the run starts from a model.")
+                    _log.info("The recipe's initialization is not used, because the run starts from a model.")
             else:
                 initialize(self.engine.model, config, (made or statistics()) if needs_text else None)
 
@@ -243,7 +244,7 @@ class Pretraining:
     def choose_compilation(self, done: int) -> None:
         """Compiles the step, or does not, for `training.jit_compile: auto`."""
         loop = self.config.training.steps_per_loop
-        self.engine = self.engine.with_compilation(done, self.batches.sample, loop, self.report)
+        self.engine = self.engine.with_compilation(done, self.batches.sample, loop)
 
     def train(self, first_step: int, began: float | None = None) -> tuple[int, dict[str, float]]:
         """Trains from `first_step` to the end; returns the steps done and the last validation figures.
@@ -298,7 +299,7 @@ class Pretraining:
         """FLOP/s of a matrix product on all devices of the run."""
         dtype = self.config.training.precision
         peak = matmul_peak(self.strategy, dtype) * process_count(self.strategy)
-        self.report(f"Peak speed of a matrix product in {dtype}: {peak / 1e9:,.0f} GFLOP/s.")
+        _log.info(f"Peak speed of a matrix product in {dtype}: {peak / 1e9:,.0f} GFLOP/s.")
         return peak
 
     def _phase_of(self, done: int) -> int:
@@ -342,7 +343,3 @@ def _columns(terms: Iterable[str]) -> list[Column]:
     """The columns of the table: the perplexity, and the accuracy of each term of the loss."""
     accuracies = (Column(term_named(name).heading, f"{name}_accuracy", "{:.1%}".format) for name in terms)
     return [Column("perplexity", "perplexity", "{:,.1f}".format), *accuracies]
-
-
-def _say_nothing(line: str) -> None:
-    pass

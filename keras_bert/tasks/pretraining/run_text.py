@@ -1,7 +1,8 @@
 """The text of a run, and whether the data in its folder were made from it: `text.json` beside them."""
 
+import logging
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from keras_bert.config.pretraining import PretrainConfig
@@ -16,6 +17,8 @@ from keras_bert.tasks.pretraining.given_shards import given_folder
 from keras_bert.tasks.run_data import require_same_text, require_unchanged
 from keras_bert.text.marks import read_phrases
 from keras_bert.training.run_folder import RunFolder
+
+_log = logging.getLogger(__name__)
 
 FILE = "text.json"
 
@@ -118,7 +121,6 @@ def remove_other_data(
     config: PretrainConfig,
     corpus: Corpus | PythonDocumentation | PreparedText,
     folder: str,
-    report: Callable[[str], object],
 ) -> None:
     """Empties a run's data folder, unless what is there was made from the same text, and records the text.
 
@@ -129,13 +131,12 @@ def remove_other_data(
         config: the recipe.
         corpus: its text.
         folder: the run's data folder; nothing was learned from it yet.
-        report: receives a line of text if anything is removed.
     """
     before, now = _recorded(folder), _made_from(config, corpus)
     # The record is replaced last: if this is interrupted, the rest is removed at the next start.
     names = [name for name in files.list_folder(folder) if name != FILE]
     if (change := _change(before, now)) and names:
-        report(f"The text has changed since it was prepared ({change}). Making the run's data anew.")
+        _log.info(f"The text has changed since it was prepared ({change}). Making the run's data anew.")
         for path in (files.join(folder, name) for name in names):
             files.remove_folder(path) if files.is_folder(path) else files.remove_file(path)
     _write(folder, before, now)

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -9,8 +10,10 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from said import listen
 
 from keras_bert.core.errors import UserError
+from keras_bert.core.messages import LOGGER
 from keras_bert.data.batches import feature_files
 from keras_bert.data.batches.feature_files import FeatureRoom, feature_bytes
 from keras_bert.data.batches.length_batches import LengthBatches
@@ -27,8 +30,8 @@ def write(room, values, made_of=MADE_OF):
 
 
 def opened(room, values, made_of=MADE_OF):
-    said = []
-    return room.open("train", made_of, values.shape, said.append), said
+    said = listen()
+    return room.open("train", made_of, values.shape), said
 
 
 @pytest.fixture
@@ -152,7 +155,7 @@ def test_what_to_do_depends_on_why_it_cannot_be_written(tmp_path, values, number
 def test_features_in_a_store_are_mapped_from_a_copy(values):
     """A store takes no writing here and there, has no locks, and nothing there can be mapped."""
     room = FeatureRoom("ram://features")
-    with room.alone(print):
+    with room.alone():
         write(room, values)
     (file, said), places = opened(room, values), np.array([[7, 0], [49, 3]])
     assert not said and file.path.startswith("ram://features/train-")
@@ -173,13 +176,12 @@ def test_two_runs_do_not_make_the_same_features_at_once(tmp_path):
     command = [sys.executable, "-c", holder, os.path.join(room.path, ".lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"held\n"
-        said = []
-
-        def report(line):
-            said.append(line)
-            process.kill()
-
-        with room.alone(report):
+        said = listen()
+        killing = logging.Handler()
+        killing.emit = lambda record: process.kill()
+        LOGGER.addHandler(killing)
+        with room.alone():
             assert "waiting for it" in said[0]
-    with room.alone(said.append):
+    LOGGER.removeHandler(killing)
+    with room.alone():
         assert len(said) == 1

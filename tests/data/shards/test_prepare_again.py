@@ -4,6 +4,7 @@ import json
 
 import pytest
 from prepared import contents
+from said import listen
 from test_prepare import make_documents, prepare
 
 from keras_bert.core.errors import UserError
@@ -56,8 +57,8 @@ def test_finished_shards_are_not_made_again(tmp_path, monkeypatch):
     monkeypatch.setattr(DocumentTokenizer, "__call__", lambda self, texts: tokenized.extend(texts) or call(self, texts))
     stop_after(tmp_path / "out", 180)
     tokenized.clear()
-    said = []
-    prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS, report=said.append)
+    said = listen()
+    prepare(DOCUMENTS, tmp_path / "out", 0.3, **OPTIONS)
     assert 0 < len(tokenized) < 0.4 * len(DOCUMENTS)
     assert len(said) == 1 and "shards are finished" in said[0]
 

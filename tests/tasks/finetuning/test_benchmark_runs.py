@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from finetuning import finetune_config, quiet, write_sst2, write_tiny_bert
+from finetuning import finetune_config, write_sst2, write_tiny_bert
+from said import listen
 
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.finetuning.runs import FinetuningRuns, finetune_benchmark
@@ -18,13 +19,13 @@ def recipes(tmp_path):
 
 def test_a_task_without_data_is_left_out(recipes, tmp_path, monkeypatch):
     monkeypatch.setattr(FinetuningRuns, "one", lambda self, path: {"task": self.problem.task.name})
-    said = []
-    assert finetune_benchmark("glue", recipes, str(tmp_path / "run"), report=said.append) == {"sst2": {"task": "sst2"}}
+    said = listen()
+    assert finetune_benchmark("glue", recipes, str(tmp_path / "run")) == {"sst2": {"task": "sst2"}}
     written = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))
     assert list(written["tasks"]) == ["sst2"] and "train.tsv, for the split 'train'" in written["left_out"]["rte"]
     assert any(line.startswith("Skipped rte: ") for line in said)
     with pytest.raises(UserError, match="glue: needs the data of at least one task"):
-        finetune_benchmark("glue", {"rte": recipes["rte"]}, str(tmp_path / "none"), report=quiet)
+        finetune_benchmark("glue", {"rte": recipes["rte"]}, str(tmp_path / "none"))
 
 
 def test_data_that_is_wrong_is_not_left_out(recipes, tmp_path):
@@ -32,5 +33,5 @@ def test_data_that_is_wrong_is_not_left_out(recipes, tmp_path):
     with open(tmp_path / "glue" / "SST-2" / "dev.tsv", "a", encoding="utf-8") as stream:
         stream.write("no label\n")
     with pytest.raises(UserError, match="dev.tsv line 10: needs 2 cells"):
-        finetune_benchmark("glue", recipes, str(tmp_path / "run"), report=quiet)
+        finetune_benchmark("glue", recipes, str(tmp_path / "run"))
     assert not (tmp_path / "run").exists()

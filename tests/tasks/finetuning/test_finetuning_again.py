@@ -6,9 +6,10 @@ import shutil
 import time
 
 import pytest
-from finetuning import finetune_config, quiet, write_reviews
+from finetuning import finetune_config, write_reviews
 from mishaps import mishaps, no_number
 from pretraining import stopped_at
+from said import listen
 
 from keras_bert.core import files
 from keras_bert.core.errors import RunStopped, UserError
@@ -38,8 +39,8 @@ def evaluations(path):
     return [line["step"] for line in read_metrics(RunFolder(path).metrics_file) if "eval_loss" in line]
 
 
-def one(path, config, report=quiet):
-    return FinetuningRuns(config, report).one(str(path))
+def one(path, config):
+    return FinetuningRuns(config).one(str(path))
 
 
 def killed_before_results(path, config, monkeypatch):
@@ -81,7 +82,7 @@ def test_all_runs_of_a_command_share_its_time(init, table, tmp_path, monkeypatch
     """Each seed had the whole limit for itself, and start-up came on top."""
     config = finetune_config(init, "text", **table, **{"training.max_minutes": 30.0, "training.jit_compile": False})
     monotonic, finetune = time.monotonic, Finetuning.finetune
-    runs = FinetuningRuns(config, quiet)
+    runs = FinetuningRuns(config)
 
     def finetune_after_an_hour(run):
         monkeypatch.setattr("time.monotonic", lambda: monotonic() + 3600.0)
@@ -102,8 +103,8 @@ def test_a_damaged_best_is_told_on_going_on_and_the_run_ends_with_the_next_best(
         one(path, config)
     best = path / "checkpoints" / "step-000000010"
     next(best.glob("checkpoint.data*")).write_bytes(b"")
-    said = []
-    results = one(path, config, said.append)
+    said = listen()
+    results = one(path, config)
     assert [line for line in said if "step-000000010" in line and "no longer counts" in line] == [
         line for line in said if "step-000000010" in line
     ]
@@ -166,7 +167,7 @@ def test_a_start_that_learned_nothing_binds_nobody(finished, edited, tmp_path):
     new = tmp_path / "new"
     shutil.copytree(path, new, ignore=shutil.ignore_patterns("checkpoints", "results.json"))
     edited("data.train", lambda content: content[content.index("\n") + 1 :])
-    problem = FinetuningRuns(config, quiet).problem
+    problem = FinetuningRuns(config).problem
     before = json.loads((new / "data.json").read_text())
     require_same_data(RunFolder(str(new)), problem)
     after = json.loads((new / "data.json").read_text())
@@ -176,7 +177,7 @@ def test_a_start_that_learned_nothing_binds_nobody(finished, edited, tmp_path):
 def test_files_that_were_not_touched_are_not_read_for_it(finished, monkeypatch):
     """They may be large, and far away."""
     path, config, _ = finished
-    problem = FinetuningRuns(config, quiet).problem
+    problem = FinetuningRuns(config).problem
     require_same_data(RunFolder(str(path)), problem)
     monkeypatch.setattr(files, "sha256", pytest.fail)
     require_same_data(RunFolder(str(path)), problem)

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from finetuning import VOCABULARY, WORDS, finetune_config, write_tiny_bert
+from said import listen
 from tiny import random_weights, without_dropout
 
 import keras_bert
@@ -63,8 +64,8 @@ def losses(path):
 @pytest.mark.slow
 def test_it_learns_and_its_folder_answers_alike(bert, words, tmp_path):
     """Computed once, by weights that stay; from the folder of the run or of its model the figures come again."""
-    said, path = [], str(tmp_path / "run")
-    results = FinetuningRuns(config_of(bert, words, **{"training.epochs": 6}), said.append).one(path)
+    said, path = listen(), str(tmp_path / "run")
+    results = FinetuningRuns(config_of(bert, words, **{"training.epochs": 6})).one(path)
     assert results["splits"]["dev"]["f1"] > 0.95
     told = [line for line in said if line.startswith("Features of")]
     assert len(told) == 1 and "(train, dev)" in told[0] and "kept in" in told[0]
@@ -86,7 +87,7 @@ def test_it_learns_and_its_folder_answers_alike(bert, words, tmp_path):
 def test_what_was_computed_once_is_read_by_others(bert, words, tmp_path):
     """Of the same layers, whatever becomes of them; those of other layers, weights or rows are not taken."""
     folder, tokenizer = open_model_folder(bert), keras_bert.load(bert).tokenizer
-    strategy, said = make_strategy("one"), []
+    strategy, said = make_strategy("one"), listen()
 
     def give(kind, scale=1.0, split="dev"):
         problem = open_problem(config_of(bert, words, kind), tokenizer)
@@ -95,7 +96,7 @@ def test_what_was_computed_once_is_read_by_others(bert, words, tmp_path):
         model.encoder.embeddings.word_embeddings.assign(scale * model.encoder.embeddings.word_embeddings)
         rows = problem.rows(split)
         said.clear()
-        FrozenFeatures(model, strategy, 8, 0, str(tmp_path / "kept"), said.append).give({split: rows})
+        FrozenFeatures(model, strategy, 8, 0, str(tmp_path / "kept")).give({split: rows})
         return model, rows
 
     def is_computed():
@@ -123,13 +124,13 @@ def test_a_run_that_goes_on_gives_the_same_numbers(bert, words, tmp_path):
     whole, broken = str(tmp_path / "whole"), str(tmp_path / "broken")
     often = {"training.log_every": 1, "training.checkpoint_every": 5, "training.keep_checkpoints": 9}
     config = config_of(bert, words, "weighted_all", **often, **{"training.epochs": 1})
-    FinetuningRuns(config, lambda line: None).one(whole)
+    FinetuningRuns(config).one(whole)
     shutil.copytree(whole, broken)
     for name in ("results.json", "model", "checkpoints/step-000000010", "checkpoints/step-000000015"):
         path = os.path.join(broken, name)
         shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
-    said = []
-    FinetuningRuns(config, said.append).one(broken)
+    said = listen()
+    FinetuningRuns(config).one(broken)
     assert "Resuming from step 5." in said and not any("are computed once" in line for line in said)
     assert losses(broken) == losses(whole) and len(losses(whole)) == 15
     one, other = (keras_bert.load(path).model for path in (whole, broken))
@@ -141,7 +142,7 @@ def test_a_run_that_goes_on_gives_the_same_numbers(bert, words, tmp_path):
 def test_a_shallow_model_is_refused_before_anything_is_written(words, tmp_path):
     config = config_of(write_tiny_bert(tmp_path / "bert"), words)
     with pytest.raises(UserError, match="need a model with at least 4 layers. Received: one with 1"):
-        FinetuningRuns(config, lambda line: None).one(str(tmp_path / "run"))
+        FinetuningRuns(config).one(str(tmp_path / "run"))
     assert os.listdir(tmp_path) == ["bert"]
 
 
@@ -150,4 +151,4 @@ def test_several_workers_are_refused(bert, words, monkeypatch):
     config = config_of(bert, words, **{"training.strategy": "one"})
     monkeypatch.setenv("TF_CONFIG", workers)
     with pytest.raises(UserError, match="features: need one process. Received: 2 workers"):
-        FinetuningRuns(config, lambda line: None)
+        FinetuningRuns(config)

@@ -6,7 +6,8 @@ import shutil
 
 import numpy as np
 import pytest
-from finetuning import finetune_config, quiet, reviews, write_reviews
+from finetuning import finetune_config, reviews, write_reviews
+from said import listen
 from tfds_folder import prepare
 
 import keras_bert
@@ -28,7 +29,7 @@ CLOCKED = {"cpu_seconds", "examples_per_second", "tokens_per_second", "data_wait
 def run(init, glue, tmp_path_factory):
     """(path, results) of a run to its end."""
     path = str(tmp_path_factory.mktemp("runs") / "sst2")
-    return path, FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).one(path)
+    return path, FinetuningRuns(finetune_config(init, **{"data.folder": glue})).one(path)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def one_epoch(init, glue, tmp_path_factory):
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Evaluator, "answers", lambda self, split: asked.append(split) or answers(self, split))
-        results = FinetuningRuns(config, quiet).one(path)
+        results = FinetuningRuns(config).one(path)
     return path, results, asked
 
 
@@ -77,7 +78,7 @@ def test_loops_of_steps_over_batches_of_several_widths_give_the_same_numbers(run
     widths, build, path = [], Finetuning.build, str(tmp_path / "run")
     monkeypatch.setattr(Finetuning, "build", lambda self: build(self) or widths.extend(self.source.widths))
     config = finetune_config(init, **{"data.folder": glue, "training.steps_per_loop": 4})
-    results = FinetuningRuns(config, quiet).one(path)
+    results = FinetuningRuns(config).one(path)
     assert len(widths) == 2
     assert figures(path) == figures(run[0])
     assert results["splits"] == run[1]["splits"] and results["best_step"] == run[1]["best_step"]
@@ -89,7 +90,7 @@ def test_the_average_of_the_weights_is_validated_and_written(init, glue, tmp_pat
     settings = {"name": "adafactor", "layer_decay": 0.9, "rates": {"classifier": 2.0}, "weight_average": 0.9}
     changes = {f"optimizer.{key}": value for key, value in settings.items()}
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0, **changes})
-    results = FinetuningRuns(config, quiet).one(path)
+    results = FinetuningRuns(config).one(path)
     [validated] = [line for line in figures(path) if "eval_loss" in line]
     scored = FinetunedModel(os.path.join(path, "model"), {"folder": glue}).evaluate("dev")
     assert scored["loss"] == pytest.approx(validated["eval_loss"], abs=1e-5)
@@ -114,7 +115,7 @@ def test_by_the_clock_warm_up_is_a_share_of_the_time_and_not_of_an_epoch(init, g
     monkeypatch.setattr(Finetuning, "restore", show)
     config = finetune_config(init, **{"data.folder": glue, "training.minutes": 1.0})
     with pytest.raises(Built) as built:
-        FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
+        FinetuningRuns(config).one(str(tmp_path / "run"))
     finetuning = built.value.args[0]
     finetuning.engine.optimizer.iterations.assign(99)
     rates = []
@@ -142,7 +143,7 @@ def test_dev_examples_are_computed_in_the_slices_of_training(init, glue, tmp_pat
 
     monkeypatch.setattr(evaluation, "every_row_once", every_row_once)
     config = finetune_config(init, **{"data.folder": glue, "training.steps": 1, "training.accumulation": 4})
-    dev = FinetuningRuns(config, quiet).one(str(tmp_path / "run"))["splits"]["dev"]
+    dev = FinetuningRuns(config).one(str(tmp_path / "run"))["splits"]["dev"]
     assert sizes == [8 // 4]
     assert FinetunedModel(str(tmp_path / "run"), {"folder": glue}).evaluate("dev")["loss"] == pytest.approx(dev["loss"])
 
@@ -155,9 +156,9 @@ def test_a_head_of_the_same_labels_is_a_beginning_too(labels, is_kept, run, glue
     described["id2label"] = dict(enumerate(labels))
     described["label2id"] = {label: index for index, label in enumerate(labels)}
     (folder / "config.json").write_text(json.dumps(described), encoding="utf-8")
-    lines, path = [], str(tmp_path / "run")
+    lines, path = listen(), str(tmp_path / "run")
     more = {"data.folder": glue, "training.steps": 1, "optimizer.learning_rate": 1e-12}
-    FinetuningRuns(finetune_config(str(folder), **more), lines.append).one(path)
+    FinetuningRuns(finetune_config(str(folder), **more)).one(path)
     before, after = (open_model_folder(one).read(CLASSIFIER) for one in (folder, os.path.join(path, "model")))
     assert all(np.allclose(after[name], before[name], atol=1e-6) for name in before) == is_kept
     assert any("but newly initialized" in line for line in lines) != is_kept
@@ -173,23 +174,23 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_end(run, init, glue, tmp_path
     with monkeypatch.context() as patch:
         patch.setattr(StopRequest, "reason", lambda self: asked.append(1) or ("a test" if len(asked) == 35 else None))
         with pytest.raises(RunStopped):
-            FinetuningRuns(config, quiet).one(path)
-    results = FinetuningRuns(config, quiet).one(path)
+            FinetuningRuns(config).one(path)
+    results = FinetuningRuns(config).one(path)
     assert figures(path) == figures(straight)
     assert results["splits"] == expected["splits"] and results["best_step"] == expected["best_step"]
 
 
 def test_a_finished_run_is_not_run_again(run, init, glue):
     path, results = run
-    said = []
-    again = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), said.append).one(path)
+    said = listen()
+    again = FinetuningRuns(finetune_config(init, **{"data.folder": glue})).one(path)
     assert again == results and any("is finished" in line for line in said)
 
 
 def test_a_finished_run_may_be_given_more_epochs(run, init, glue, tmp_path):
     path = str(tmp_path / "run")
     shutil.copytree(run[0], path)
-    results = FinetuningRuns(finetune_config(init, **{"data.folder": glue, "training.epochs": 5}), quiet).one(path)
+    results = FinetuningRuns(finetune_config(init, **{"data.folder": glue, "training.epochs": 5})).one(path)
     assert results["steps"] == 150 and figures(path)[: len(figures(run[0]))] == figures(run[0])
 
 
@@ -197,14 +198,14 @@ def test_patience_ends_a_run_that_gets_no_better(init, glue, tmp_path):
     config = finetune_config(
         init, **{"data.folder": glue, "optimizer.learning_rate": 1e-9, "training.patience": 2, "training.epochs": 5}
     )
-    results = FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
+    results = FinetuningRuns(config).one(str(tmp_path / "run"))
     assert results["steps"] == 90 and results["best_step"] == 30
 
 
 def test_two_replicas_come_to_what_one_does(one_epoch, init, glue, tmp_path, mirrored_strategy):
     _, expected, _ = one_epoch
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1.0})
-    runs = FinetuningRuns(config, quiet, mirrored_strategy)
+    runs = FinetuningRuns(config, mirrored_strategy)
     results = runs.one(str(tmp_path / "run"))
     assert runs.strategy.num_replicas_in_sync == 2
     assert results["splits"]["dev"]["loss"] == pytest.approx(expected["splits"]["dev"]["loss"], abs=1e-3)
@@ -221,14 +222,14 @@ def test_out_of_a_folder_of_tfds(one_epoch, init, tmp_path):
     }
     prepare(tmp_path / "tfds", "sst2", rows, labels=["negative", "positive"])
     config = finetune_config(init, **{"data.folder": str(tmp_path / "tfds"), "training.epochs": 1.0})
-    results = FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
+    results = FinetuningRuns(config).one(str(tmp_path / "run"))
     assert results["splits"] == expected["splits"]
 
 
 def test_one_class_throughout_is_told(init, glue, tmp_path):
     config = finetune_config(init, **{"data.folder": glue, "optimizer.learning_rate": 1e-9, "training.epochs": 1})
-    said = []
-    results = FinetuningRuns(config, said.append).one(str(tmp_path / "run"))
+    said = listen()
+    results = FinetuningRuns(config).one(str(tmp_path / "run"))
     assert len(results["warnings"]) == 1 and "the training failed" in results["warnings"][0]
     assert results["warnings"][0] in said
 
@@ -259,7 +260,7 @@ def test_ones_own_table(init, kind, tmp_path):
     train = write_reviews(tmp_path / "train.jsonl", 300, name=names[kind])
     data = {"data.train": train, "data.kind": kind}
     path = str(tmp_path / "run")
-    results = FinetuningRuns(finetune_config(init, "text", **data), quiet).one(path)
+    results = FinetuningRuns(finetune_config(init, "text", **data)).one(path)
     figure = results["splits"]["dev"][results["main_metric"]]
     assert figure > 0.85 and (figure > results["baseline"]["dev"][results["main_metric"]])
     again = FinetunedModel(path).evaluate("dev")
@@ -271,7 +272,7 @@ def test_class_weights_move_the_answers(init, glue, tmp_path):
     shares = []
     for weight in (0.05, 20.0):
         config = finetune_config(init, **base, **{"training.class_weights": {"positive": weight}})
-        results = FinetuningRuns(config, quiet).one(str(tmp_path / str(weight)))
+        results = FinetuningRuns(config).one(str(tmp_path / str(weight)))
         shares.append(np.array(results["splits"]["dev"]["confusion"])[:, 1].sum())
     assert shares[0] < shares[1]
 
@@ -299,10 +300,10 @@ def test_what_cannot_be_validated_is_told_before_training(init, tmp_path, monkey
         del data["data.dev"]
     config = finetune_config(init, task, **data, **({"data.label": "3"} if task == "pos" else {}))
     with pytest.raises(UserError, match=told):
-        FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
+        FinetuningRuns(config).one(str(tmp_path / "run"))
 
 
 def test_an_unknown_class_in_the_weights_is_refused(init, glue, tmp_path):
     config = finetune_config(init, **{"data.folder": glue, "training.class_weights": {"postive": 2.0}})
     with pytest.raises(UserError, match="names of labels, of negative, positive. Received: 'postive'"):
-        FinetuningRuns(config, quiet).one(str(tmp_path / "run"))
+        FinetuningRuns(config).one(str(tmp_path / "run"))

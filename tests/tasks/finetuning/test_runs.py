@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
-from finetuning import finetune_config, quiet
+from finetuning import finetune_config
+from said import listen
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 import keras_bert
@@ -22,7 +23,7 @@ from keras_bert.tasks.finetuning.runs import FinetuningRuns, summary
 def test_seeds_differ_and_their_median_comes_first(init, glue, tmp_path):
     config = finetune_config(init, **{"data.folder": glue, "training.epochs": 1, "optimizer.learning_rate": 2e-3})
     path = str(tmp_path / "runs")
-    results = FinetuningRuns(config, quiet).seeds(path, [1, 2, 3])
+    results = FinetuningRuns(config).seeds(path, [1, 2, 3])
     values = results["over_seeds"]["dev"]["loss"]["values"]
     assert len(set(values)) == 3
     assert results["splits"]["dev"]["loss"] == sorted(values)[1] == results["over_seeds"]["dev"]["loss"]["median"]
@@ -42,7 +43,7 @@ def test_a_sweep_is_compared_on_tensorboards_page(init, glue, tmp_path, monkeypa
     grid = {"batch_size": (8, 16), "learning_rate": (4.2e-4, 1e-9), "epochs": (1.0,)}
     monkeypatch.setattr(finetuning_runs, "GRID", grid)
     path = tmp_path / "sweep"
-    found = FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).sweep(str(path))
+    found = FinetuningRuns(finetune_config(init, **{"data.folder": glue})).sweep(str(path))
     scores = [results["splits"]["dev"]["accuracy"] for _, results in found]
     assert len(found) == 4 and scores == sorted(scores, reverse=True)
     sessions, best = {}, {}
@@ -77,9 +78,9 @@ def began_with(monkeypatch, init, glue):
 
     def function(path, method="one", **overrides):
         begun.clear()
-        lines = []
+        lines = listen()
         values = {"task": "sst2", "init": init, "data": {"folder": glue}, "input": {"max_length": 24}}
-        getattr(FinetuningRuns(FinetuneConfig.from_mapping(values, overrides), lines.append), method)(str(path))
+        getattr(FinetuningRuns(FinetuneConfig.from_mapping(values, overrides)), method)(str(path))
         return list(begun), lines
 
     return function
@@ -132,5 +133,5 @@ def test_seeds_leave_the_folder_of_a_single_run_alone(init, glue, tmp_path):
     """Its model and its results would be replaced by those of the seeds."""
     (tmp_path / "config.yaml").write_text("task: sst2\n")
     with pytest.raises(UserError, match="that holds a run for each seed. Received: a fine-tuning run"):
-        FinetuningRuns(finetune_config(init, **{"data.folder": glue}), quiet).seeds(str(tmp_path), [1, 2])
+        FinetuningRuns(finetune_config(init, **{"data.folder": glue})).seeds(str(tmp_path), [1, 2])
     assert os.listdir(tmp_path) == ["config.yaml"]

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import safetensors.numpy
-from finetuning import VOCABULARY, finetune_config, quiet
+from finetuning import VOCABULARY, finetune_config
+from said import listen
 from tiny import random_weights, without_dropout
 
 import keras_bert
@@ -21,7 +22,7 @@ from keras_bert.training.variable_names import part_of, trainable_names
 def test_freezing_leaves_the_encoder_as_it_was(init, glue, tmp_path):
     config = finetune_config(init, **{"data.folder": glue, "training.freeze": True, "training.epochs": 1})
     path = str(tmp_path / "run")
-    FinetuningRuns(config, quiet).one(path)
+    FinetuningRuns(config).one(path)
     before, after = keras_bert.load(init), keras_bert.load(path)
     for old, new in zip(before.encoder.weights, after.encoder.weights, strict=True):
         np.testing.assert_array_equal(old.numpy(), new.numpy(), old.path)
@@ -51,9 +52,9 @@ def test_a_frozen_encoder_goes_on_as_it_was(init, glue, tmp_path):
     """From a checkpoint alone: a run that goes on does not read `init` again."""
     path = tmp_path / "run"
     overrides = {"data.folder": glue, "training.freeze": True, "training.steps": 4}
-    FinetuningRuns(finetune_config(init, **overrides), quiet).one(str(path))
+    FinetuningRuns(finetune_config(init, **overrides)).one(str(path))
     (path / "results.json").unlink()
-    FinetuningRuns(finetune_config(init, **{**overrides, "training.steps": 6}), quiet).one(str(path))
+    FinetuningRuns(finetune_config(init, **{**overrides, "training.steps": 6})).one(str(path))
     before, after = keras_bert.load(init), keras_bert.load(str(path))
     for old, new in zip(before.encoder.weights, after.encoder.weights, strict=True):
         np.testing.assert_array_equal(old.numpy(), new.numpy(), old.path)
@@ -63,7 +64,7 @@ def test_from_scratch_the_weights_are_not_those_of_init(init, glue, tmp_path):
     settings = {"from_scratch": True, "optimizer.learning_rate": 1e-9, "training.steps": 1}
     config = finetune_config(init, **{"data.folder": glue, **settings})
     path = str(tmp_path / "run")
-    FinetuningRuns(config, quiet).one(path)
+    FinetuningRuns(config).one(path)
     before, after = (keras_bert.load(folder).encoder.embeddings.word_embeddings.numpy() for folder in (init, path))
     assert abs(before - after).max() > 0.01
 
@@ -71,8 +72,8 @@ def test_from_scratch_the_weights_are_not_those_of_init(init, glue, tmp_path):
 def test_replaced_weights_are_those_of_a_new_model_and_all_others_are_kept(init, glue, tmp_path):
     replaced = {"initialization.attention": "mimetic", "initialization.position_embeddings": "sinusoidal"}
     settings = {"optimizer.learning_rate": 1e-9, "training.steps": 1, "data.folder": glue}
-    path, lines = str(tmp_path / "run"), []
-    FinetuningRuns(finetune_config(init, **settings, **replaced), lines.append).one(path)
+    path, lines = str(tmp_path / "run"), listen()
+    FinetuningRuns(finetune_config(init, **settings, **replaced)).one(path)
     before, after = (keras_bert.load(folder).encoder for folder in (init, path))
     for old, new in zip(before.weights, after.weights, strict=True):
         is_kept = np.allclose(old.numpy(), new.numpy(), atol=1e-4)
@@ -91,7 +92,7 @@ def test_dropout_of_the_recipe_replaces_the_models_own(init, glue, tmp_path):
     for rate in (None, 0.0, 0.5):
         steps = {"training.steps": 2, "training.log_every": 1, "training.dropout": rate}
         path = tmp_path / str(rate)
-        FinetuningRuns(finetune_config(init, **{"data.folder": glue, **steps}), quiet).one(str(path))
+        FinetuningRuns(finetune_config(init, **{"data.folder": glue, **steps})).one(str(path))
         losses[rate] = [line["loss"] for line in read_metrics(str(path / "metrics.jsonl")) if "loss" in line]
         after = keras_bert.load(str(path)).config
         assert rate is None or (after.hidden_dropout_prob, after.attention_probs_dropout_prob) == (rate, rate)

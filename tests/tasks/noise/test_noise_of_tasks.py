@@ -212,9 +212,9 @@ def test_a_run_on_noisy_copies_resumes_bit_for_bit(tmp_path, monkeypatch):
     config = finetune_config(
         init, **{"data.folder": glue, "training.epochs": 1, "training.jit_compile": False, "noise.kinds": ["typo=0.5"]}
     )
-    whole = FinetuningRuns(config, print).one(str(tmp_path / "whole"))
+    whole = FinetuningRuns(config).one(str(tmp_path / "whole"))
     with pytest.raises(RunStopped):
-        FinetuningRuns(config, print).one(str(tmp_path / "stopped"), max_minutes=1e-4)
-    resumed = FinetuningRuns(config, print).one(str(tmp_path / "stopped"))
+        FinetuningRuns(config).one(str(tmp_path / "stopped"), max_minutes=1e-4)
+    resumed = FinetuningRuns(config).one(str(tmp_path / "stopped"))
     assert whole["steps"] == resumed["steps"] == 10 and whole["splits"] == resumed["splits"]
     assert whole["noise"] == resumed["noise"] and 0.3 < whole["noise"]["typo=0.5"]["words"] < 0.7

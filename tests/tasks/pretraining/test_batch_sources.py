@@ -15,7 +15,7 @@ def test_phases_mask_what_they_say_and_validation_its_own_share(tmp_path):
     phase = {"sequence_length": 32, "batch_size": 8, "max_predictions_per_seq": 16}
     phases = [{**phase, "share": 0.5, "masking_share": 0.4}, {**phase, "share": 0.5}]
     config = recipe(corpus, phases=phases, **{"masking.share": 0.2, "masking.validation_share": 0.1})
-    sources = open_batch_sources(config, str(tmp_path / "data"), lambda line: None)
+    sources = open_batch_sources(config, str(tmp_path / "data"))
 
     def masked(source):
         batches = list(source.all_batches().take(20).as_numpy_iterator())
@@ -31,12 +31,12 @@ def test_phases_mask_what_they_say_and_validation_its_own_share(tmp_path):
 def test_a_start_reads_each_shard_once(tmp_path, monkeypatch):
     """To check it and to count its tokens at once: twice would take twice the minutes over hundreds of gigabytes."""
     config = recipe(write_corpus(tmp_path / "text.txt"))
-    open_batch_sources(config, str(tmp_path / "data"), lambda line: None)  # Which plans the batches too.
+    open_batch_sources(config, str(tmp_path / "data"))  # Which plans the batches too.
     read, read_verified = [], shard_files.read_verified
     monkeypatch.setattr(
         shard_files, "read_verified", lambda path, sha256: read.append(path) or read_verified(path, sha256)
     )
-    open_batch_sources(config, str(tmp_path / "data"), lambda line: None)
+    open_batch_sources(config, str(tmp_path / "data"))
     kinds = ("documents", "sentences", "tokens")
     shards = tmp_path / "data" / "shards"
     assert sorted(read) == [str(shards / side / f"00000.{kind}") for side in ("train", "validation") for kind in kinds]
@@ -49,7 +49,7 @@ def test_filled_rows_are_validated_on_those_of_whole_sentences(tmp_path, source)
 
     def rows(packing):
         changes = {"objective.pair": "none", "objective.packing": packing, "data.source": source}
-        sources = open_batch_sources(recipe(corpus, **changes), str(tmp_path / packing), lambda line: None)
+        sources = open_batch_sources(recipe(corpus, **changes), str(tmp_path / packing))
         sides = (sources.training[0].all_batches().take(2), sources.validation[0].all_batches())
         return [np.concatenate([batch["input_word_ids"] for batch in side.as_numpy_iterator()]) for side in sides]
 

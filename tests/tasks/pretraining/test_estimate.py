@@ -41,7 +41,7 @@ def config(tmp_path_factory):
 
 
 def built(config, folder):
-    pretraining = Pretraining(config, RunFolder(str(folder)), lambda line: None)
+    pretraining = Pretraining(config, RunFolder(str(folder)))
     pretraining.build()
     return pretraining
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from corpus import write_corpus
 from pretraining import MODEL, metrics, recipe, stopped_at
+from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
@@ -27,9 +28,9 @@ def corpus(tmp_path_factory):
 
 def begun(config, folder):
     """(word embeddings of a new run's model, the lines that it said)."""
-    said = []
+    said = listen()
     with RunFolder(str(folder)) as run:
-        pretraining = Pretraining(config, run, said.append)
+        pretraining = Pretraining(config, run)
         pretraining.build()
         pretraining.restore()
         return pretraining.engine.model.encoder.embeddings.word_embeddings.numpy(), said
@@ -40,12 +41,12 @@ def test_a_run_that_goes_on_does_not_need_the_vectors(corpus, tmp_path, monkeypa
     """Stopped, its file removed, and started again: the figures of one that was left alone."""
     config = recipe(corpus, initialization="corpus")
     straight, stopped = RunFolder(str(tmp_path / "straight")), RunFolder(str(tmp_path / "stopped"))
-    pretrain(config, straight, lambda line: None)
+    pretrain(config, straight)
     with stopped_at(10, monkeypatch):
-        pretrain(config, stopped, lambda line: None)
+        pretrain(config, stopped)
     os.remove(os.path.join(stopped.data, FILE))
-    said = []
-    pretrain(config, stopped, said.append)
+    said = listen()
+    pretrain(config, stopped)
     assert "Resuming from step 9." in said and COUNTING not in said
     assert metrics(stopped) == metrics(straight)
 
@@ -94,7 +95,7 @@ def test_the_unigram_alone_makes_no_vectors(corpus, tmp_path):
 def test_weights_of_a_model_stay_its_own(corpus, tmp_path):
     """What --init brings is not begun anew, whatever the recipe says."""
     run = RunFolder(str(tmp_path / "first"))
-    pretrain(recipe(corpus, **{"training.steps": 1, "phases.0.batch_size": 2}), run, lambda line: None)
+    pretrain(recipe(corpus, **{"training.steps": 1, "phases.0.batch_size": 2}), run)
     again, said = begun(recipe(corpus, init=run.path, initialization="corpus"), tmp_path / "second")
     assert COUNTING not in said and UNUSED in said
     stored = load(run.path).encoder.embeddings.word_embeddings.numpy()

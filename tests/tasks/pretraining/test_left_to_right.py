@@ -40,7 +40,7 @@ def corpus(tmp_path_factory):
 def finished(corpus, tmp_path_factory):
     """(run folder, results) of a left-to-right run."""
     run = RunFolder(str(tmp_path_factory.mktemp("runs") / "next"))
-    return run, pretrain(recipe(corpus, **NEXT, examples=["The cat", "The [MASK] sat."]), run, lambda line: None)
+    return run, pretrain(recipe(corpus, **NEXT, examples=["The cat", "The [MASK] sat."]), run)
 
 
 def test_a_left_to_right_run_logs_its_own_figures_and_writes_a_decoder(finished):
@@ -72,7 +72,7 @@ def test_the_command_continues_texts(finished):
 @pytest.mark.slow
 def test_raw_text_gives_the_same_kind_of_run(corpus, tmp_path, finished):
     settings = {**NEXT, "data.source": "text", "vocabulary.file": f"{finished[0].data}/vocab.txt", "training.steps": 2}
-    results = pretrain(recipe(corpus, **settings), RunFolder(str(tmp_path / "run")), lambda line: None)
+    results = pretrain(recipe(corpus, **settings), RunFolder(str(tmp_path / "run")))
     assert 0 < results["eval_lm_loss"] < 10 and "eval_text_token_unigram_loss" not in results
 
 
@@ -85,7 +85,7 @@ def test_the_model_learns_the_next_token(tmp_path):
         "training.steps": 300,
         "training.evaluate_every": 300,
     }
-    results = pretrain(recipe(corpus, **NEXT, **settings), RunFolder(str(tmp_path / "run")), lambda line: None)
+    results = pretrain(recipe(corpus, **NEXT, **settings), RunFolder(str(tmp_path / "run")))
     assert results["eval_text_token_loss"] < results["eval_text_token_unigram_loss"] - 1.0
 
 
@@ -94,10 +94,10 @@ def test_causal_first_and_then_masked_resumes_bit_for_bit(corpus, tmp_path, monk
     """Killed in the second phase with the last checkpoint in the first. Both phases are validated on the same masks."""
     config = recipe(corpus, **CAUSAL_FIRST, **{"training.checkpoint_every": 5})
     straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
-    results = pretrain(config, straight, lambda line: None)
+    results = pretrain(config, straight)
     with stopped_at(8, monkeypatch):
-        pretrain(config, stopped, lambda line: None)
-    again = pretrain(config, stopped, lambda line: None)
+        pretrain(config, stopped)
+    again = pretrain(config, stopped)
     assert {**again, "seconds": 0} == {**results, "seconds": 0} and metrics(stopped) == metrics(straight)
     lines = metrics(straight)
     of_text, of_masks = ([line["step"] for line in lines if f"{name}_token_loss" in line] for name in ("text", "mask"))
@@ -114,7 +114,7 @@ def test_loops_of_steps_cross_into_the_other_phase(corpus, tmp_path):
     runs = [RunFolder(str(tmp_path / f"{loop}")) for loop in (1, 2)]
     for loop, run in zip((1, 2), runs):
         config = recipe(corpus, **CAUSAL_FIRST, **{"training.steps_per_loop": loop, "training.checkpoint_every": 6})
-        pretrain(config, run, lambda line: None)
+        pretrain(config, run)
     assert metrics(runs[0]) == metrics(runs[1])
 
 

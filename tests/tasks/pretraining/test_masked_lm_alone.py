@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from corpus import write_corpus
 from pretraining import metrics, recipe, stopped_at
+from said import listen
 
 from keras_bert.inference.loading import load
 from keras_bert.models.pretraining import BertForPreTraining
@@ -28,8 +29,8 @@ def packed(corpus, tmp_path_factory):
 
     @functools.cache
     def run_on(source):
-        run, said = RunFolder(str(tmp_path_factory.mktemp("packed") / source)), []
-        return run, pretrain(recipe(corpus, **PACKED, **{"data.source": source}), run, said.append), said
+        run, said = RunFolder(str(tmp_path_factory.mktemp("packed") / source)), listen()
+        return run, pretrain(recipe(corpus, **PACKED, **{"data.source": source}), run), said
 
     return run_on
 
@@ -59,9 +60,9 @@ def test_a_run_on_raw_text_stopped_and_started_again_gives_the_same_numbers(corp
     straight, expected, _ = packed("text")
     stopped = RunFolder(str(tmp_path / "stopped"))
     with stopped_at(4, monkeypatch):
-        pretrain(config, stopped, lambda line: None)
-    said = []
-    results = pretrain(config, stopped, said.append)
+        pretrain(config, stopped)
+    said = listen()
+    results = pretrain(config, stopped)
     assert "Resuming from step 2." in said
     assert metrics(stopped) == metrics(straight)
     assert {**results, "seconds": 0} == {**expected, "seconds": 0}

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 from corpus import write_corpus
 from pretraining import CLOCKED, MODEL, metrics, recipe, stopped_at
+from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import find_config
@@ -35,8 +36,8 @@ def corpus(tmp_path_factory):
 @pytest.fixture(scope="module")
 def told(corpus, tmp_path_factory):
     """(run folder, results, lines said) of a run that nothing stops."""
-    run, said = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight")), []
-    return run, pretrain(recipe(corpus), run, said.append), said
+    run, said = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight")), listen()
+    return run, pretrain(recipe(corpus), run), said
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +72,10 @@ def test_stopped_and_started_again_gives_the_same_numbers(corpus, straight, tmp_
     weight is the same, bit for bit."""
     run = RunFolder(str(tmp_path / "stopped"))
     with stopped_at(10, monkeypatch):
-        pretrain(recipe(corpus), run, lambda line: None)
+        pretrain(recipe(corpus), run)
     assert not os.path.exists(run.results_file)
-    said = []
-    results = pretrain(recipe(corpus), run, said.append)
+    said = listen()
+    results = pretrain(recipe(corpus), run)
     assert "Resuming from step 9." in said
     assert metrics(run) == metrics(straight[0])
     assert {**results, "seconds": 0} == {**straight[1], "seconds": 0}
@@ -88,8 +89,8 @@ def test_loops_of_steps_give_the_same_numbers_stopped_and_started_again(corpus, 
     run = RunFolder(str(tmp_path / "run"))
     config = recipe(corpus, **{"training.steps_per_loop": 2, "training.checkpoint_every": 4})
     with stopped_at(6, monkeypatch):
-        pretrain(config, run, lambda line: None)
-    results = pretrain(config, run, lambda line: None)
+        pretrain(config, run)
+    results = pretrain(config, run)
     assert metrics(run) == metrics(straight[0])
     assert {**results, "seconds": 0} == {**straight[1], "seconds": 0}
     weights = [load(folder.path).model.get_weights() for folder in (run, straight[0])]
@@ -103,10 +104,10 @@ def test_float16_stopped_and_started_again_gives_the_same_numbers(corpus, tmp_pa
     monkeypatch.setattr("keras_bert.training.engine.LossScale", too_high)
     straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
     config = recipe(corpus, **{"training.precision": "float16"})
-    pretrain(config, straight, lambda line: None)
+    pretrain(config, straight)
     with stopped_at(10, monkeypatch):
-        pretrain(config, stopped, lambda line: None)
-    pretrain(config, stopped, lambda line: None)
+        pretrain(config, stopped)
+    pretrain(config, stopped)
     lines = [line for line in read_metrics(straight.metrics_file) if "loss_scale" in line]
     assert lines[-1]["skipped_steps"] > 0 and len({line["loss_scale"] for line in lines}) > 1
     assert metrics(stopped) == metrics(straight)
@@ -121,13 +122,13 @@ def test_compiling_chosen_at_the_start_is_kept_when_a_run_resumes(corpus, tmp_pa
     monkeypatch.setattr(compilation, "time_step", lambda step, batch: next(seconds))
     monkeypatch.setattr(compilation, "later_seconds", lambda step, batch: 10.0)
     straight, stopped = (RunFolder(str(tmp_path / name)) for name in ("straight", "stopped"))
-    pretrain(recipe(corpus, **{"training.jit_compile": True}), straight, lambda line: None)
-    config, said = recipe(corpus, **{"training.jit_compile": "auto"}), []
+    pretrain(recipe(corpus, **{"training.jit_compile": True}), straight)
+    config, said = recipe(corpus, **{"training.jit_compile": "auto"}), listen()
     with stopped_at(10, monkeypatch):
-        pretrain(config, stopped, said.append)
+        pretrain(config, stopped)
     assert any(line.startswith("jit_compile auto: compiled. A step takes 1 seconds") for line in said)
     monkeypatch.setattr(compilation, "time_step", lambda step, batch: pytest.fail("timed again"))
-    pretrain(config, stopped, lambda line: None)
+    pretrain(config, stopped)
     assert metrics(stopped) == metrics(straight)
 
 
@@ -142,9 +143,9 @@ def test_a_run_with_lamb_and_averaged_weights_resumes_and_exports_them(corpus, t
     runs = [RunFolder(str(tmp_path / name)) for name in ("straight", "stopped")]
     config = recipe(corpus, **changes)
     with stopped_at(10, monkeypatch):
-        pretrain(config, runs[1], lambda line: None)
+        pretrain(config, runs[1])
     for run in runs:
-        pretrain(config, run, lambda line: None)
+        pretrain(config, run)
     compared = compare_runs.compare(*(run.path for run in runs))
     assert all(number > 0 and not different for _, number, different in compared), compared
     assert {"grad_norm_embeddings", "grad_norm_block_0", "grad_norm_mlm_head"} <= set(metrics(runs[0])[0])
@@ -171,20 +172,20 @@ def test_the_recipe_for_tpus_runs_here_on_little(corpus, tmp_path):
     config = PretrainConfig.from_file(find_config("pretrain", "bert_base_tpu"), {**little, "training.strategy": "one"})
     assert (config.training.precision, config.training.jit_compile) == ("bfloat16", True)
     run = RunFolder(str(tmp_path / "run"))
-    results = pretrain(config, run, lambda line: None)
+    results = pretrain(config, run)
     assert results["steps"] == 5 and np.isfinite(results["eval_loss"])
     assert [line["step"] for line in metrics(run)] == [2, 4, 4, 5, 5]
 
 
 def test_a_finished_run_says_so_and_more_steps_go_on(corpus, finished):
-    said = []
-    pretrain(recipe(corpus), finished, said.append)
+    said = listen()
+    pretrain(recipe(corpus), finished)
     assert len(said) == 1 and "is finished: 12 steps" in said[0]
     # Versions without runs by the clock wrote no minutes.
     finished.write_results({key: value for key, value in finished.results().items() if key != "minutes"})
-    pretrain(recipe(corpus), finished, said.append)
+    pretrain(recipe(corpus), finished)
     assert len(said) == 2 and "is finished: 12 steps" in said[1]
-    assert pretrain(recipe(corpus, **{"training.steps": 14}), finished, said.append)["steps"] == 14
+    assert pretrain(recipe(corpus, **{"training.steps": 14}), finished)["steps"] == 14
     assert "Resuming from step 12." in said
 
 
@@ -199,7 +200,7 @@ def test_more_steps_without_checkpoints_leave_a_finished_run_alone(corpus, finis
 
     before = content()
     with pytest.raises(UserError, match="Received: a finished run without any. Copy .*checkpoints back, .*--init"):
-        pretrain(recipe(corpus, **{"training.steps": 14}), finished, lambda line: None)
+        pretrain(recipe(corpus, **{"training.steps": 14}), finished)
     assert content() == before and not os.path.exists(finished.checkpoints)
 
 
@@ -213,7 +214,7 @@ def test_the_time_limit_includes_start_up(corpus, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Pretraining, "build", build_for_an_hour)
     with pytest.raises(RunStopped, match="Stopped by the time limit after step 1, .* with a checkpoint"):
-        pretrain(recipe(corpus, **{"training.max_minutes": 30.0}), run, lambda line: None)
+        pretrain(recipe(corpus, **{"training.max_minutes": 30.0}), run)
     assert os.listdir(run.checkpoints) == ["step-000000001"]
 
 
@@ -225,7 +226,7 @@ def test_validation_asks_every_seed_the_same(corpus, straight, tmp_path):
     run = RunFolder(str(tmp_path / "run"))
     sentence = "The [MASK] sees the dog."
     settings = {"training.seed": 7, "training.steps": 2, "examples": [sentence]}
-    results = pretrain(recipe(corpus, **settings), run, lambda line: None)
+    results = pretrain(recipe(corpus, **settings), run)
     assert load(run.path).predict([sentence])[0].filled == results["examples"][0]["filled"]
     assert results["eval_mask_token_unigram_loss"] == straight[1]["eval_mask_token_unigram_loss"]
     assert results["eval_mlm_loss"] != straight[1]["eval_mlm_loss"]
@@ -240,7 +241,7 @@ def test_validation_computes_the_same_rows_in_the_slices_of_training(corpus, tmp
     figures = []
     for given, slices in ((1, 1), ("auto", 4)):
         changes = {"training.accumulation": given, "training.evaluation_examples": 20}
-        built = Pretraining(recipe(corpus, **changes), RunFolder(str(tmp_path / str(given))), lambda line: None)
+        built = Pretraining(recipe(corpus, **changes), RunFolder(str(tmp_path / str(given))))
         built.build()
         built.begin()
         sizes = [len(batch["input_word_ids"]) for batch in built._validation_batches(0)]
@@ -273,8 +274,8 @@ def test_going_on_from_a_model_with_an_extended_vocabulary(corpus, straight, tmp
     vocabulary.write_text("\n".join(tokens) + "\n", encoding="utf-8")
     run = RunFolder(str(tmp_path / "run"))
     settings = {"init": straight[0].path, "vocabulary.file": str(vocabulary), "model.vocab_size": len(tokens)}
-    said = []
-    pretrain(recipe(corpus, **settings, **{"training.steps": 1, "optimizer.learning_rate": 1e-9}), run, said.append)
+    said = listen()
+    pretrain(recipe(corpus, **settings, **{"training.steps": 1, "optimizer.learning_rate": 1e-9}), run)
     assert any("Starting from the weights of" in line for line in said)
     after = load(run.path)
     assert after.tokenizer.vocabulary.tokens == tokens
@@ -295,7 +296,7 @@ def test_two_phases_in_one_run(corpus, tmp_path):
         "training.log_every": 1,
     }
     run = RunFolder(str(tmp_path / "run"))
-    pretrain(recipe(corpus, **values), run, lambda line: None)
+    pretrain(recipe(corpus, **values), run)
     assert [line["step"] for line in metrics(run)] == [1, 2, 3, 4, 4]
 
 
@@ -305,13 +306,13 @@ def test_a_run_by_the_clock_ends_on_time_and_is_then_finished(corpus, tmp_path, 
     monkeypatch.setattr("keras_bert.training.budget.monotonic", lambda: 0.25 * next(ticks))
     run = RunFolder(str(tmp_path / "run"))
     clocked = {"training.minutes": 0.1, "optimizer.warmup_steps": 1, "training.evaluate_every": 100_000}
-    results = pretrain(recipe(corpus, **clocked), run, lambda line: None)
+    results = pretrain(recipe(corpus, **clocked), run)
     rates = [line["learning_rate"] for line in metrics(run) if "learning_rate" in line]
     assert results["steps"] == 24
     # The rate of a step is that of the time when it began.
     np.testing.assert_allclose(rates, [1e-2 * (1 - (step - 1) / 24) for step in range(2, 25, 2)], rtol=1e-4)
-    said = []
-    assert pretrain(recipe(corpus, **clocked), run, said.append)["steps"] == results["steps"]
+    said = listen()
+    assert pretrain(recipe(corpus, **clocked), run)["steps"] == results["steps"]
     assert len(said) == 1 and "is finished" in said[0]
 
 
@@ -328,7 +329,7 @@ def test_the_masked_lm_learns(tmp_path):
         "training.evaluate_every": 300,
     }
     run = RunFolder(str(tmp_path / "run"))
-    results = pretrain(recipe(corpus, **settings), run, lambda line: None)
+    results = pretrain(recipe(corpus, **settings), run)
     assert results["eval_mask_token_loss"] < results["eval_mask_token_unigram_loss"] - 0.5
     lines = metrics(run)
     assert lines[-2]["mlm_loss"] < lines[0]["mlm_loss"] - 0.5
@@ -341,7 +342,7 @@ def test_an_example_that_does_not_fit_is_refused_before_training(corpus, tmp_pat
     """It was found after the last step, at every start, and the run had no results for ever."""
     examples = ["The [MASK] sees the dog.", f"The cat {'sees ' * 48}the [MASK]."]
     config = recipe(corpus, **changes, examples=examples)
-    pretraining = Pretraining(config, RunFolder(str(tmp_path / "run")), lambda line: None)
+    pretraining = Pretraining(config, RunFolder(str(tmp_path / "run")))
     with pretraining.run, pytest.raises(UserError, match="examples.1: The text needs at most 4. .*Shorten it"):
         pretraining.build()
 
@@ -350,7 +351,7 @@ def test_a_vocabulary_of_another_size_is_refused(corpus, tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"vocab.txt: needs model.vocab_size \(120\) rows. Received: 6"):
-        pretrain(recipe(corpus, **{"vocabulary.file": str(path)}), RunFolder(str(tmp_path / "run")), lambda line: None)
+        pretrain(recipe(corpus, **{"vocabulary.file": str(path)}), RunFolder(str(tmp_path / "run")))
 
 
 def test_an_altered_shard_is_refused_before_the_first_step(corpus, finished):
@@ -359,7 +360,7 @@ def test_an_altered_shard_is_refused_before_the_first_step(corpus, finished):
     content[10] ^= 1
     open(path, "wb").write(content)
     with pytest.raises(UserError, match="00000.tokens: is not the file"):
-        pretrain(recipe(corpus, **{"training.steps": 14}), finished, lambda line: None)
+        pretrain(recipe(corpus, **{"training.steps": 14}), finished)
 
 
 @pytest.mark.slow
@@ -371,7 +372,7 @@ def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, 
     losses = []
     for name in strategies:
         run = RunFolder(str(tmp_path / name))
-        pretrain(recipe(corpus, **off, **{"training.strategy": name}), run, lambda line: None)
+        pretrain(recipe(corpus, **off, **{"training.strategy": name}), run)
         losses.append([line.get("loss", line.get("eval_loss")) for line in metrics(run)])
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
 
@@ -379,7 +380,7 @@ def test_mirrored_gives_the_losses_of_one_device(corpus, tmp_path, monkeypatch, 
 def test_a_batch_that_does_not_divide_is_refused(corpus, tmp_path, monkeypatch, mirrored_strategy):
     monkeypatch.setattr("keras_bert.tasks.pretraining.run.make_strategy", lambda name, *where: mirrored_strategy)
     with pytest.raises(UserError, match=r"phases.0.batch_size: needs a multiple of 2 .*Received: 7.*6 and 8"):
-        pretrain(recipe(corpus, **{"phases.0.batch_size": 7}), RunFolder(str(tmp_path / "run")), lambda line: None)
+        pretrain(recipe(corpus, **{"phases.0.batch_size": 7}), RunFolder(str(tmp_path / "run")))
 
 
 def test_what_the_examples_are_is_said_once(told):

@@ -54,13 +54,13 @@ def recipe(*files, **overrides):
 
 
 def run_data(config, folder):
-    return prepare_run_data(config, str(folder), lambda line: None)
+    return prepare_run_data(config, str(folder))
 
 
 def test_a_run_on_a_prepared_folder(prepared, tmp_path):
     """Its shards are not copied, and the model folder has its vocabulary and casing."""
     run = RunFolder(str(tmp_path / "run"))
-    assert pretrain(recipe(prepared), run, lambda line: None)["steps"] == 2
+    assert pretrain(recipe(prepared), run)["steps"] == 2
     assert not os.path.exists(os.path.join(run.data, "shards"))
     tokenizer = load(run.path).tokenizer
     assert tokenizer.vocabulary.tokens == VOCABULARY.tokens and tokenizer.lower_case is False
@@ -170,7 +170,7 @@ def test_a_text_without_blank_lines_is_told_what_helps(tmp_path, source, told):
     path.write_text("\n".join(documents(60)))
     config = recipe(path, **{"data.source": source, "objective.pair": "none"})
     with pytest.raises(UserError, match=told):
-        open_batch_sources(config, str(tmp_path / "run"), lambda line: None)
+        open_batch_sources(config, str(tmp_path / "run"))
     assert source == "files" or os.listdir(tmp_path / "run") == ["text.json"]  # Nothing was learned.
 
 
@@ -179,7 +179,7 @@ def test_a_small_text_needs_a_larger_share_for_validation(tmp_path):
     config = recipe(write_corpus(tmp_path / "text.txt", 25), **{"data.validation_share": 0.001})
     told = r"two validation documents .* Received: 1 in 1 shards. Raise data.validation_share, put blank lines"
     with pytest.raises(UserError, match=told):
-        open_batch_sources(config, str(tmp_path / "run"), lambda line: None)
+        open_batch_sources(config, str(tmp_path / "run"))
 
 
 def test_a_lost_worker_is_explained_in_terms_of_a_run(tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from corpus import write_corpus
 from mishaps import high_loss, mishaps, no_number
 from pretraining import metrics, recipe, stopped_at
+from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import settings
@@ -46,9 +47,9 @@ def settings_of(config, **overrides):
 @pytest.fixture(scope="module")
 def rolled_back(config, tmp_path_factory):
     """(run, steps and batches, lines said) of a run with two mishaps: in step 5, and in step 9 of the other phase."""
-    run, said = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight")), []
+    run, said = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight")), listen()
     with pytest.MonkeyPatch.context() as patch, mishaps(patch, {5: [no_number], 9: [no_number]}) as seen:
-        pretrain(config, run, said.append)
+        pretrain(config, run)
     return run, seen, said
 
 
@@ -68,7 +69,7 @@ def test_it_goes_back_to_the_checkpoint_and_says_so(rolled_back):
 def test_no_batch_up_to_the_mishap_is_trained_on_again(rolled_back, config, tmp_path, monkeypatch):
     """And those before and after it are the ones of a run without mishaps, in their order."""
     with mishaps(monkeypatch, {}) as straight:
-        pretrain(config, RunFolder(str(tmp_path / "run")), lambda line: None)
+        pretrain(config, RunFolder(str(tmp_path / "run")))
     plain = [digest for _, digest in straight]
     digests = [digest for _, digest in rolled_back[1]]
     assert digests[:6] == plain[:6]  # The one of step 6 was trained on too, behind the mishap of 5.
@@ -86,9 +87,9 @@ def test_stopped_and_started_again_gives_the_same_numbers(step, times, rolled_ba
     """
     run, at = RunFolder(str(tmp_path / "run")), {5: [no_number], 9: [no_number]}
     with mishaps(monkeypatch, at), stopped_at(step, monkeypatch, times):
-        pretrain(config, run, lambda line: None)
+        pretrain(config, run)
     with mishaps(monkeypatch, {9: [no_number]} if times == 1 or step == 4 else {}):
-        pretrain(config, run, lambda line: None)
+        pretrain(config, run)
     assert metrics(run) == metrics(rolled_back[0])
     weights = [load(folder.path).model.get_weights() for folder in (run, rolled_back[0])]
     assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*weights, strict=True))
@@ -100,10 +101,10 @@ def test_loops_of_steps_give_the_same_numbers(config, tmp_path, monkeypatch):
     run = RunFolder(str(tmp_path / "run"))
     looped = settings_of(config, **{"training.steps_per_loop": 2, "training.checkpoint_every": 2})
     with mishaps(monkeypatch, {5: [no_number]}):
-        pretrain(looped, run, lambda line: None)
+        pretrain(looped, run)
     other = RunFolder(str(tmp_path / "other"))
     with mishaps(monkeypatch, {5: [no_number]}):
-        pretrain(settings_of(config, **{"training.checkpoint_every": 2}), other, lambda line: None)
+        pretrain(settings_of(config, **{"training.checkpoint_every": 2}), other)
     assert metrics(run) == metrics(other) and [line["step"] for line in metrics(run)].count(4) == 2
 
 
@@ -118,9 +119,9 @@ def test_it_gives_up_with_the_message_of_a_run_that_never_goes_back(config, tmp_
     )
     for changes in ([no_number, no_number], [no_number]):
         with mishaps(monkeypatch, {5: changes}), pytest.raises(UserError, match=message):
-            pretrain(once, run, lambda line: None)
+            pretrain(once, run)
     with mishaps(monkeypatch, {5: [no_number]}):
-        assert pretrain(config, run, lambda line: None)["steps"] == 12
+        assert pretrain(config, run)["steps"] == 12
     assert [line["rollback"] for line in metrics(run) if "rollback" in line] == [1, 2]
 
 
@@ -129,7 +130,7 @@ def test_without_a_checkpoint_there_is_nothing_to_go_back_to(config, tmp_path, m
         mishaps(monkeypatch, {2: [no_number]}),
         pytest.raises(UserError, match="Step 2: .* There is no checkpoint yet"),
     ):
-        pretrain(config, RunFolder(str(tmp_path / "run")), lambda line: None)
+        pretrain(config, RunFolder(str(tmp_path / "run")))
 
 
 def test_a_run_whose_last_update_spoiled_its_weights_writes_no_model(config, tmp_path):
@@ -139,7 +140,7 @@ def test_a_run_whose_last_update_spoiled_its_weights_writes_no_model(config, tmp
     short = settings_of(config, **{"training.steps": 1, "phases": one_phase})
     short.optimizer.clip_norm = np.inf  # Its gradients become inf * 0. A recipe may not say so.
     with pytest.raises(UserError, match="Step 1: a weight or the optimizer's state is no longer finite.*--fresh"):
-        pretrain(short, run, lambda line: None)
+        pretrain(short, run)
     assert not any(os.path.exists(path) for path in (run.model, run.results_file)) and not run.has_begun()
 
 
@@ -150,7 +151,7 @@ def test_a_loss_far_above_the_others_is_one_too(config, tmp_path, monkeypatch):
     run = RunFolder(str(tmp_path / "run"))
     every = settings_of(config, **{"training.checkpoint_every": 7, "training.keep_every": 0})
     with mishaps(monkeypatch, {7: [high_loss]}) as seen:
-        pretrain(every, run, lambda line: None)
+        pretrain(every, run)
     assert [line["step"] for line in metrics(run) if "rollback" in line] == [6]
     assert [step for step, _ in seen] == [*range(8), *range(6, 12)]
     rollback = next(line for line in metrics(run) if "rollback" in line)
@@ -171,8 +172,8 @@ def test_it_does_so_in_every_kind_of_run(changes, config, tmp_path, monkeypatch,
     config = settings_of(config, **(changes if changes != "mirrored" else {}))
     runs = [RunFolder(str(tmp_path / name)) for name in ("straight", "stopped")]
     with mishaps(monkeypatch, {5: [no_number]}):
-        pretrain(config, runs[0], lambda line: None)
+        pretrain(config, runs[0])
     with mishaps(monkeypatch, {5: [no_number]}), stopped_at(4, monkeypatch, 2):
-        pretrain(config, runs[1], lambda line: None)
-    pretrain(config, runs[1], lambda line: None)
+        pretrain(config, runs[1])
+    pretrain(config, runs[1])
     assert metrics(runs[0]) == metrics(runs[1]) and any("rollback" in line for line in metrics(runs[0]))

@@ -7,6 +7,7 @@ import pytest
 from corpus import documents, write_corpus
 from prepared import prepare, shard_settings
 from pretraining import recipe
+from said import listen
 
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
@@ -19,10 +20,6 @@ from keras_bert.text.vocabulary_learning import learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
 
 VOCABULARY = learn_vocabulary(documents(100), 90)
-
-
-def quiet(line):
-    pass
 
 
 def rewrite(path):
@@ -41,27 +38,27 @@ def token_count(folder):
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_text_that_was_mended_is_prepared_anew(tmp_path, scheme):
     """An --estimate, or an attempt that failed, must not fix the tokens and the vocabulary of the run to come."""
-    text, folder, said = tmp_path / "text.txt", f"{scheme}{tmp_path}/data", []
+    text, folder, said = tmp_path / "text.txt", f"{scheme}{tmp_path}/data", listen()
     config = recipe(write_corpus(text, 60))
-    assert not knows_zebras(prepare_run_data(config, folder, said.append))
+    assert not knows_zebras(prepare_run_data(config, folder))
     rewrite(text)
     before = token_count(folder)
-    assert knows_zebras(prepare_run_data(config, folder, said.append))
+    assert knows_zebras(prepare_run_data(config, folder))
     assert token_count(folder) > before
     told = [line for line in said if "The text has changed since it was prepared (text: [" in line]
     assert len(told) == 1 and told[0].endswith("Making the run's data anew.")
     del said[:]
-    prepare_run_data(config, folder, said.append)
+    prepare_run_data(config, folder)
     assert said == []
 
 
 def test_a_file_that_joins_a_glob_joins_the_run(tmp_path):
     write_corpus(tmp_path / "1.txt", 40)
     config, folder = recipe(str(tmp_path / "*.txt")), str(tmp_path / "data")
-    prepare_run_data(config, folder, quiet)
+    prepare_run_data(config, folder)
     before = token_count(folder)
     write_corpus(tmp_path / "2.txt", 40, seed=1)
-    prepare_run_data(config, folder, quiet)
+    prepare_run_data(config, folder)
     assert token_count(folder) > 1.5 * before
 
 
@@ -71,14 +68,14 @@ def test_phrases_and_bad_words_are_known_by_their_content(tmp_path):
     bad.write_text("horse\n")
     changes = {"data.phrases": str(listed), "masking.unit": "phrase", "data.filters.bad_words": str(bad)}
     config, folder = recipe(write_corpus(tmp_path / "text.txt", 40), **changes), str(tmp_path / "data")
-    prepare_run_data(config, folder, quiet)
+    prepare_run_data(config, folder)
     meta = ShardSet.open(files.join(folder, "shards", "train")).meta
     listed.write_text("the dog\n")
-    prepare_run_data(config, folder, quiet)
+    prepare_run_data(config, folder)
     marked = ShardSet.open(files.join(folder, "shards", "train")).meta
     assert marked["phrase_marks"]["sha256"] != meta["phrase_marks"]["sha256"]
     bad.write_text("mouse\n")
-    prepare_run_data(config, folder, quiet)
+    prepare_run_data(config, folder)
     assert ShardSet.open(files.join(folder, "shards", "train")).meta["corpus"] != marked["corpus"]
 
 
@@ -86,13 +83,13 @@ def test_data_half_removed_are_not_taken_for_the_new_texts(tmp_path, monkeypatch
     """A kill must not leave shards of the old text beside the record of the new one."""
     text, folder = tmp_path / "text.txt", str(tmp_path / "data")
     config = recipe(write_corpus(text, 60))
-    prepare_run_data(config, folder, quiet)
+    prepare_run_data(config, folder)
     rewrite(text)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(files, "remove_folder", _interrupt)
-        prepare_run_data(config, folder, quiet)
+        prepare_run_data(config, folder)
     assert os.path.exists(f"{folder}/shards")
-    assert knows_zebras(prepare_run_data(config, folder, quiet))
+    assert knows_zebras(prepare_run_data(config, folder))
 
 
 def _interrupt(path):
@@ -104,9 +101,9 @@ def test_workers_and_runs_that_have_begun_take_the_data_as_they_are(tmp_path, ke
     """The chief has compared the text; a worker that sees it otherwise must not remove what the others read."""
     text, folder = tmp_path / "text.txt", str(tmp_path / "data")
     config = recipe(write_corpus(text, 60))
-    open_batch_sources(config, folder, quiet)
+    open_batch_sources(config, folder)
     rewrite(text)
-    assert not knows_zebras(open_batch_sources(config, folder, quiet, **kept_by).tokenizer)
+    assert not knows_zebras(open_batch_sources(config, folder, **kept_by).tokenizer)
 
 
 @pytest.mark.parametrize("changes", [{}, {"data.source": "text", "objective.pair": "none"}])
@@ -116,16 +113,16 @@ def test_a_run_binds_its_text_once_it_has_begun(tmp_path, changes):
     config = recipe(write_corpus(text, 60), **changes)
     for knows in (False, True):
         with run:
-            pretraining = Pretraining(config, run, quiet)
+            pretraining = Pretraining(config, run)
             pretraining.build()
             assert knows_zebras(pretraining.tokenizer) == knows
         rewrite(text)
     with run:
         run.write_results({"steps": 1})
-        Pretraining(config, run, quiet)
+        Pretraining(config, run)
     write_corpus(text, 60)
     with run, pytest.raises(UserError, match=r"holds a run on other data .*text.txt', \d+, '\w+'\], now .*--fresh"):
-        Pretraining(config, run, quiet)
+        Pretraining(config, run)
 
 
 def prepare_anew(folder, count):
@@ -136,23 +133,23 @@ def prepare_anew(folder, count):
 
 def test_a_prepared_folder_with_other_text_is_counted_anew_and_then_bound(tmp_path):
     """The run went on with other batches, from weights that were counted in the old text."""
-    folder, run, said = str(tmp_path / "prepared"), RunFolder(str(tmp_path / "run")), []
+    folder, run, said = str(tmp_path / "prepared"), RunFolder(str(tmp_path / "run")), listen()
     config = recipe(folder, initialization="corpus", **{"model.vocab_size": len(VOCABULARY)})
     counts = []
     for count in (60, 60, 80):
         prepare_anew(folder, count)
         with run:
-            pretraining = Pretraining(config, run, said.append)
+            pretraining = Pretraining(config, run)
             pretraining.build()
-            counts.append(text_statistics(config, pretraining.sources, run.data, quiet).counts.sum())
+            counts.append(text_statistics(config, pretraining.sources, run.data).counts.sum())
     assert counts[0] == counts[1] < counts[2], "the same text is the same, however often it is prepared"
     assert sum(line.startswith("The text has changed since") for line in said) == 1
     with run:
         run.write_results({"steps": 1})
-        Pretraining(config, run, quiet)
+        Pretraining(config, run)
     prepare_anew(folder, 90)
     with run, pytest.raises(UserError, match=r"holds a run on other data \(text: \['train/meta.json', .*--fresh"):
-        Pretraining(config, run, quiet)
+        Pretraining(config, run)
 
 
 def test_a_run_of_an_older_version_on_a_prepared_folder_is_bound_from_now_on(tmp_path):
@@ -163,10 +160,10 @@ def test_a_run_of_an_older_version_on_a_prepared_folder_is_bound_from_now_on(tmp
     run.settle(config)
     run.write_results({"steps": 1})
     with run:
-        Pretraining(config, run, quiet)
+        Pretraining(config, run)
     prepare_anew(folder, 80)
     with run, pytest.raises(UserError, match="holds a run on other data"):
-        Pretraining(config, run, quiet)
+        Pretraining(config, run)
 
 
 def test_a_run_of_an_older_version_is_bound_from_now_on(tmp_path):
@@ -174,11 +171,11 @@ def test_a_run_of_an_older_version_is_bound_from_now_on(tmp_path):
     text, run = tmp_path / "text.txt", RunFolder(str(tmp_path / "run"))
     config = recipe(write_corpus(text, 60))
     run.settle(config)
-    prepare_run_data(config, run.data, quiet)
+    prepare_run_data(config, run.data)
     os.remove(f"{run.data}/text.json")
     run.write_results({"steps": 1})
     with run:
-        Pretraining(config, run, quiet)
+        Pretraining(config, run)
     rewrite(text)
     with run, pytest.raises(UserError, match="holds a run on other data"):
-        Pretraining(config, run, quiet)
+        Pretraining(config, run)

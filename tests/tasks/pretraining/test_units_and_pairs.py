@@ -7,6 +7,7 @@ import pytest
 import yaml
 from corpus import NOUNS, write_corpus
 from pretraining import MODEL, metrics, recipe
+from said import listen
 
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
@@ -29,7 +30,7 @@ def corpus(tmp_path_factory):
 def test_spans_and_their_boundaries(corpus, tmp_path):
     """Both losses are logged apart and add up; the model folder holds the head and opens without it."""
     run = RunFolder(str(tmp_path / "run"))
-    results = pretrain(recipe(corpus, **SPANS), run, lambda line: None)
+    results = pretrain(recipe(corpus, **SPANS), run)
     lines = [line for line in metrics(run) if "loss" in line]
     assert lines and not any("nsp" in name for line in lines for name in line)
     for line in lines:
@@ -40,15 +41,15 @@ def test_spans_and_their_boundaries(corpus, tmp_path):
     assert loaded.model.sbo_head is None
     assert "masked LM and the span boundary objective" in (tmp_path / "run" / "model" / "README.md").read_text()
     # The next run starts from the head too.
-    said, init = [], {"init": run.path, "vocabulary.file": str(tmp_path / "run" / "data" / "vocab.txt")}
-    pretrain(recipe(corpus, **SPANS, **init), RunFolder(str(tmp_path / "next")), said.append)
+    said, init = listen(), {"init": run.path, "vocabulary.file": str(tmp_path / "run" / "data" / "vocab.txt")}
+    pretrain(recipe(corpus, **SPANS, **init), RunFolder(str(tmp_path / "next")))
     assert not any("newly initialized" in line or "not used" in line for line in said)
 
 
 def test_sentence_order(corpus, tmp_path):
-    run, said = RunFolder(str(tmp_path / "run")), []
+    run, said = RunFolder(str(tmp_path / "run")), listen()
     settings = {"objective.pair": "sop", "masking.unit": "ngram", "masking.random_from": "unigram"}
-    results = pretrain(recipe(corpus, **settings, **{"training.steps": 4}), run, said.append)
+    results = pretrain(recipe(corpus, **settings, **{"training.steps": 4}), run)
     lines = [line for line in metrics(run) if "loss" in line]
     assert all(line["loss"] == pytest.approx(line["mlm_loss"] + line["sop_loss"]) for line in lines)
     assert not any("nsp" in name for line in lines for name in line) and "eval_sop_accuracy" in results
@@ -59,8 +60,8 @@ def test_phrases_of_a_list_are_marked_and_masked(corpus, tmp_path):
     phrases = tmp_path / "phrases.txt"
     phrases.write_text("\n".join(f"the {noun}" for noun in NOUNS[:3]))
     settings = {"masking.unit": "phrase", "data.phrases": str(phrases), "training.steps": 2}
-    run, said = RunFolder(str(tmp_path / "run")), []
-    pretrain(recipe(corpus, **settings), run, said.append)
+    run, said = RunFolder(str(tmp_path / "run")), listen()
+    pretrain(recipe(corpus, **settings), run)
     train = ShardSet.open(f"{run.data}/shards/train")
     assert train.meta["phrase_marks"]["phrases"] == 3
     assert 0 < train.meta["phrase_tokens"] < train.meta["tokens"] / 2
@@ -76,7 +77,7 @@ def test_phrases_of_a_list_are_marked_and_masked(corpus, tmp_path):
 )
 def test_phrases_that_nothing_marks_are_refused(corpus, tmp_path, settings, message):
     with pytest.raises(UserError, match=message):
-        pretrain(recipe(corpus, **settings), RunFolder(str(tmp_path / "run")), lambda line: None)
+        pretrain(recipe(corpus, **settings), RunFolder(str(tmp_path / "run")))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def _chinese(tmp_path, **overrides):
 def test_chinese_words_are_marked_by_the_run_itself(tmp_path, setting):
     pytest.importorskip("jieba")
     config = _chinese(tmp_path, **{setting: "word"})
-    tokenizer = prepare_run_data(config, str(tmp_path / "data"), lambda line: None)
+    tokenizer = prepare_run_data(config, str(tmp_path / "data"))
     train = ShardSet.open(str(tmp_path / "data" / "shards" / "train"))
     assert train.meta["word_marks"] == "jieba"
     require_word_marks(train, train.token_counts(), config.masking, tokenizer.vocabulary)
@@ -165,7 +166,7 @@ def test_chinese_words_are_marked_by_the_run_itself(tmp_path, setting):
 
 def test_unmarked_chinese_words_are_refused_but_not_single_tokens_or_english(tmp_path, corpus):
     config = _chinese(tmp_path)
-    tokenizer = prepare_run_data(config, str(tmp_path / "data"), lambda line: None)
+    tokenizer = prepare_run_data(config, str(tmp_path / "data"))
     train = ShardSet.open(str(tmp_path / "data" / "shards" / "train"))
     assert not train.has_word_marks
     counts = train.token_counts()
@@ -182,4 +183,4 @@ def test_unmarked_chinese_words_are_refused_but_not_single_tokens_or_english(tmp
 def test_chinese_words_of_raw_text_are_refused(tmp_path):
     text = {"data.source": "text", "objective.pair": "none", "masking.unit": "word"}
     with pytest.raises(UserError, match="Received: data.source text, which marks none. Set data.source=files."):
-        pretrain(_chinese(tmp_path, **text), RunFolder(str(tmp_path / "run")), lambda line: None)
+        pretrain(_chinese(tmp_path, **text), RunFolder(str(tmp_path / "run")))

@@ -83,7 +83,7 @@ def run(tables, tmp_path_factory):
             "training": {"batch_size": 20, "epochs": 6.0},
         }
     )
-    return str(folder / "run"), FinetuningRuns(config, lambda line: None).one(str(folder / "run")), init
+    return str(folder / "run"), FinetuningRuns(config).one(str(folder / "run")), init
 
 
 def pairs(tables):
@@ -150,7 +150,7 @@ def test_bad_data_is_refused(run, tables):
     ):
         config = FinetuneConfig.from_mapping({**base, "data": data})
         with pytest.raises(UserError, match=message):
-            FinetuningRuns(config, lambda line: None).one(str(tables / "refused"))
+            FinetuningRuns(config).one(str(tables / "refused"))
 
 
 def test_cosines_are_not_clipped_to_the_scores_of_the_pairs_that_judge(tables):

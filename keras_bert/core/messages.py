@@ -1,0 +1,90 @@
+"""What the package says: its logger's messages, bare on the terminal, and with the time in a file of the run folder."""
+
+import contextlib
+import logging
+import os
+import sys
+import time
+
+import click
+
+from keras_bert.core import files
+
+LOGGER = logging.getLogger("keras_bert")
+_DETAILED = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+_SECONDS_A_WRITE = 60.0
+
+
+class _Terminal(logging.Handler):
+    """Messages on stdout and warnings on stderr, above the bars that are shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        stream = sys.stderr if record.levelno >= logging.WARNING else sys.stdout
+        line = self.format(record)
+        if tqdm := sys.modules.get("tqdm"):
+            tqdm.tqdm.write(line, file=stream)
+        else:
+            stream.write(f"{line}\n")
+        stream.flush()
+
+
+_TERMINAL = _Terminal()
+
+
+def show(level: int = logging.INFO) -> None:
+    """Shows messages from a level on; below INFO, each with its time and module. Without this, Python shows warnings.
+
+    The root logger's handlers, which TensorFlow brings, no longer show them a second time.
+    """
+    _TERMINAL.setFormatter(_DETAILED if level < logging.INFO else None)
+    LOGGER.setLevel(min(level, logging.INFO))  # The file of a run takes what the terminal leaves out.
+    _TERMINAL.setLevel(level)
+    if _TERMINAL not in LOGGER.handlers:
+        LOGGER.addHandler(_TERMINAL)
+    LOGGER.propagate = False
+
+
+def mute() -> None:
+    """Shows warnings alone from now on, in a process whose chief says the rest."""
+    _TERMINAL.setLevel(logging.WARNING)
+
+
+class Kept(logging.Handler):
+    """Appends messages with their times to a file, which appears with the first one.
+
+    On a disk each is written at once. A store cannot append, so there the file is written again once a minute, and by
+    `close`. Whatever happens to the file, the work goes on.
+    """
+
+    def __init__(self, path: str):
+        super().__init__(logging.INFO)
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        self._path, self._waiting, self._written = path, "", time.monotonic()
+        if LOGGER.level == logging.NOTSET:  # From Python, where only warnings are shown by default.
+            LOGGER.setLevel(logging.INFO)
+        LOGGER.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._waiting += click.unstyle(f"{self.format(record)}\n")
+        if not files.is_remote(self._path) or time.monotonic() - self._written > _SECONDS_A_WRITE:
+            self._write()
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError):
+            if files.is_remote(self._path):
+                before = ""
+                if files.exists(self._path):
+                    with files.open_file(self._path) as stream:
+                        before = stream.read().decode()
+                with files.open_file(self._path, "w") as stream:
+                    stream.write(before + self._waiting)
+            else:
+                with open(os.fspath(self._path), "a", encoding="utf-8") as stream:
+                    stream.write(self._waiting)
+        self._waiting, self._written = "", time.monotonic()
+
+    def close(self) -> None:
+        LOGGER.removeHandler(self)
+        if self._waiting:
+            self._write()
+        super().close()
