@@ -67,6 +67,14 @@ def test_a_file_that_cannot_be_written_stops_nothing(tmp_path):
     kept.close()
 
 
+def test_a_name_that_is_no_text_is_kept_too(tmp_path):
+    """Files may have such names; their encoding raised in the midst of a run."""
+    kept = messages.Kept(str(tmp_path / "log.txt"))
+    LOGGER.info("a \udce9 name")
+    kept.close()
+    assert (tmp_path / "log.txt").read_text().endswith("INFO a \\udce9 name\n")
+
+
 def test_quiet_commands_say_nothing_but_answers(tmp_path):
     """The other lines would be in the way of whoever reads the answers by program."""
     corpus = write_corpus(tmp_path / "text.txt")

@@ -158,7 +158,7 @@ def _message_options() -> list[click.Option]:
     flags: dict[str, Any] = {"is_flag": True, "expose_value": False, "callback": _show}
     return [
         click.Option(["--quiet", "-q"], help="Print answers, warnings and errors only.", **flags),
-        click.Option(["--verbose", "-v"], help="Print details too, with time and module.", **flags),
+        click.Option(["--verbose", "-v"], help="Print the time and the module of each message.", **flags),
     ]
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import os
 import sys
 import time
 
@@ -13,6 +12,7 @@ from keras_bert.core import files
 LOGGER = logging.getLogger("keras_bert")
 _DETAILED = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
 _SECONDS_A_WRITE = 60.0
+_MOST_WAITING = 1 << 20  # Characters, while a store does not answer.
 
 
 class _Terminal(logging.Handler):
@@ -60,31 +60,39 @@ class Kept(logging.Handler):
         super().__init__(logging.INFO)
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         self._path, self._waiting, self._written = path, "", time.monotonic()
+        self._level_before = LOGGER.level
         if LOGGER.level == logging.NOTSET:  # From Python, where only warnings are shown by default.
             LOGGER.setLevel(logging.INFO)
         LOGGER.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._waiting += click.unstyle(f"{self.format(record)}\n")
+        self._waiting = (self._waiting + click.unstyle(f"{self.format(record)}\n"))[-_MOST_WAITING:]
+        is_alone = LOGGER.handlers == [self] and not (LOGGER.propagate and logging.root.handlers)
+        if is_alone and logging.lastResort and record.levelno >= logging.WARNING:  # Python shows them only without us.
+            logging.lastResort.handle(record)
         if not files.is_remote(self._path) or time.monotonic() - self._written > _SECONDS_A_WRITE:
             self._write()
 
     def _write(self) -> None:
+        self._written = time.monotonic()
+        added = self._waiting.encode(errors="backslashreplace")
         with contextlib.suppress(OSError):
-            if files.is_remote(self._path):
-                before = ""
+            if not files.is_remote(self._path):
+                with files.open_file(self._path, "ab") as stream:
+                    stream.write(added)
+            else:
+                before = b""
                 if files.exists(self._path):
                     with files.open_file(self._path) as stream:
-                        before = stream.read().decode()
-                with files.open_file(self._path, "w") as stream:
-                    stream.write(before + self._waiting)
-            else:
-                with open(os.fspath(self._path), "a", encoding="utf-8") as stream:
-                    stream.write(self._waiting)
-        self._waiting, self._written = "", time.monotonic()
+                        before = stream.read()
+                with files.open_file(self._path, "wb") as stream:
+                    stream.write(before + added)
+            self._waiting = ""
 
     def close(self) -> None:
         LOGGER.removeHandler(self)
+        if LOGGER.level == logging.INFO and _TERMINAL not in LOGGER.handlers:
+            LOGGER.setLevel(self._level_before)
         if self._waiting:
             self._write()
         super().close()
