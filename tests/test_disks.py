@@ -33,7 +33,7 @@ def test_killed_at_any_instant_a_replaced_folder_is_the_old_or_the_new_one(tmp_p
         folder = str(tmp_path / str(instant) / "model")
         fill(folder, "old")
         is_over = killed_at(instant, lambda folder=folder: replace(folder))
-        standing = marks(whole_files.standing(folder))
+        standing = marks(whole_files.surviving_folder(folder))
         assert standing in WHOLE.values(), f"killed at the call numbered {instant}"
         found.append(standing["weights"])
         replace(folder)  # What the kill left is in nobody's way.
@@ -50,7 +50,7 @@ def test_a_part_of_an_old_folder_is_never_found(tmp_path, killed_at):
         fill(str(folder), "old")
         is_over = killed_at(instant, lambda folder=folder: replace(str(folder)))
         disks.remove_tree(str(folder))
-        assert marks(whole_files.standing(str(folder))) in ({}, WHOLE["old"])
+        assert marks(whole_files.surviving_folder(str(folder))) in ({}, WHOLE["old"])
         if is_over:
             break
 

@@ -94,9 +94,9 @@ def serve(name, settings, _):
 
 def take_turn(contestant, seconds):
     """Seconds a step, the best product's GFLOP/s, and the share of the processors that others took."""
-    before, began = psutil.cpu_times(), time.perf_counter()
+    before, started_at = psutil.cpu_times(), time.perf_counter()
     answer = contestant.ask(seconds)
-    elapsed = (time.perf_counter() - began) * psutil.cpu_count()
+    elapsed = (time.perf_counter() - started_at) * psutil.cpu_count()
     after = psutil.cpu_times()
     busy = sum(getattr(after, kind) - getattr(before, kind) for kind in ("user", "system", "softirq", "steal"))
     busy += after.nice - before.nice
@@ -108,9 +108,9 @@ def _times(function, seconds, clock):
     now = CLOCKS[clock]
     times = []
     while not times or sum(times) < seconds:
-        began = now()
+        started_at = now()
         function()
-        times.append(now() - began)
+        times.append(now() - started_at)
     return times
 
 

@@ -88,9 +88,9 @@ def serve_epochs(builders):
         epoch = builders[name](*given, threads, scratch)
 
         def turn(_):
-            began = CLOCKS[clock]()
+            started_at = CLOCKS[clock]()
             rows, loss = epoch()
-            return {"seconds": CLOCKS[clock]() - began, "rows": rows, "loss": loss}
+            return {"seconds": CLOCKS[clock]() - started_at, "rows": rows, "loss": loss}
 
         return turn
 

@@ -158,7 +158,7 @@ def client(address, name, input_name, words, seed, is_over, answers, errors):
             request = predict_pb2.PredictRequest()
             request.model_spec.name = name
             request.inputs[input_name].CopyFrom(tf.make_tensor_proto([" ".join(rng.choice(words, length))]))
-            began = time.perf_counter()
+            started_at = time.perf_counter()
             try:
                 response = stub.Predict(request, timeout=60)
             except grpc.RpcError as error:
@@ -166,7 +166,7 @@ def client(address, name, input_name, words, seed, is_over, answers, errors):
                 continue
             arrays = [tf.make_ndarray(value) for value in response.outputs.values()]
             if all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f"):
-                answers.append((time.perf_counter() - began, response.model_spec.version.value))
+                answers.append((time.perf_counter() - started_at, response.model_spec.version.value))
             else:
                 errors.append("an output is not finite")
 

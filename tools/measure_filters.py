@@ -29,12 +29,12 @@ C4 = settings.from_mapping(FilterConfig, extended_filters("c4"))
 def read(files, filters):
     """(CPU seconds, UTF-8 bytes of the documents, documents) of one reading."""
     corpus = Corpus(files, CorpusConfig(broken_lines="skip", filters=filters))
-    began = time.process_time()
+    started_at = time.process_time()
     written = documents = 0
     for document in corpus.documents():
         written += len(document.encode())
         documents += 1
-    return time.process_time() - began, written, documents
+    return time.process_time() - started_at, written, documents
 
 
 @click.command()

@@ -92,9 +92,9 @@ def measured(arguments):
     before = peak_memory()
 
     def seconds(number):
-        began, cpu_began = time.perf_counter(), time.process_time()
+        started_at, cpu_started_at = time.perf_counter(), time.process_time()
         step.train(batch, tf.constant(number, tf.int64))["grad_norm"].numpy()
-        return time.perf_counter() - began, time.process_time() - cpu_began
+        return time.perf_counter() - started_at, time.process_time() - cpu_started_at
 
     seconds(0)
     reset_peak()

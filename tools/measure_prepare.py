@@ -69,7 +69,7 @@ def processor_seconds():
 
 def measure(arguments):
     """(seconds, seconds of the processor, peak bytes) of `run.py prepare`."""
-    began, used = time.perf_counter(), processor_seconds()
+    started_at, used = time.perf_counter(), processor_seconds()
     command = [sys.executable, os.path.join(ROOT, "run.py"), "prepare", *arguments]
     with tempfile.TemporaryFile("w+") as output:
         running = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
@@ -81,7 +81,7 @@ def measure(arguments):
                 break
             time.sleep(SECONDS_BETWEEN_LOOKS)
         running.wait()
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - started_at
         output.seek(0)
         if running.returncode:
             raise click.ClickException(output.read())

@@ -74,13 +74,13 @@ def write_text(path, documents=80, seed=0):
 
 def leave_alone(run):
     """Lets a run go to its end; returns {stage: median seconds of a visit}."""
-    visits, stage, began = collections.defaultdict(list), START, time.perf_counter()
+    visits, stage, started_at = collections.defaultdict(list), START, time.perf_counter()
     run.start()
     while not run.is_over():
         now = run.look()[0]
         if now != stage:
-            visits[stage].append(time.perf_counter() - began)
-            stage, began = now, time.perf_counter()
+            visits[stage].append(time.perf_counter() - started_at)
+            stage, started_at = now, time.perf_counter()
         time.sleep(SECONDS_BETWEEN_LOOKS)
     return {stage: statistics.median(seconds) for stage, seconds in visits.items()}
 

@@ -71,7 +71,7 @@ def try_pair(folder: str, wheel: str, python: str, tensorflow: str) -> tuple[str
     venv = os.path.join(folder, f"python{python}-tensorflow{tensorflow}")
     log_path = f"{venv}.log"
     inside = os.path.join(venv, "bin", "python")
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     with open(log_path, "w", encoding="utf-8") as log:
 
         def run(*command: str) -> None:
@@ -99,7 +99,7 @@ def try_pair(folder: str, wheel: str, python: str, tensorflow: str) -> tuple[str
     tensorflow_version, text_version, keras_version, _ = versions.stdout.split()
     return (
         f"works: tensorflow {tensorflow_version}, tensorflow-text {text_version}, keras {keras_version}, "
-        f"{time.perf_counter() - began:.0f} s",
+        f"{time.perf_counter() - started_at:.0f} s",
         False,
     )
 

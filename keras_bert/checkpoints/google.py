@@ -18,7 +18,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.runtime import import_tensorflow
 from keras_bert.core.stores import as_os_errors
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.kind import berts_name, google_configs, kind_of_config, model_kinds, with_article
+from keras_bert.models.kind import bert_counterpart, google_configs, kind_of_config, model_kinds, with_article
 from keras_bert.models.tensor_names import TensorName
 from keras_bert.tasks.kind import task_kinds
 from keras_bert.text.vocabulary import Vocabulary
@@ -204,7 +204,7 @@ def write_google_folder(
     other_fields = other_fields or {}
     fields = {key: value for key, value in other_fields.items() if _KEPT_FIELDS.match(key)}
     known = {kind.head.architecture for kind in task_kinds()}
-    if heads := [name for name in other_fields.get("architectures") or () if berts_name(name) in known]:
+    if heads := [name for name in other_fields.get("architectures") or () if bert_counterpart(name) in known]:
         fields["architectures"] = heads
     stored = as_stored(tensors, "google")
     names = sorted(stored)

@@ -14,7 +14,7 @@ import yaml
 from keras_bert.core import files, whole_files
 from keras_bert.core.program import VERSION
 from keras_bert.models.bert.config import BOTH, BertConfig
-from keras_bert.models.kind import berts_name, kind_of_config, with_article
+from keras_bert.models.kind import bert_counterpart, kind_of_config, with_article
 from keras_bert.tasks.kind import TaskKind, kind_of_fields, own_architecture, transformers_pipeline
 
 CARD = "README.md"
@@ -133,7 +133,7 @@ def write_card(
 
 def _text(card: ModelCard, config: BertConfig, fields: Mapping[str, Any], parameters: int, lower_case: bool) -> str:
     kind, model_kind = kind_of_fields(fields), kind_of_config(config)
-    berts = kind.head.architecture if kind else berts_name((fields.get("architectures") or ["BertModel"])[0])
+    berts = kind.head.architecture if kind else bert_counterpart((fields.get("architectures") or ["BertModel"])[0])
     architecture = model_kind.class_name(berts)
     if not model_kind.in_transformers or kind and (not kind.in_transformers or own_architecture(fields)):
         card = dataclasses.replace(card, in_transformers=False)

@@ -54,7 +54,7 @@ def find_model_folder(path: files.StrPath) -> tuple[str, str]:
     if is_web_address(path):
         raise UserError(f"{path}: is the address of a web page, not a folder.{hub_proposal(path)}")
     try:
-        for folder in map(whole_files.standing, (path, files.join(path, "model"))):
+        for folder in map(whole_files.surviving_folder, (path, files.join(path, "model"))):
             has_config = files.is_file(files.join(folder, CONFIG))
             # Some folders hold both formats; take the one that can be read.
             if google.is_google_folder(folder) and not (has_config and huggingface.has_weights(folder)):
@@ -72,7 +72,7 @@ def find_model_folder(path: files.StrPath) -> tuple[str, str]:
 def newest_pretrained(folder: files.StrPath) -> str | None:
     """The newest run in `folder` with a model that is not fine-tuned; None if there is none."""
     paths = [files.join(folder, name) for name in files.list_folder(folder)]
-    configs = {path: files.join(whole_files.standing(files.join(path, "model")), CONFIG) for path in paths}
+    configs = {path: files.join(whole_files.surviving_folder(files.join(path, "model")), CONFIG) for path in paths}
     found = [path for path in paths if files.is_file(configs[path])]
     pretrained = [path for path in found if FIELD not in settings.read_json(configs[path])]
     return max(pretrained, key=lambda path: files.modified(configs[path]), default=None)

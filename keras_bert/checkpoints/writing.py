@@ -18,7 +18,7 @@ from keras_bert.checkpoints.stored_tensors import as_stored
 from keras_bert.config.reading import FIELD
 from keras_bert.core import files, whole_files
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.kind import berts_name, kind_of_config
+from keras_bert.models.kind import bert_counterpart, kind_of_config
 from keras_bert.models.tensor_names import TensorName, model_variables, parts
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_head, own_architecture, task_kinds
@@ -84,7 +84,7 @@ def _config(
     kept = {key: value for key, value in other_fields.items() if key not in _NOT_KEPT}
     model_kind = kind_of_config(config)
     present = {part: names for part, names in parts(config).items() if not tensors.keys().isdisjoint(names)}
-    kind = _kind(present, config, list(map(berts_name, other_fields.get("architectures") or ())))
+    kind = _kind(present, config, list(map(bert_counterpart, other_fields.get("architectures") or ())))
     architecture = kind.head.architecture if kind else model_kind.class_in_transformers(present, config)
     if own_architecture(other_fields):
         architecture = "BertModel"

@@ -131,7 +131,7 @@ def finetune(
       python run.py finetune --task text --init MODEL --train reviews.csv --text review --label stars
       python run.py finetune --task ner --init MODEL --data-dir conll2003 --features concat_last4
     """
-    began = time.monotonic()
+    started_at = time.monotonic()
     if not task and not config:
         raise UserError("--task: needs the name of a task, or --config with a recipe file. Received: neither.")
     if picture:
@@ -206,9 +206,9 @@ def finetune(
     context.meta["keras_bert.run_folder"] = output
     note_fresh_folder(output if fresh else None)
     if benchmark:
-        _all_of(benchmark, recipes, output, seed_list, picture, began)
+        _all_of(benchmark, recipes, output, seed_list, picture, started_at)
     else:
-        _one(next(iter(recipes.values())), output, seed_list, sweep, picture, began)
+        _one(next(iter(recipes.values())), output, seed_list, sweep, picture, started_at)
 
 
 def _run_paths(output: str, benchmark: Benchmark | None, seeds: list[int], sweep: bool) -> list[str]:
@@ -229,13 +229,15 @@ def _begun_init(init: str, paths: list[str]) -> str:
     return next((name for name in begun if name != init), init)
 
 
-def _one(recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, picture: str | None, began: float) -> None:
+def _one(
+    recipe: FinetuneConfig, output: str, seeds: list[int], sweep: bool, picture: str | None, started_at: float
+) -> None:
     from keras_bert.tasks.finetuning.pictures import results_groups, write_picture
     from keras_bert.tasks.finetuning.results import published_scores, results_lines, sweep_lines
     from keras_bert.tasks.finetuning.runs import FinetuningRuns
 
     _log.info(f"{recipe.task} from {recipe.init} → {output}")
-    runs = FinetuningRuns(recipe, command=command_line(), began=began)
+    runs = FinetuningRuns(recipe, command=command_line(), started_at=started_at)
     if sweep:
         found = runs.sweep(output)
         if found is None:  # A worker that is not the chief.
@@ -264,13 +266,13 @@ def _all_of(
     output: str,
     seeds: list[int],
     picture: str | None,
-    began: float,
+    started_at: float,
 ) -> None:
     from keras_bert.tasks.finetuning.pictures import benchmark_groups, write_picture
     from keras_bert.tasks.finetuning.results import benchmark_lines
     from keras_bert.tasks.finetuning.runs import finetune_benchmark
 
-    results = finetune_benchmark(benchmark.name, recipes, output, seeds, command_line(), began)
+    results = finetune_benchmark(benchmark.name, recipes, output, seeds, command_line(), started_at)
     if results is None:
         return
     for line in benchmark_lines(benchmark, results):

@@ -102,7 +102,7 @@ def pretrain(
     Example:
       python run.py pretrain --config wiki_mini --data 'wiki/*.txt' --output runs/wiki
     """
-    began = time.monotonic()
+    started_at = time.monotonic()
     by_key = set_by_key(overrides)
     init_given = init or settings.text_of(by_key, "init")
     flags = {
@@ -145,7 +145,7 @@ def pretrain(
         _estimate(recipe, folder)
         return
     _log.info(f"{shown(recipe_file)} → {folder.path}")
-    results = run_pretraining(recipe, folder, command_line(), began)
+    results = run_pretraining(recipe, folder, command_line(), started_at)
     if results is None:  # A worker that is not the chief.
         return
     _show(results)

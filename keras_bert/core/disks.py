@@ -72,7 +72,7 @@ def replace_folder(source: str | os.PathLike[str], target: str | os.PathLike[str
     """Renames a folder, replacing `target` if it exists.
 
     Python has no system call that exchanges two folders, so the old one is renamed first. If the process is killed at
-    any instant, `standing` finds the old or the new folder complete.
+    any instant, `surviving_folder` finds the old or the new folder complete.
     """
     source, target = (os.path.abspath(path) for path in (source, target))
     sync_tree(source)
@@ -90,7 +90,7 @@ def replace_folder(source: str | os.PathLike[str], target: str | os.PathLike[str
     remove_whole(old)
 
 
-def standing(path: str | os.PathLike[str]) -> str:
+def surviving_folder(path: str | os.PathLike[str]) -> str:
     """The current place of the folder `path`: there, or where a kill during its replacement left the old one."""
     path = os.fspath(path)
     old = path.rstrip("/") + _REPLACED

@@ -96,10 +96,11 @@ def move_folder(source: files.StrPath, target: files.StrPath, last: str) -> None
         source, target: paths in the same store, or on the same disk.
         last: the file that marks the folders as complete.
 
-    On a disk the folder is synced before and the old one removed after; at any instant `standing` finds the old or the
-    new one. In a store the files move one by one, because a folder there is only a common prefix of names. `last` is
-    removed from the old folder first and moved to the new one last: readers meanwhile see the old folder, a partial one
-    or the new one, never a mixture that looks complete. After an interruption some files are under either name.
+    On a disk the folder is synced before and the old one removed after; at any instant `surviving_folder` finds the old
+    or the new one. In a store the files move one by one, because a folder there is only a common prefix of names.
+    `last` is removed from the old folder first and moved to the new one last: readers meanwhile see the old folder, a
+    partial one or the new one, never a mixture that looks complete. After an interruption some files are under either
+    name.
     """
     if not files.is_remote(target):
         disks.replace_folder(source, target)
@@ -128,9 +129,9 @@ def remove_whole(path: files.StrPath, last: str) -> None:
         disks.remove_whole(path)
 
 
-def standing(path: files.StrPath) -> str:
+def surviving_folder(path: files.StrPath) -> str:
     """The current place of the folder `path`: there or, on a disk, where a kill while replacing it left the old one."""
-    return os.fspath(path) if files.is_remote(path) else disks.standing(path)
+    return os.fspath(path) if files.is_remote(path) else disks.surviving_folder(path)
 
 
 def _opened_in_new_folder(path: str, mode: str, newline: str | None) -> IO[Any]:

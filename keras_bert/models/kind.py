@@ -180,7 +180,7 @@ def config_from_mapping(values: Mapping[str, Any]) -> Any:
     return kind.config(**values)
 
 
-def berts_name(architecture: str) -> str:
+def bert_counterpart(architecture: str) -> str:
     """The name of the class of BERT's that corresponds to a class of transformers, such as `AlbertModel`."""
     kinds = (kind for kind in model_kinds() if architecture.startswith(kind.class_prefix))
     kind = next(kinds, None)

@@ -127,7 +127,7 @@ def landscape(
     runs = study.made({name: functools.partial(_finetuned, run) for name, run in planned.items()}, "Fine-tuned")
     grids = {
         # The scores tell apart two runs made from the same, of which the other may have been removed by hand.
-        name: _grid(study, name, {**run.made_from, "scores": runs[name]["splits"]}, radius, points, examples)
+        name: _grid(study, name, {**run.provenance, "scores": runs[name]["splits"]}, radius, points, examples)
         for name, run in planned.items()
     }
     curves = {name: read_metrics(RunFolder(study.join(name)).metrics_file) for name in ENDS}

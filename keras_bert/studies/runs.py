@@ -43,7 +43,7 @@ class StudyRun:
     origin: str | None = None
 
     @property
-    def made_from(self) -> dict[str, str]:
+    def provenance(self) -> dict[str, str]:
         """The command, its options and its settings as they are given, `{name: text}`."""
         options = {**self.options, **({"--init": self.origin} if self.origin else {})}
         changes = {f"--set {key}": json.dumps(value, sort_keys=True) for key, value in self.changes.items()}
@@ -65,7 +65,7 @@ class StudyRun:
             seeds: `{option: value}` of the seeds.
         """
         self._require_same()
-        whole_files.write_json(self._record, self.made_from)
+        whole_files.write_json(self._record, self.provenance)
         return run_command(self.folder, self.changes, self.command, {**self.options, **(seeds or {})})
 
     @property
@@ -80,7 +80,7 @@ class StudyRun:
                 f"{self.folder}: needs a run with {self._record}, which says what it was made from. "
                 "Received: one without. Give another --output."
             )
-        require_same(self._record, settings.read_json(self._record), self.made_from, "Give another --output.")
+        require_same(self._record, settings.read_json(self._record), self.provenance, "Give another --output.")
 
     def _has_begun(self) -> bool:
         seeds = (name for name in files.list_folder(self.folder) if name.startswith("seed-"))

@@ -119,7 +119,7 @@ class FinetunedModel:
         self.model, self.tokenizer = loaded.model, loaded.tokenizer
         self.problem = open_problem(self.config, self.tokenizer, loaded.head, folder.task, asked)
         if not is_described:  # So that it is served as the problem reads: pairs, for example.
-            folder = _with_task(folder, self.problem.described())
+            folder = _with_task(folder, self.problem.task_record())
         self._asked = asked
         self._loaded = dataclasses.replace(loaded, folder=folder)
         self.evaluate = Evaluator(self.problem, self.model, self.tokenizer.vocabulary.pad_id, strategy, batch_size)
@@ -160,11 +160,11 @@ def finetune_config(
         task: another task's name; None for the model's own.
         asked: a file to answer, or None.
     """
-    described = folder.task
+    task_record = folder.task
     config = _run_config(path)
     if config is None:
-        config = FinetuneConfig(described["task"], data=_settings(TaskDataConfig, described))
-    require_read(task or described["task"], data)
+        config = FinetuneConfig(task_record["task"], data=_settings(TaskDataConfig, task_record))
+    require_read(task or task_record["task"], data)
     given = [file for name, file in data.items() if name in ("train", "dev", "test")]
     formats = {known_format(file, config.data.format) for file in given}
     if asked:
@@ -174,8 +174,8 @@ def finetune_config(
         data = {"format": formats.pop(), **data}
     return dataclasses.replace(
         config,
-        task=task or described["task"],
-        input=_settings(InputConfig, described),
+        task=task or task_record["task"],
+        input=_settings(InputConfig, task_record),
         data=dataclasses.replace(config.data, **data),
     )
 

@@ -15,7 +15,7 @@ from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
-from keras_bert.models.kind import berts_name
+from keras_bert.models.kind import bert_counterpart
 from keras_bert.tasks.head import Head
 
 # The order matters: if a file does not name its head, the first of the kinds that it could be is chosen.
@@ -78,7 +78,9 @@ class TaskKind(abc.ABC):
         """Whether a config.json names a model of this kind."""
         if own := own_architecture(fields):
             return own == self.head.architecture
-        return self.in_transformers and self.head.architecture in map(berts_name, fields.get("architectures") or ())
+        return self.in_transformers and self.head.architecture in map(
+            bert_counterpart, fields.get("architectures") or ()
+        )
 
     @abc.abstractmethod
     def make_model(self, config: BertConfig, head: Any, **keras_options: Any) -> Any:
@@ -101,7 +103,7 @@ class TaskKind(abc.ABC):
 
     @abc.abstractmethod
     def open_problem(
-        self, config: FinetuneConfig, tokenizer: Any, head: Any, described: Mapping[str, Any], own: Mapping[str, str]
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
     ) -> Any:
         """The `Problem` of one of `tasks`.
 
@@ -109,7 +111,7 @@ class TaskKind(abc.ABC):
             config: the recipe; `config.task` is the task's name.
             tokenizer: the model's `Tokenizer`.
             head: the head's config of a trained model, whose labels the task then has; None for a new head.
-            described: what `Problem.described` returned for that model, from its config.json.
+            task_record: what `Problem.task_record` returned for that model, from its config.json.
             own: `{split: path}` of the files that the user named; if there are any, they are the only splits.
 
         Raises:

@@ -10,7 +10,7 @@ from keras_bert.data.batches.length_batches import LengthBatches
 from keras_bert.data.batches.shard_batches import ShardBatches
 from keras_bert.data.batches.text_batches import TextBatches
 from keras_bert.training.budget import StepBudget, TimeBudget
-from keras_bert.training.rollbacks import LeftOut, batch_number, next_gap
+from keras_bert.training.rollbacks import SkippedBatches, batch_number, next_gap
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches, taking
 
@@ -53,17 +53,19 @@ class PhasedBatches:
         self._distribute = distribute
         self._steps_per_loop = steps_per_loop
 
-    def __call__(self, first_step: int, left_out: Sequence[LeftOut] = ()) -> Generator[Batch | LoopBatches, None, None]:
+    def __call__(
+        self, first_step: int, skipped: Sequence[SkippedBatches] = ()
+    ) -> Generator[Batch | LoopBatches, None, None]:
         """Yields the batches from step `first_step` to the last; the start is found by arithmetic. Close it."""
         # While one epoch trains, the next one is planned and its first batches are made.
         with concurrent.futures.ThreadPoolExecutor(max_workers=1) as ahead:
-            step, visit = first_step, self._visit(first_step, left_out)
+            step, visit = first_step, self._visit(first_step, skipped)
             finished: list[_Take | None] = []
             opened = ahead.submit(self._open, visit, finished)
             while visit:
                 take = opened.result()
                 assert take is not None
-                expected = self._visit(step + visit.batches, left_out)
+                expected = self._visit(step + visit.batches, skipped)
                 # Dropping a finished tf.data iterator takes seconds, so the other thread holds the last reference.
                 opened, finished = ahead.submit(self._open, expected, finished), [take]
                 end = step + visit.batches
@@ -73,7 +75,7 @@ class PhasedBatches:
                     yield take(count)
                     step += count
                 del take
-                ended, visit = visit, self._visit(step, left_out)
+                ended, visit = visit, self._visit(step, skipped)
                 if visit is None or visit[:2] != ended[:2]:
                     self._sources[ended.phase].remove_epoch(ended.epoch)
                 if visit != expected:
@@ -89,15 +91,15 @@ class PhasedBatches:
         batch = next(iter(self._distribute(source.epoch(0, number))))
         return batch, sum(len(source.widths) for source in self._sources)
 
-    def _visit(self, step: int, left_out: Sequence[LeftOut]) -> _Visit | None:
+    def _visit(self, step: int, skipped: Sequence[SkippedBatches]) -> _Visit | None:
         """The batches from step `step` to the end of its epoch or phase, or a gap; None after the last step."""
         phase = self._budget.phase(step)
         if phase is None:
             return None
         start, end = self._budget.bounds(phase)
         batches_per_epoch = self._sources[phase].batches_per_epoch
-        epoch, first_batch = divmod(batch_number(left_out, phase, step - start), batches_per_epoch)
-        gap = next_gap(left_out, phase, step - start)
+        epoch, first_batch = divmod(batch_number(skipped, phase, step - start), batches_per_epoch)
+        gap = next_gap(skipped, phase, step - start)
         counts = [batches_per_epoch - first_batch]
         counts += [] if end is None else [end - step]
         counts += [] if gap is None else [start + gap - step]

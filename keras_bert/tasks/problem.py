@@ -62,7 +62,7 @@ class Problem(NamedSplits, abc.ABC):
             files in full, or a `TfdsSource`. For other tasks: `{split: path}` or a `TfdsSource`.
         config: the recipe, of which `data`, `input`, `head`, `features`, `noise` and `training` are read.
         head: the head's config of a trained model, whose labels the task then has; None for a new head.
-        described: what `described` returned for that model, from its config.json.
+        task_record: what `task_record` returned for that model, from its config.json.
 
     Attributes:
         head: the head's config, as config.json stores it.
@@ -101,7 +101,7 @@ class Problem(NamedSplits, abc.ABC):
         tokenizer: Tokenizer,
         config: FinetuneConfig,
         head: Any = None,
-        described: Mapping[str, Any] | None = None,
+        task_record: Mapping[str, Any] | None = None,
     ):
         if config.input.long not in self.long:
             raise UserError(
@@ -179,7 +179,7 @@ class Problem(NamedSplits, abc.ABC):
         return self.metric_names[0]
 
     @abc.abstractmethod
-    def described(self) -> dict[str, Any]:
+    def task_record(self) -> dict[str, Any]:
         """The fields of config.json about the task, with which the model can be used without the recipe."""
 
     def make_model(self, bert_config: BertConfig, dtype: str | None = None) -> keras.Model:
@@ -276,14 +276,14 @@ def open_problem(
     config: FinetuneConfig,
     tokenizer: Tokenizer,
     head: Any = None,
-    described: Mapping[str, Any] | None = None,
+    task_record: Mapping[str, Any] | None = None,
     asked: str | None = None,
 ) -> Problem:
     """The `Problem` of a recipe.
 
     Args:
         head: the head's config of a trained model, whose labels the task then has; None for a new head.
-        described: what that model's config.json says about its task; see `ModelFolder.task`.
+        task_record: what that model's config.json says about its task; see `ModelFolder.task`.
         asked: a file to answer, or "-" for stdin: the split `INPUT`, in place of all the task's splits.
 
     Raises:
@@ -298,7 +298,7 @@ def open_problem(
     elif not kind.has_tasks_for(head):
         raise UserError(f"task: needs one for a {head.architecture}. Received: {config.task}. Give another --task.")
     own = {INPUT: asked} if asked else _own_files(config.data)
-    return kind.open_problem(config, tokenizer, head, described or {}, own)
+    return kind.open_problem(config, tokenizer, head, task_record or {}, own)
 
 
 def require_read(task: str, fields: Iterable[str]) -> None:

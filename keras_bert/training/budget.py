@@ -30,7 +30,7 @@ def make_budget(
 _STEPS_A_LINE, _LEAST_LINES = 100, 20
 
 
-class Stretch(NamedTuple):
+class PhaseSlice(NamedTuple):
     """`steps` steps of a phase, from its step `first` on, counted from 0 in the phase."""
 
     phase: int
@@ -38,11 +38,11 @@ class Stretch(NamedTuple):
     steps: int
 
 
-def _stretches(starts: Sequence[int], first: int, last: int) -> list[Stretch]:
+def _phase_slices(starts: Sequence[int], first: int, last: int) -> list[PhaseSlice]:
     """The parts, one for each phase, of the steps `first` to `last` - 1; `starts` are the first steps of the phases."""
     spans = zip(starts, [*starts[1:], last])
     parts = [
-        Stretch(phase, max(first, start) - start, min(end, last) - max(first, start))
+        PhaseSlice(phase, max(first, start) - start, min(end, last) - max(first, start))
         for phase, (start, end) in enumerate(spans)
     ]
     return [part for part in parts if part.steps > 0]
@@ -72,9 +72,9 @@ class StepBudget:
         """(first step of a phase, first step after it)."""
         return self._ends[phase - 1] if phase else 0, self._ends[phase]
 
-    def stretches(self, first: int, last: int) -> list[Stretch]:
+    def phase_slices(self, first: int, last: int) -> list[PhaseSlice]:
         """The parts, one for each phase, of the steps `first` to `last` - 1."""
-        return _stretches([0, *self._ends[:-1]], first, last)
+        return _phase_slices([0, *self._ends[:-1]], first, last)
 
     def start(self) -> None:
         """Call after a checkpoint was restored, and before the first step of this process."""
@@ -155,9 +155,9 @@ class TimeBudget(tf.Module):
         """(first step of a phase, None, because its last step is not known in advance)."""
         return self._starts[phase], None
 
-    def stretches(self, first: int, last: int) -> list[Stretch]:
+    def phase_slices(self, first: int, last: int) -> list[PhaseSlice]:
         """The parts, one for each phase, of the steps `first` to `last` - 1, which were done."""
-        return _stretches([start for start in self._starts if start >= 0], first, last)
+        return _phase_slices([start for start in self._starts if start >= 0], first, last)
 
     def share_done(self, done: int) -> float:
         """The share of the time that has passed; `done` is not used."""

@@ -17,7 +17,7 @@ from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError, writing_remedy
 from keras_bert.core.program import same_command
 from keras_bert.core.stores import as_os_errors
-from keras_bert.training.processes import failing_together
+from keras_bert.training.processes import fail_together
 from keras_bert.training.run_folder import STATE, is_unfinished
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Each is a folder `step-000001000` with a `tf.train.Checkpoint` and state.json (step, validation score, figures not
-    logged yet, mishaps, SHA-256 of every file), which is written last. The step also gives the position in the data,
-    because a batch is a function of the step and of what mishaps left out.
+    logged yet, divergences, SHA-256 of every file), which is written last. The step also gives the position in the
+    data, because a batch is a function of the step and of what divergences left out.
 
     Attributes:
         unlogged, watch: as saved with the restored checkpoint; None before a checkpoint is restored.
@@ -91,13 +91,13 @@ class Checkpoints:
             step: steps done so far.
             score: the validation loss at this step, if it was measured; lower is better.
             unlogged: JSON values that the next log line needs from the steps before this one.
-            watch: JSON values about mishaps; see `MishapWatch`.
+            watch: JSON values about divergences; see `DivergenceWatch`.
 
         Raises:
             UserError: it cannot be written (a full disk, …), here or by another process; older checkpoints are
                 untouched.
         """
-        with failing_together(self._agree):
+        with fail_together(self._agree):
             self._write(step, {"step": step, "score": score, "unlogged": unlogged, "watch": watch})
 
     def _write(self, step: int, state: Mapping[str, Any]) -> None:
@@ -258,7 +258,7 @@ class Checkpoints:
             try:
                 for later in [later for later in reversed(steps) if later > step]:
                     whole_files.remove_whole(self._path(later), last=STATE)
-                # After that: a run killed in between finds the mishap again, and must not count it twice.
+                # After that: a run killed in between finds the divergence again, and must not count it twice.
                 state = {**state, "watch": note(step, state.get("watch") or {})}
                 whole_files.write_json(files.join(self._path(step), STATE), state)
             except OSError as error:

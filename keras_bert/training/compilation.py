@@ -67,9 +67,9 @@ def later_seconds(step: Step, batch: Batch) -> float:
 
 
 def _seconds(step: Step, batch: Batch) -> float:
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     step.train(batch, tf.constant(0, tf.int64))["grad_norm"].numpy()
-    return time.perf_counter() - began
+    return time.perf_counter() - started_at
 
 
 def pays(plain: StepSeconds, compiled: StepSeconds, other_shapes: int, seconds_left: float) -> bool:
@@ -115,7 +115,7 @@ def choose(
     batch: Batch,
     shapes: int,
     seconds_left: Callable[[float], float],
-    chief_says: Callable[[Callable[[], bool]], bool],
+    chief_decides: Callable[[Callable[[], bool]], bool],
     is_alone: bool,
 ) -> bool:
     """Times both steps and returns whether to compile; all variables keep their values.
@@ -125,7 +125,7 @@ def choose(
         batch: a global batch.
         shapes: how many shapes the run's batches have.
         seconds_left: function (seconds per step) -> seconds of training left.
-        chief_says: a collective that gives every process the chief's answer, because their clocks differ.
+        chief_decides: a collective that gives every process the chief's answer, because their clocks differ.
         is_alone: whether the run has one process. With several, a compiled step that does not fit in memory ends the
             run: the others are waiting for this one's gradients and cannot be told.
     """
@@ -134,7 +134,7 @@ def choose(
     with unchanged([*plain.model.variables, *plain.optimizer.variables, *scale]):
         without = time_step(plain, batch)
         left, shortest = seconds_left(without.later), SHORTEST_SECONDS * shapes
-        if not chief_says(lambda: left >= shortest):
+        if not chief_decides(lambda: left >= shortest):
             _log.info(
                 f"jit_compile auto: not compiled, because {left:,.0f} seconds of training are left, and compiling "
                 f"{shapes} batch shapes pays after {shortest:,.0f} at the earliest."
@@ -148,6 +148,6 @@ def choose(
         # long as later ones.
         without = without._replace(later=min(without.later, later_seconds(plain, batch)))
         left = seconds_left(without.later)
-    compiles = chief_says(lambda: pays(without, with_xla, shapes - 1, left))
+    compiles = chief_decides(lambda: pays(without, with_xla, shapes - 1, left))
     _log.info(decision(compiles, without, with_xla, shapes - 1, left))
     return compiles

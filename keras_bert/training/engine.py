@@ -24,8 +24,8 @@ from keras_bert.training.optimizers.base import BertOptimizer
 from keras_bert.training.processes import (
     agreement,
     by_chief,
-    chief_says,
-    failing_together,
+    chief_decides,
+    fail_together,
     process_count,
     process_number,
     require_same,
@@ -110,7 +110,7 @@ class Engine:
             UserError: a checkpoint cannot be read, a finished run has none, or the processes of the run start from
                 different states.
         """
-        with failing_together(agreement(self.strategy)):
+        with fail_together(agreement(self.strategy)):
             done = self.checkpoints.restore_newest()
             if not done and run.results():  # Training from nothing would replace its model and its log.
                 raise UserError(
@@ -155,7 +155,7 @@ class Engine:
                 batch,
                 shapes,
                 functools.partial(self.budget.seconds_left, done),
-                functools.partial(chief_says, self.strategy),
+                functools.partial(chief_decides, self.strategy),
                 process_count(self.strategy) == 1,
             )
             self.choice.value.assign(int(chosen))

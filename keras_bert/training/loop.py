@@ -14,7 +14,7 @@ from keras_bert.core.errors import RunStopped, UserError
 from keras_bert.core.program import same_command
 from keras_bert.training.engine import Engine
 from keras_bert.training.metrics import MetricSums, Throughput, each_step
-from keras_bert.training.rollbacks import LeftOut, Mishap, MishapWatch, go_back, left_out_by
+from keras_bert.training.rollbacks import Divergence, DivergenceWatch, SkippedBatches, batches_skipped_by, go_back
 from keras_bert.training.run_context import RunContext
 from keras_bert.training.step import Batch
 from keras_bert.training.step_loop import LoopBatches
@@ -49,7 +49,7 @@ class Loop:
     def __init__(
         self,
         engine: Engine,
-        batches: Callable[[int, Sequence[LeftOut]], Generator[Batch | LoopBatches, None, None]],
+        batches: Callable[[int, Sequence[SkippedBatches]], Generator[Batch | LoopBatches, None, None]],
         evaluate: Callable[[int], dict[str, float]],
         run_config: TrainingConfig | FinetuneTrainingConfig,
         context: RunContext,
@@ -74,23 +74,26 @@ class Loop:
 
         Raises:
             RunStopped: on request, after saving a checkpoint.
-            UserError: a mishap (see `MishapWatch`) after the last of `rollbacks`, or a checkpoint cannot be written.
+            UserError: a divergence (see `DivergenceWatch`) after the last of `rollbacks`, or a checkpoint cannot be
+                written.
         """
         self.context.progress.start(self.budget.share_done(first_step))
         while True:
-            watch = MishapWatch(self.run_config, self.checkpoints.watch)
+            watch = DivergenceWatch(self.run_config, self.checkpoints.watch)
             if watch.rollbacks:
                 self.context.log.rewind(first_step, watch.rollbacks)
-            batches = self.batches(first_step, left_out_by(watch.rollbacks))
+            batches = self.batches(first_step, batches_skipped_by(watch.rollbacks))
             try:
                 # Closed here: their other thread must be done before any are made anew, and must not be the one that
                 # finds them as garbage.
                 with contextlib.closing(batches):
                     return self._train(first_step, batches, watch)
-            except Mishap as mishap:
-                first_step = self._go_back(mishap, watch)
+            except Divergence as divergence:
+                first_step = self._go_back(divergence, watch)
 
-    def _train(self, first_step: int, batches: Iterator[Batch | LoopBatches], watch: MishapWatch) -> dict[str, float]:
+    def _train(
+        self, first_step: int, batches: Iterator[Batch | LoopBatches], watch: DivergenceWatch
+    ) -> dict[str, float]:
         run_config = self.run_config
         self.done = done = first_step
         self.budget.start()
@@ -166,7 +169,7 @@ class Loop:
         self.context.log.write(done, figures)
         self.context.progress.figures(done, figures)
 
-    def _go_back(self, mishap: Mishap, watch: MishapWatch) -> int:
+    def _go_back(self, divergence: Divergence, watch: DivergenceWatch) -> int:
         """Restores the last good checkpoint and returns its step.
 
         Raises:
@@ -174,18 +177,18 @@ class Loop:
         """
         step, most = None, self.run_config.rollbacks
         if watch.times < most:
-            step = go_back(self._engine, mishap, watch.times + 1, watch.rollbacks)
+            step = go_back(self._engine, divergence, watch.times + 1, watch.rollbacks)
         if step is None:
-            saved = [step for step in self.checkpoints.steps() if step <= mishap.good]
+            saved = [step for step in self.checkpoints.steps() if step <= divergence.good]
             good = f"The last good checkpoint is at step {saved[-1]}." if saved else "There is no checkpoint yet."
             given_up = f" The run has gone back {watch.times} times (training.rollbacks)." if watch.times else ""
             raise UserError(
-                f"{mishap} {good}{given_up} Lower optimizer.learning_rate, or raise optimizer.warmup_steps, and start "
-                "over with --fresh."
+                f"{divergence} {good}{given_up} Lower optimizer.learning_rate, or raise optimizer.warmup_steps, and "
+                "start over with --fresh."
             )
         self.context.clock.saved()
         _log.info(
-            f"{mishap} Resuming from the checkpoint of step {step}, without the batches in between "
+            f"{divergence} Resuming from the checkpoint of step {step}, without the batches in between "
             f"(rollback {watch.times + 1} of {most})."
         )
         return step

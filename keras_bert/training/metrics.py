@@ -124,7 +124,7 @@ class Throughput:
         self._reset()
 
     def _reset(self) -> None:
-        self._began, self._cpu_began = time.perf_counter(), time.process_time()
+        self._started_at, self._cpu_started_at = time.perf_counter(), time.process_time()
         self._paused = self._cpu_paused = 0.0
         self._waits: list[tuple[float, float, concurrent.futures.Future[float] | None]] = []
         self._seen: list[Mapping[str, Any]] = []
@@ -132,19 +132,19 @@ class Throughput:
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
         """A block that waits for a batch."""
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         yield
-        self._waits.append((began, time.perf_counter(), self._step_end))
+        self._waits.append((started_at, time.perf_counter(), self._step_end))
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         """A block that is neither training nor waiting: validation and checkpoints."""
         if self._step_end:  # A step that is still running counts as training.
             self._step_end.result()
-        began, cpu_began = time.perf_counter(), time.process_time()
+        started_at, cpu_started_at = time.perf_counter(), time.process_time()
         yield
-        self._paused += time.perf_counter() - began
-        self._cpu_paused += time.process_time() - cpu_began
+        self._paused += time.perf_counter() - started_at
+        self._cpu_paused += time.process_time() - cpu_started_at
 
     def add(self, result: Mapping[str, Any]) -> None:
         """Adds what `Step.train` or `StepLoop.train` returned."""
@@ -157,11 +157,12 @@ class Throughput:
         steps = [step for result in self._seen for step in each_step(result)]
         examples = sum(int(step["examples"]) for step in steps)
         tokens = sum(int(step["tokens"]) for step in steps)
-        elapsed = time.perf_counter() - self._began - self._paused
+        elapsed = time.perf_counter() - self._started_at - self._paused
         waited = sum(
-            max(end - max(began, step_end.result() if step_end else began), 0.0) for began, end, step_end in self._waits
+            max(end - max(started_at, step_end.result() if step_end else started_at), 0.0)
+            for started_at, end, step_end in self._waits
         )
-        cpu_seconds = time.process_time() - self._cpu_began - self._cpu_paused
+        cpu_seconds = time.process_time() - self._cpu_started_at - self._cpu_paused
         figures = {
             "cpu_seconds": cpu_seconds,
             "examples_per_second": examples / elapsed,

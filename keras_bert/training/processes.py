@@ -68,7 +68,7 @@ def _sum_over_processes(strategy: tf.distribute.Strategy, values: ArrayLike) -> 
 
 
 @contextlib.contextmanager
-def failing_together(agree: Callable[[float], float]) -> Iterator[None]:
+def fail_together(agree: Callable[[float], float]) -> Iterator[None]:
     """A block that succeeds in all processes or fails in all: if one fails, the others do not wait for it forever.
 
     Args:
@@ -92,21 +92,21 @@ def by_chief(strategy: tf.distribute.Strategy, function: Callable[[], Result]) -
     Raises:
         UserError: in the other processes, if the function fails in the chief.
     """
-    with failing_together(agreement(strategy)):
+    with fail_together(agreement(strategy)):
         return function() if process_number(strategy) == 0 else None
 
 
-def chief_says(strategy: tf.distribute.Strategy, question: Callable[[], bool]) -> bool:
+def chief_decides(strategy: tf.distribute.Strategy, question: Callable[[], bool]) -> bool:
     """The chief's answer, in every process."""
     return agreement(strategy)(float(bool(by_chief(strategy, question)))) > 0
 
 
-def settle(
+def claim(
     strategy: tf.distribute.Strategy,
     run: RunFolder,
     config: PretrainConfig | FinetuneConfig,
 ) -> None:
-    """Has the chief settle the run's folder, and refuses processes that see another one.
+    """Has the chief claim the run's folder, and refuses processes that see another one.
 
     Args:
         strategy: the run's strategy.
@@ -114,9 +114,9 @@ def settle(
         config: the resolved settings.
 
     Raises:
-        UserError: the chief cannot settle it (see `RunFolder.settle`), or the processes do not share one folder.
+        UserError: the chief cannot claim it (see `RunFolder.claim`), or the processes do not share one folder.
     """
-    by_chief(strategy, lambda: run.settle(config))
+    by_chief(strategy, lambda: run.claim(config))
     if process_count(strategy) > 1:
         require_same(strategy, run.path, folder=_content(run.config_file))
 

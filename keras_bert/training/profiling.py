@@ -88,6 +88,6 @@ def matmul_peak(strategy: tf.distribute.Strategy, dtype: str = "float32") -> flo
 
 
 def _seconds(product: Callable[[], tf.Tensor]) -> float:
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     product().numpy()
-    return time.perf_counter() - began
+    return time.perf_counter() - started_at

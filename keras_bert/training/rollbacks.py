@@ -1,4 +1,4 @@
-"""Going back to the last good checkpoint after a mishap, and leaving out the batches that led to it."""
+"""Going back to the last good checkpoint after a divergence, and leaving out the batches that led to it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_bert.config.finetuning import FinetuneTrainingConfig
 from keras_bert.config.training import TrainingConfig
-from keras_bert.training.budget import Stretch
+from keras_bert.training.budget import PhaseSlice
 from keras_bert.training.metrics import MetricSums, each_step
-from keras_bert.training.processes import agreement, chief_says, digest_of, failing_together, require_same
+from keras_bert.training.processes import agreement, chief_decides, digest_of, fail_together, require_same
 
 if TYPE_CHECKING:
     from keras_bert.training.engine import Engine
 
 
-class LeftOut(NamedTuple):
+class SkippedBatches(NamedTuple):
     """From its step `first` on, counted from 0 in the phase, a phase's batches are `batches` further along."""
 
     phase: int
@@ -26,21 +26,21 @@ class LeftOut(NamedTuple):
     batches: int
 
 
-def batch_number(left_out: Iterable[LeftOut], phase: int, step: int) -> int:
+def batch_number(skipped: Iterable[SkippedBatches], phase: int, step: int) -> int:
     """The number in its phase of the batch that step `step` of the phase, from 0, trains on."""
-    return step + sum(entry.batches for entry in left_out if entry.phase == phase and entry.first <= step)
+    return step + sum(entry.batches for entry in skipped if entry.phase == phase and entry.first <= step)
 
 
-def next_gap(left_out: Iterable[LeftOut], phase: int, step: int) -> int | None:
+def next_gap(skipped: Iterable[SkippedBatches], phase: int, step: int) -> int | None:
     """The first later step of the phase whose batch does not follow that of the step before it; None without one."""
-    return min((entry.first for entry in left_out if entry.phase == phase and entry.first > step), default=None)
+    return min((entry.first for entry in skipped if entry.phase == phase and entry.first > step), default=None)
 
 
 # What is written to metrics.jsonl about a rollback, and kept in checkpoints. `step` is the checkpoint's.
 Rollback = Mapping[str, Any]
 
 
-class Mishap(Exception):
+class Divergence(Exception):
     """A loss or a gradient that training cannot continue from.
 
     Args:
@@ -55,20 +55,20 @@ class Mishap(Exception):
         self.step, self.what, self.good, self.figures = step, what, good, figures
 
 
-def left_out_by(rollbacks: Iterable[Rollback]) -> list[LeftOut]:
+def batches_skipped_by(rollbacks: Iterable[Rollback]) -> list[SkippedBatches]:
     """What a run with these rollbacks leaves out."""
-    return [LeftOut(*entry) for rollback in rollbacks for entry in rollback["left_out"]]
+    return [SkippedBatches(*entry) for rollback in rollbacks for entry in rollback["left_out"]]
 
 
-def go_back(engine: Engine, mishap: Mishap, number: int, rollbacks: Sequence[Rollback]) -> int | None:
-    """Restores the newest checkpoint up to step `mishap.good` and returns its step; None if there is none.
+def go_back(engine: Engine, divergence: Divergence, number: int, rollbacks: Sequence[Rollback]) -> int | None:
+    """Restores the newest checkpoint up to step `divergence.good` and returns its step; None if there is none.
 
     The checkpoint then holds the rollback, and later ones are gone, so a process that is stopped before the next one
     resumes in the same way. A collective.
 
     Args:
         engine: what trains.
-        mishap: what happened.
+        divergence: what happened.
         number: of this rollback, from 1.
         rollbacks: the rollbacks before this one.
     """
@@ -76,40 +76,40 @@ def go_back(engine: Engine, mishap: Mishap, number: int, rollbacks: Sequence[Rol
 
     def added(step: int, watch: Mapping[str, Any]) -> dict[str, Any]:
         before = watch.get("rollbacks", [])
-        left_out = newly_left_out(engine.budget.stretches(step, mishap.step), rollbacks, before)
+        skipped = newly_skipped(engine.budget.phase_slices(step, divergence.step), rollbacks, before)
         rollback = {
             "step": step,
             "rollback": number,
-            "bad_step": mishap.step,
-            "reason": mishap.what,
-            **mishap.figures,
-            "left_out": left_out,
+            "bad_step": divergence.step,
+            "reason": divergence.what,
+            **divergence.figures,
+            "left_out": skipped,
         }
         return {**watch, "rollbacks": [*before, rollback]}
 
-    if not chief_says(strategy, lambda: checkpoints.go_back(mishap.good, added)):
+    if not chief_decides(strategy, lambda: checkpoints.go_back(divergence.good, added)):
         return None
-    with failing_together(agreement(strategy)):
+    with fail_together(agreement(strategy)):
         step = checkpoints.restore_newest()
     weights = digest_of([*engine.model.variables, *engine.optimizer.variables])
     require_same(strategy, checkpoints.folder, step=step, weights=weights)
     return step
 
 
-def newly_left_out(
-    stretches: Iterable[Stretch], rollbacks: Iterable[Rollback], kept: Iterable[Rollback]
-) -> list[LeftOut]:
-    """What to leave out so that the steps of `stretches` get the batches that come after those they had.
+def newly_skipped(
+    slices: Iterable[PhaseSlice], rollbacks: Iterable[Rollback], kept: Iterable[Rollback]
+) -> list[SkippedBatches]:
+    """What to leave out so that the steps of `slices` get the batches that come after those they had.
 
     Args:
-        stretches: the steps from the checkpoint to the mishap.
+        slices: the steps from the checkpoint to the divergence.
         rollbacks: those in force when the steps were done.
         kept: those that the checkpoint holds; usually the same.
     """
-    had, left = left_out_by(rollbacks), left_out_by(kept)
+    had, left = batches_skipped_by(rollbacks), batches_skipped_by(kept)
     return [
-        LeftOut(phase, first, batch_number(had, phase, first + steps - 1) + 1 - batch_number(left, phase, first))
-        for phase, first, steps in stretches
+        SkippedBatches(phase, first, batch_number(had, phase, first + steps - 1) + 1 - batch_number(left, phase, first))
+        for phase, first, steps in slices
     ]
 
 
@@ -156,7 +156,7 @@ class LossBand:
         return {"phase": self._phase, "losses": self._losses}
 
 
-class MishapWatch:
+class DivergenceWatch:
     """Looks at what the loop reads anyway, and at the weights before they are validated or saved: no step waits for it.
 
     What it sees is the sum over all replicas and processes, so all processes find the same.
@@ -186,7 +186,9 @@ class MishapWatch:
         return {"band": self._band.state(), "last_line": self._last_line, "rollbacks": self.rollbacks}
 
     def check_steps(self, done: int, sums: MetricSums, result: Mapping[str, Any]) -> None:
-        """Raises `Mishap` if the loss or the gradient of a step is not finite. Call before every checkpoint and line.
+        """Raises `Divergence` if the loss or the gradient of a step is not finite.
+
+        Call it before every checkpoint and line.
 
         Args:
             done: steps done.
@@ -201,7 +203,7 @@ class MishapWatch:
         raise _not_finite(step, "the loss or the gradient", result, scaled)
 
     def check_outcome(self, done: int, is_finite: bool, what: str, result: Mapping[str, Any]) -> None:
-        """Raises `Mishap` if what the last step led to is not finite; its own loss was computed before it.
+        """Raises `Divergence` if what the last step led to is not finite; its own loss was computed before it.
 
         Args:
             done: steps done.
@@ -213,7 +215,7 @@ class MishapWatch:
             raise _not_finite(done, what, result)
 
     def check_loss(self, done: int, loss: float, phase: int, result: Mapping[str, Any]) -> None:
-        """Raises `Mishap` if a logged loss is outside the band, which it then joins if it is not.
+        """Raises `Divergence` if a logged loss is outside the band, which it then joins if it is not.
 
         Args:
             done: steps done.
@@ -225,13 +227,13 @@ class MishapWatch:
         if math.isfinite(loss) and loss > edge:  # Not finite are steps that a `LossScale` skipped.
             what = f"the loss, {loss:.4g}, is far above those before it (the limit is {edge:.4g}), at "
             # A checkpoint since the last line may have been written after the loss had begun to rise.
-            raise Mishap(done, what + _rate(result), self._last_line, bad_loss=loss, limit=edge)
+            raise Divergence(done, what + _rate(result), self._last_line, bad_loss=loss, limit=edge)
         self._band.add(loss, phase)
         self._last_line = done
 
 
-def _not_finite(step: int, what: str, result: Mapping[str, Any], more: str = "") -> Mishap:
-    return Mishap(step, f"{what} is no longer finite, at {_rate(result)}{more}", good=step - 1)
+def _not_finite(step: int, what: str, result: Mapping[str, Any], more: str = "") -> Divergence:
+    return Divergence(step, f"{what} is no longer finite, at {_rate(result)}{more}", good=step - 1)
 
 
 def _rate(result: Mapping[str, Any]) -> str:

@@ -59,7 +59,7 @@ class Progress:
         self._has_bar = is_shown and sys.stderr.isatty()
         self._bar = tqdm.tqdm(disable=True)  # Until `start`.
         self._table = FiguresTable(columns, has_time_left=not self._has_bar)
-        self._first_share = self._share = self._began = 0.0
+        self._first_share = self._share = self._started_at = 0.0
         self._latest = ""
 
     def start(self, share: float) -> None:
@@ -71,7 +71,7 @@ class Progress:
             dynamic_ncols=True,
             bar_format="{percentage:3.0f}%|{bar}| {desc}[{elapsed}<{remaining}]",
         )
-        self._first_share, self._share, self._began = share, share, time.monotonic()
+        self._first_share, self._share, self._started_at = share, share, time.monotonic()
 
     def advance(self, done: int, share: float) -> None:
         """Call after every step, or loop of steps: `done` steps are the `share` (0 to 1) of the run."""
@@ -92,7 +92,7 @@ class Progress:
 
     def _seconds_left(self) -> float | None:
         here = self._share - self._first_share
-        return (time.monotonic() - self._began) * (1.0 - self._share) / here if here > 0 else None
+        return (time.monotonic() - self._started_at) * (1.0 - self._share) / here if here > 0 else None
 
     def close(self) -> None:
         self._bar.close()
@@ -117,7 +117,7 @@ def run_context(
     batch: Callable[[], tuple[str, int]],
     charts: Mapping[str, str],
     columns: Iterable[Column] = (),
-    began: float | None = None,
+    started_at: float | None = None,
 ) -> Iterator[RunContext]:
     """The `RunContext` of one process of a run, closed when the block ends.
 
@@ -131,13 +131,13 @@ def run_context(
         batch: function () -> (key of the batch size in the recipe, batch size), for the out-of-memory message.
         charts: `{title: figure}` of the run's own charts on one page; see `TensorBoardLogger`.
         columns: columns of the table; see `Progress`.
-        began: when the command began, from which `training.max_minutes` counts; see `StopRequest`.
+        started_at: when the command began, from which `training.max_minutes` counts; see `StopRequest`.
     """
     is_chief, agree = process_number(strategy) == 0, agreement(strategy)
     log = MetricsLog(run, first_step, open_loggers(run, training, charts)) if is_chief else NoMetricsLog()
     progress, is_whole = Progress(is_chief, columns), False
     try:
-        with StopRequest(training.max_minutes, agree, began) as stop:
+        with StopRequest(training.max_minutes, agree, started_at) as stop:
             with explained_out_of_memory(batch, strategy, training.slices):
                 yield RunContext(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree))
         is_whole = True

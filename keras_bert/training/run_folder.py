@@ -44,13 +44,13 @@ MAY_DIFFER = (
     "training.accumulation",  # With recompute_every, what a run that ran out of memory is advised to change.
     "training.recompute_every",
     "training.steps_per_loop",
-    "training.log_every",  # Of a result, it changes when a mishap is noticed.
+    "training.log_every",  # Of a result, it changes when a divergence is noticed.
     "training.log_to",
     "training.checkpoint_every",
     "training.checkpoint_minutes",
     "training.keep_checkpoints",
     "training.keep_every",
-    "training.rollbacks",  # They matter after a mishap only; a run that gave up may be given more.
+    "training.rollbacks",  # They matter after a divergence only; a run that gave up may be given more.
     "training.loss_band",
     "optimizer.base_rate",  # Only the default of learning_rate, which a run that has begun keeps.
     "features.folder",
@@ -66,7 +66,7 @@ DATA_SETTINGS = ("data.", "vocabulary.", "model.vocab_size.", "init.", "masking.
 class RunFolder:
     """Knows the paths in a run's folder, and keeps two runs, or two processes of the same run, from sharing it.
 
-    A context manager: leaving the block releases the folder's lock, which `settle` and `hold` take.
+    A context manager: leaving the block releases the folder's lock, which `claim` and `hold` take.
 
     Attributes:
         path: the folder. `config_file`, `metrics_file`, `tensorboard`, `checkpoints`, `data`, `model` and
@@ -130,7 +130,7 @@ class RunFolder:
             candidate = f"{path}-{number}"
         return cls(candidate)
 
-    def settle(self, config: PretrainConfig | FinetuneConfig) -> None:
+    def claim(self, config: PretrainConfig | FinetuneConfig) -> None:
         """Locks the folder, and checks the resolved settings against those of the run in it, if any.
 
         Once there is a checkpoint, only the settings in `MAY_DIFFER` may change and those in `MAY_GROW` may grow. A run

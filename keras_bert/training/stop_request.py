@@ -27,14 +27,16 @@ class StopRequest:
 
     Args:
         max_minutes: minutes after which a stop is requested; 0 for no limit.
-        began: when they began, from `time.monotonic`; None for now.
+        started_at: when they began, from `time.monotonic`; None for now.
         agree: sums a number over all processes (see `processes.agreement`), so that all of them stop after the same
             step as soon as one is asked to.
     """
 
-    def __init__(self, max_minutes: float = 0.0, agree: Callable[[float], float] = float, began: float | None = None):
-        began = time.monotonic() if began is None else began
-        self._deadline = began + 60 * max_minutes if max_minutes else float("inf")
+    def __init__(
+        self, max_minutes: float = 0.0, agree: Callable[[float], float] = float, started_at: float | None = None
+    ):
+        started_at = time.monotonic() if started_at is None else started_at
+        self._deadline = started_at + 60 * max_minutes if max_minutes else float("inf")
         self._agree = agree
         self._signal: int | None = None
         self._asked_at = 0.0

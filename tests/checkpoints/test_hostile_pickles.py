@@ -158,10 +158,10 @@ def test_pickles_that_grow_are_refused_in_little_time_and_memory():
         "frame": b"\x80\x04\x95" + struct.pack("<Q", 1 << 60) + b".",
         "number": b"\x80\x02\x8b\xff\xff\xff\x7f" + bytes(100),
     }
-    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    before, started_at = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     for pickled in bombs.values():
         refusal(archive(pickled))
-    assert time.process_time() - began < 30
+    assert time.process_time() - started_at < 30
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150 * 1024  # KiB
 
 

@@ -300,8 +300,8 @@ def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, mod
     """What --max-minutes counts from: a download, and the import of TensorFlow, are part of a job's slot."""
     fetched, times = [], []
 
-    def run(*arguments, began=None, **options):
-        times.append(arguments[-1] if began is None else began)
+    def run(*arguments, started_at=None, **options):
+        times.append(arguments[-1] if started_at is None else started_at)
         raise UserError("enough")
 
     def fetch(*names):

@@ -77,7 +77,7 @@ def test_runs_that_have_begun_stay_with_the_commit_of_their_model(tmp_path, monk
     monkeypatch.setattr(sys.modules["keras_bert.cli.finetune"], "open_model_folder", open_folder)
     run = RunFolder(str(tmp_path / "run" / begun))
     with run:
-        run.settle(FinetuneConfig.from_mapping({"task": "sst2", "init": recorded}))
+        run.claim(FinetuneConfig.from_mapping({"task": "sst2", "init": recorded}))
     os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
     for init in ("hf:me/bert", "hf:me/other", "hf:me/bert@main"):
         give("finetune", *options, "--init", init, "--output", tmp_path / "run")

@@ -46,8 +46,8 @@ def test_an_estimate_of_a_longer_run_does_not_make_it_longer(tmp_path, monkeypat
     short, long = (PretrainConfig.from_mapping({"data": data, "training": {"steps": steps}}) for steps in (10, 20))
     run = RunFolder(str(tmp_path / "run"))
     with run:
-        run.settle(short)
+        run.claim(short)
     os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
     _estimate(long, run)
     with run:
-        run.settle(short)
+        run.claim(short)

@@ -171,7 +171,7 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
         recipe("text.txt", **{"objective.tokens": "both", "objective.pair": "none"})
 
 
-def test_first_values_that_it_has_no_place_for_are_refused(tmp_path):
+def test_initializations_that_it_has_no_place_for_are_refused(tmp_path):
     corpus = write_corpus(tmp_path / "text.txt", 40)
     with pytest.raises(UserError, match="initialization.position_embeddings: needs random"):
         pretrain(recipe(corpus, **BOTH, initialization="corpus"), RunFolder(str(tmp_path / "run")))

@@ -78,7 +78,7 @@ class MeanClassification(TaskKind):
 
         return classification_signatures(bert.head, text_inputs, network, logits_of)
 
-    def open_problem(self, config, tokenizer, head, described, own):
+    def open_problem(self, config, tokenizer, head, task_record, own):
         problem = SequenceProblem(own_table(config.data, head), "", tokenizer, config, head)
         problem.head = MeanConfig(problem.head.labels, problem.head.problem_type)
         return problem

@@ -6,8 +6,8 @@ import types
 import numpy as np
 
 from keras_bert.tasks.phased_batches import PhasedBatches
-from keras_bert.training.budget import StepBudget, Stretch, TimeBudget
-from keras_bert.training.rollbacks import LeftOut
+from keras_bert.training.budget import PhaseSlice, StepBudget, TimeBudget
+from keras_bert.training.rollbacks import SkippedBatches
 
 
 class FakeReader:
@@ -79,9 +79,9 @@ def clocked_batches(monkeypatch, seconds_a_step, minutes=1.0):
     batches = PhasedBatches([FakeReader("short", 4), FakeReader("long", 3)], budget, lambda dataset: dataset)
     budget.start()
 
-    def run(first_step, steps, left_out=()):
+    def run(first_step, steps, skipped=()):
         seen = []
-        for done, batch in enumerate(batches(first_step, left_out), start=first_step + 1):
+        for done, batch in enumerate(batches(first_step, skipped), start=first_step + 1):
             seen.append(batch)
             now[0] += seconds_a_step
             if budget.advance(done) or len(seen) == steps:
@@ -121,20 +121,20 @@ def test_a_finished_run_with_more_time_goes_on_in_the_phase_of_its_share(monkeyp
         variable.assign(kept)
     longer.start()
     assert float(longer.share) == np.float32(1 / 3)  # For the learning rate of the first step.
-    seen = go_on(10, 100, [LeftOut(0, 12, 2), LeftOut(1, 2, 1)])
+    seen = go_on(10, 100, [SkippedBatches(0, 12, 2), SkippedBatches(1, 2, 1)])
     assert seen[:5] == [("short", *divmod(number, 4)) for number in (10, 11, 14, 15, 16)]
     assert seen[5:] == [("long", *divmod(number, 3)) for number in (0, 1, *range(3, 16))]
-    assert longer.stretches(8, 17) == [Stretch(0, 8, 7), Stretch(1, 0, 2)]
+    assert longer.phase_slices(8, 17) == [PhaseSlice(0, 8, 7), PhaseSlice(1, 0, 2)]
 
 
 def test_what_is_left_out_is_a_function_of_the_step():
     """Across epochs and phases, started anywhere; an epoch that goes on behind a gap keeps its plans."""
-    left_out = [LeftOut(0, 5, 2), LeftOut(0, 10, 7), LeftOut(1, 0, 3)]
-    seen = list(make_batches()(0, left_out))
+    skipped = [SkippedBatches(0, 5, 2), SkippedBatches(0, 10, 7), SkippedBatches(1, 0, 3)]
+    seen = list(make_batches()(0, skipped))
     numbers = [*range(5), *range(7, 12), *range(19, 54)]
     assert seen[:45] == [("short", *divmod(number, 4)) for number in numbers]
     assert seen[45:] == [("long", *divmod(number, 3)) for number in range(3, 8)]
     for step in range(51):
-        assert list(make_batches(steps_per_loop=1)(step, left_out)) == seen[step:]
-    looped = [batch for loop in make_batches(6)(0, left_out) for batch in itertools.islice(loop.iterator, loop.count)]
+        assert list(make_batches(steps_per_loop=1)(step, skipped)) == seen[step:]
+    looped = [batch for loop in make_batches(6)(0, skipped) for batch in itertools.islice(loop.iterator, loop.count)]
     assert looped == seen

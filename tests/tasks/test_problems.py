@@ -38,10 +38,10 @@ def test_several_labels_may_be_one(tmp_path):
 def test_the_folder_keeps_the_columns_and_the_format_of_the_tables(tmp_path):
     train = written(tmp_path / "train.tsv", 'no\t"w1 ""w2"""\nyes\tw3\n')
     data = {"train": train, "dev": train, "label": "stars", "texts": ["review"], "format": "tsv"}
-    described = open_problem(config_of(**data, columns=["stars", "review"]), TOKENIZER).described()
-    assert described["format"] == "tsv" and described["columns"] == ["stars", "review"]
+    task_record = open_problem(config_of(**data, columns=["stars", "review"]), TOKENIZER).task_record()
+    assert task_record["format"] == "tsv" and task_record["columns"] == ["stars", "review"]
     head = ClassificationConfig(("no", "yes"))
-    path = write_served(tmp_path / "model", "single", head, **{**described, "max_length": 20})
+    path = write_served(tmp_path / "model", "single", head, **{**task_record, "max_length": 20})
     assert FinetunedModel(path, {"dev": train}).problem.rows("dev").extra["labels"].tolist() == [0, 1]
     for name, content in (("a.tsv", 'no\t"w1 ""w2"""\n'), ("b.jsonl", '{"review": "w1 \\"w2\\""}\n')):
         [window] = FinetunedModel(path, asked=written(tmp_path / name, content)).problem.windows("input")

@@ -50,7 +50,7 @@ def pretraining(tmp_path):
 def finetuning(tmp_path):
     run = stand_in(Finetuning, FinetuneConfig("sst2"), tmp_path)
     run.validation = SimpleNamespace(columns=list, figures=None, checkpoint_score=None)
-    run.source, run.command_began = SimpleNamespace(batches_per_epoch=4), None
+    run.source, run.command_started_at = SimpleNamespace(batches_per_epoch=4), None
     return run
 
 

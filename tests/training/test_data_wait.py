@@ -112,7 +112,7 @@ def test_it_is_true_to_5_points(monkeypatch, batch_seconds, step_seconds, made_a
     # In another thread, which waits without moving this one's clock.
     monkeypatch.setattr(metrics, "_time_when_known", lambda value: value.known_at)
 
-    def batches(first, left_out):
+    def batches(first, skipped):
         begun = clock.now
         for number in range(STEPS):
             clock.wait_until((begun if made_ahead else clock.now) + batch_seconds)

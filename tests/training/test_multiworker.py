@@ -104,9 +104,9 @@ def test_two_workers_go_back_together(tmp_path):
     program, corpus = tmp_path / "program.py", write_corpus(tmp_path / "text.txt", count=120)
     program.write_text(
         "import pytest\n"
-        "from mishaps import mishaps, no_number\n"
+        "from faults import faults, no_number\n"
         "from keras_bert.cli import main\n"
-        "with pytest.MonkeyPatch.context() as patch, mishaps(patch, {5: [no_number]}):\n"
+        "with pytest.MonkeyPatch.context() as patch, faults(patch, {5: [no_number]}):\n"
         "    main()\n"
     )
     (tmp_path / "recipe.yaml").write_text(RECIPE.replace("steps: 10", "checkpoint_every: 3, steps: 10"))

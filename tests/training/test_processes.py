@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_bert.core.errors import UserError
 from keras_bert.training import processes
-from keras_bert.training.processes import by_chief, chief_says, failing_together, require_same
+from keras_bert.training.processes import by_chief, chief_decides, fail_together, require_same
 
 
 @pytest.fixture
@@ -61,10 +61,10 @@ def test_where_another_fails_this_one_does_not_wait(strategy, other_failed):
 
 
 def test_ones_own_error_is_told(strategy, other_failed):
-    with pytest.raises(ValueError, match="mine"), failing_together(processes.agreement(strategy)):
+    with pytest.raises(ValueError, match="mine"), fail_together(processes.agreement(strategy)):
         raise ValueError("mine")
 
 
 def test_alone_one_is_the_chief(strategy):
     assert by_chief(strategy, lambda: "done") == "done"
-    assert chief_says(strategy, lambda: True) and not chief_says(strategy, lambda: False)
+    assert chief_decides(strategy, lambda: True) and not chief_decides(strategy, lambda: False)

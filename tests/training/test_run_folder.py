@@ -19,16 +19,16 @@ def recipe(**overrides):
 def started(path):
     """A run that has a checkpoint."""
     run = RunFolder(str(path))
-    run.settle(recipe())
+    run.claim(recipe())
     os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
     return run
 
 
 def test_the_same_settings_go_on_and_others_are_shown(tmp_path):
     run = started(tmp_path / "run")
-    run.settle(recipe())
+    run.claim(recipe())
     with pytest.raises(UserError, match="optimizer.learning_rate: 0.0001 there, 0.5 now.*--fresh"):
-        run.settle(recipe(**{"optimizer.learning_rate": 0.5}))
+        run.claim(recipe(**{"optimizer.learning_rate": 0.5}))
 
 
 OTHERWISE = {
@@ -64,10 +64,10 @@ def test_how_a_run_is_executed_may_differ(tmp_path, key):
     values = {"task": "ner"} if of_finetuning else {"training": {"steps": 10}}
     read = FinetuneConfig.from_mapping if of_finetuning else PretrainConfig.from_mapping
     run = RunFolder(str(tmp_path / "run"))
-    run.settle(read(values, {}))
+    run.claim(read(values, {}))
     os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
-    run.settle(read(values, {key: OTHERWISE[key]}))
-    run.settle(read(values, {}))
+    run.claim(read(values, {key: OTHERWISE[key]}))
+    run.claim(read(values, {}))
 
 
 def test_a_setting_that_may_differ_is_mended_though_what_the_run_has_is_refused(tmp_path):
@@ -78,28 +78,28 @@ def test_a_setting_that_may_differ_is_mended_though_what_the_run_has_is_refused(
     assert "The cat sat." in written
     with open(run.config_file, "w", encoding="utf-8") as stream:
         stream.write(written)
-    run.settle(recipe(examples=["The [MASK] sat."]))
+    run.claim(recipe(examples=["The [MASK] sat."]))
     assert run.begun_settings()["training"]["steps"] == 10
 
 
 def test_steps_may_grow_and_not_shrink(tmp_path):
     run = started(tmp_path / "run")
     longer = recipe(**{"training.steps": 20})
-    run.settle(longer)
+    run.claim(longer)
     run.bind(longer)
     with pytest.raises(UserError, match="training.steps: 20 there, 10 now"):
-        run.settle(recipe())
+        run.claim(recipe())
 
 
 def test_a_start_that_is_refused_later_leaves_a_run_its_settings(tmp_path):
     """After one with more steps, and after an estimate of one, the run's own command was refused."""
     run = started(tmp_path / "run")
-    run.settle(recipe(**{"training.steps": 20}))
-    run.settle(recipe())
+    run.claim(recipe(**{"training.steps": 20}))
+    run.claim(recipe())
     with pytest.raises(UserError, match="other settings"):
-        run.settle(recipe(**{"optimizer.learning_rate": 0.5}))
+        run.claim(recipe(**{"optimizer.learning_rate": 0.5}))
     new = RunFolder(str(tmp_path / "new"))
-    new.settle(recipe())  # Its data will be there, so it must look like a run's folder.
+    new.claim(recipe())  # Its data will be there, so it must look like a run's folder.
     assert os.listdir(new.path) and os.path.exists(new.config_file)
 
 
@@ -112,9 +112,9 @@ def test_a_start_that_failed_before_any_checkpoint_binds_nobody(tmp_path, key, v
     Text mended under the same command is in tests/tasks/pretraining/test_run_text.py.
     """
     run = RunFolder(str(tmp_path / "run"))
-    run.settle(recipe())
+    run.claim(recipe())
     os.makedirs(run.data)
-    run.settle(recipe(**{key: value}))
+    run.claim(recipe(**{key: value}))
     assert os.path.exists(run.data) == stays
     assert str(value).strip("[]'") in open(run.config_file, encoding="utf-8").read()
 
@@ -124,14 +124,14 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     with pytest.raises(
         UserError, match="needs an empty folder, or one that holds a pretraining run. Received: something else"
     ):
-        RunFolder(str(tmp_path)).settle(recipe())
+        RunFolder(str(tmp_path)).claim(recipe())
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_fresh_takes_the_first_free_name(tmp_path):
     path = str(tmp_path / "run")
     assert RunFolder.fresh(path).path == path
-    RunFolder(path).settle(recipe())
+    RunFolder(path).claim(recipe())
     assert RunFolder.fresh(path).path == f"{path}-2"
 
 
@@ -161,35 +161,35 @@ def test_a_kill_while_the_settings_are_written_binds_nobody(tmp_path):
     with open(f"{run.config_file}.partial", "w", encoding="utf-8") as stream:
         stream.write("name: pret")
     with run:
-        run.settle(recipe())
+        run.claim(recipe())
     assert os.listdir(run.path) == ["config.yaml"]
 
 
 def test_a_run_is_one_processs_alone(tmp_path):
     """Two would destroy each other's half-written files."""
     first, second = (RunFolder(str(tmp_path / "run")) for _ in range(2))
-    first.settle(recipe())
+    first.claim(recipe())
     with pytest.raises(UserError, match=rf"run: in use by process {os.getpid()} on .*or give another --output"):
-        second.settle(recipe())
-    first.settle(recipe())  # It is its own.
+        second.claim(recipe())
+    first.claim(recipe())  # It is its own.
     first.release()
     with second:
-        second.settle(recipe())
+        second.claim(recipe())
     assert os.listdir(tmp_path / "run") == ["config.yaml"]
-    first.settle(recipe())
+    first.claim(recipe())
 
 
 def test_what_cannot_be_settled_is_given_back(tmp_path):
     run = started(tmp_path / "run")
     run.release()
     with pytest.raises(UserError, match="other settings"):
-        run.settle(recipe(**{"optimizer.learning_rate": 0.5}))
-    RunFolder(run.path).settle(recipe())
+        run.claim(recipe(**{"optimizer.learning_rate": 0.5}))
+    RunFolder(run.path).claim(recipe())
 
 
 def test_a_run_taken_over_writes_nothing_more(tmp_path):
     run = RunFolder(str(tmp_path / "run"))
-    run.settle(recipe())
+    run.claim(recipe())
     log = MetricsLog(run, 0)
     log.flush()
     run._lock.lost_to = "process 7 on elsewhere"
@@ -203,16 +203,16 @@ def test_a_run_taken_over_writes_nothing_more(tmp_path):
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "run").write_text("mine")
     with pytest.raises(UserError, match="needs a folder. Received: a file"):
-        RunFolder(str(tmp_path / "run")).settle(recipe())
+        RunFolder(str(tmp_path / "run")).claim(recipe())
 
 
 def test_results_bind_without_checkpoints_too(tmp_path):
     """Whoever removes the checkpoints of a finished run to make room must not be shown its results as another's."""
     run = RunFolder(str(tmp_path / "run"))
-    run.settle(recipe())
+    run.claim(recipe())
     run.write_results({"steps": 10})
     with pytest.raises(UserError, match="other settings"):
-        run.settle(recipe(**{"optimizer.learning_rate": 0.5}))
+        run.claim(recipe(**{"optimizer.learning_rate": 0.5}))
 
 
 def test_fresh_takes_a_name_beside_a_path_with_a_slash_behind_it(tmp_path):

@@ -99,7 +99,7 @@ def make_loop(losses, stop, clock=None, eval_loss=1.0, **settings):
             checkpoints=checkpoints,
             averaged_weights=contextlib.nullcontext,
         ),
-        lambda first, left_out: (None for _ in losses[first:]),
+        lambda first, skipped: (None for _ in losses[first:]),
         lambda done: {"eval_loss": eval_loss},
         settings,
         RunContext(Quiet(), Quiet(), stop, clock or CheckpointClock()),
@@ -173,7 +173,7 @@ def test_the_time_limit_counts_from_the_start_of_the_command(monkeypatch):
     """A job sized by its slot was killed by the time that start-up takes."""
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
-    stop = StopRequest(max_minutes=2.0, began=40.0)
+    stop = StopRequest(max_minutes=2.0, started_at=40.0)
     assert stop.reason() is None
     now[0] = 160.0
     assert stop.reason() == "the time limit"

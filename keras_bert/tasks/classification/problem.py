@@ -132,7 +132,7 @@ class TextRowsProblem(Problem):
         tokenizer: Tokenizer,
         config: FinetuneConfig,
         head: ClassificationConfig | None = None,
-        described: Mapping[str, Any] | None = None,
+        task_record: Mapping[str, Any] | None = None,
     ):
         self._is_trained = head is not None
         if head is None:
@@ -140,7 +140,7 @@ class TextRowsProblem(Problem):
         elif task.kind != REGRESSION:
             _check_head(task, head)
             task = dataclasses.replace(task, labels=head.labels)
-        super().__init__(task, source, tokenizer, config, head, described)
+        super().__init__(task, source, tokenizer, config, head, task_record)
         self.head = head or self._new_head()
 
     def _new_head(self) -> ClassificationConfig:
@@ -159,7 +159,7 @@ class TextRowsProblem(Problem):
     def metric_names(self) -> tuple[str, ...]:
         return self.task.metrics
 
-    def described(self) -> dict[str, Any]:
+    def task_record(self) -> dict[str, Any]:
         data: dict[str, Any] = {"format": self._config.data.format, "columns": self._config.data.columns}
         if self._config.data.language != TaskDataConfig().language:
             data["language"] = self._config.data.language

@@ -52,7 +52,7 @@ class Classification(TaskKind):
         config: FinetuneConfig,
         tokenizer: Any,
         head: ClassificationConfig | None,
-        described: Mapping[str, Any],
+        task_record: Mapping[str, Any],
         own: Mapping[str, str],
     ) -> Any:
         from keras_bert.tasks.classification.benchmarks import xnli_task
@@ -73,7 +73,7 @@ class Classification(TaskKind):
                 task = dataclasses.replace(with_own_files(task, own), format=None)
             else:
                 source = data_source(task.tfds.name if task.tfds else None, config.data.folder, task.splits.values())
-        options = {"source": source, "tokenizer": tokenizer, "config": config, "head": head, "described": described}
+        options = {"source": source, "tokenizer": tokenizer, "config": config, "head": head, "task_record": task_record}
         if isinstance(task, QuestionTask):
             return QuestionProblem(task=task, **options)
         return SequenceProblem(task=task, **options)

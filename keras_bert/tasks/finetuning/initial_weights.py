@@ -10,7 +10,7 @@ import keras
 from keras_bert.checkpoints.model_folder import ModelFolder
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.core.errors import UserError
-from keras_bert.models.first_values import set_first_values
+from keras_bert.models.initial_weights import apply_initialization
 from keras_bert.models.tensor_names import POOLER, heads
 
 _log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ def set_initial_weights(model: keras.Model, config: FinetuneConfig, folder: Mode
         loaded = folder.load_into(model, new_parts=() if _has_head(folder, head) else heads(folder.config))
         lines += [f"Starting from the weights of {folder.name}.", *loaded.lines()]
     replaced = config.initialization
-    set_first_values(model, replaced.as_initialization(), None, None, config.training.seed)
+    apply_initialization(model, replaced.as_initialization(), None, None, config.training.seed)
     lines += [f"{part}: replaced, {value}." for part, value in vars(replaced).items() if value]
     if lines:
         _log.info("\n".join(lines))

@@ -44,11 +44,11 @@ from keras_bert.training.optimizer import make_optimizer
 from keras_bert.training.processes import (
     agreement,
     by_chief,
-    chief_says,
-    failing_together,
+    chief_decides,
+    claim,
+    fail_together,
     process_number,
     require_same,
-    settle,
 )
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
@@ -101,7 +101,7 @@ def write_run_output(
         vocabulary,
         **vars(tokenizer),
         head=problem.head,
-        task=problem.described(),
+        task=problem.task_record(),
         card=finetuning_card(config, run.path, results, command),
     )
     run.write_results(results)
@@ -114,13 +114,13 @@ class Finetuning:
 
     Args:
         config: the recipe.
-        run: the run's folder, which is settled here.
+        run: the run's folder, which is claimed here.
         problem: the task.
         folder: the model to start from.
         tokenizer: the model's tokenizer.
         strategy: the run's strategy.
         command: the command line, for the model card; None if unknown.
-        command_began: when the command began, from `time.monotonic`, for `training.max_minutes`; None for now.
+        command_started_at: when the command began, from `time.monotonic`, for `training.max_minutes`; None for now.
 
     Attributes:
         is_chief: whether this process writes the run's files.
@@ -144,7 +144,7 @@ class Finetuning:
         tokenizer: Tokenizer,
         strategy: tf.distribute.Strategy,
         command: str | None = None,
-        command_began: float | None = None,
+        command_started_at: float | None = None,
     ):
         self.config = config
         self.run = run
@@ -153,10 +153,10 @@ class Finetuning:
         self.tokenizer = tokenizer
         self.strategy = strategy
         self.command = command
-        self.command_began = time.monotonic() if command_began is None else command_began
+        self.command_started_at = time.monotonic() if command_started_at is None else command_started_at
         self.is_chief = process_number(strategy) == 0
         check_divisible(config.training.batch_size, strategy, config.training.slices, "training.batch_size")
-        settle(strategy, run, config)
+        claim(strategy, run, config)
         by_chief(strategy, lambda: require_same_data(run, problem))
 
     def finetune(self) -> dict[str, Any] | None:
@@ -164,15 +164,15 @@ class Finetuning:
 
         Returns: the results; None in processes other than the chief.
         """
-        if chief_says(self.strategy, self._found_finished):
+        if chief_decides(self.strategy, self._found_finished):
             return self.run.results() if self.is_chief else None
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         self.build()
         done = self.restore()
         if self.config.features.kind:
             self.take_features()
         done = self.train(done)
-        return self.write_results(done, began)
+        return self.write_results(done, started_at)
 
     def _found_finished(self) -> bool:
         finished = self.run.results()
@@ -254,7 +254,7 @@ class Finetuning:
         return self.engine.start(self.run, self.config, self._begin)
 
     def _begin(self) -> None:
-        with failing_together(agreement(self.strategy)):
+        with fail_together(agreement(self.strategy)):
             set_initial_weights(self.engine.model, self.config, self.folder, self.problem.head)
 
     def take_features(self) -> None:
@@ -277,8 +277,10 @@ class Finetuning:
 
         columns, per_loop = validation.columns(), training.steps_per_loop
         charts = {"loss": "loss", **{column.figure: column.figure for column in columns}}
-        began = self.command_began
-        with run_context(self.run, self.strategy, training, first_step, batch_key, charts, columns, began) as context:
+        started_at = self.command_started_at
+        with run_context(
+            self.run, self.strategy, training, first_step, batch_key, charts, columns, started_at
+        ) as context:
             self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop)
             loop = Loop(
                 self.engine,
@@ -301,17 +303,17 @@ class Finetuning:
         own = self.is_chief and validations_since_best(checkpoints, self.run.metrics_file, metric) >= patience
         return agreement(self.strategy)(own) > 0
 
-    def write_results(self, done: int, began: float) -> dict[str, Any] | None:
+    def write_results(self, done: int, started_at: float) -> dict[str, Any] | None:
         """Writes the model folder, results.json and pictures of the best validation.
 
         Args:
             done: the steps done.
-            began: when the run started, from `time.perf_counter`.
+            started_at: when the run started, from `time.perf_counter`.
 
         Returns: the results; None in processes other than the chief.
         """
         problem = self.problem
-        with failing_together(agreement(self.strategy)):
+        with fail_together(agreement(self.strategy)):
             best_step = self.engine.checkpoints.restore_best()
             assert best_step is not None
         require_same(self.strategy, self.run.path, best_checkpoint=best_step)
@@ -328,7 +330,7 @@ class Finetuning:
         }
         with self.engine.averaged_weights():
             scores, confusions = self.validation.all_splits(best_step)
-            results |= {**scores, "seconds": round(time.perf_counter() - began, 1)}
+            results |= {**scores, "seconds": round(time.perf_counter() - started_at, 1)}
             return by_chief(self.strategy, lambda: self._write(results, confusions))
 
     def _write(self, results: dict[str, Any], confusions: dict[str, np.ndarray]) -> dict[str, Any]:

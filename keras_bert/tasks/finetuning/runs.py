@@ -24,7 +24,7 @@ from keras_bert.tasks.finetuning.run import Finetuning
 from keras_bert.tasks.model_cards import seeds_card
 from keras_bert.tasks.problem import Problem, open_problem
 from keras_bert.training.cluster import explained_lost_worker
-from keras_bert.training.processes import agreement, by_chief, failing_together, process_count, process_number
+from keras_bert.training.processes import agreement, by_chief, fail_together, process_count, process_number
 from keras_bert.training.run_folder import SEEDS, SWEEP, TASKS, RunFolder
 from keras_bert.training.run_loggers import require_loggers
 from keras_bert.training.strategy import make_strategy
@@ -49,8 +49,8 @@ class FinetuningRuns:
         config: the recipe, with `init`.
         strategy: the runs' strategy; by default the one in the recipe.
         command: the command line, for the model cards; None if unknown.
-        began: when the command began, from `time.monotonic`; None for now. `training.max_minutes` counts from then, for
-            all runs together.
+        started_at: when the command began, from `time.monotonic`; None for now. `training.max_minutes` counts from
+            then, for all runs together.
 
     Attributes:
         config: the recipe, with the resolved revision of `init`.
@@ -72,9 +72,9 @@ class FinetuningRuns:
         config: FinetuneConfig,
         strategy: tf.distribute.Strategy | None = None,
         command: str | None = None,
-        began: float | None = None,
+        started_at: float | None = None,
     ):
-        self._began = time.monotonic() if began is None else began
+        self._started_at = time.monotonic() if started_at is None else started_at
         training = config.training
         if config.init is None:
             raise ValueError("config: needs init, the model to start from. Received: None.")
@@ -86,7 +86,7 @@ class FinetuningRuns:
         self._command = command
         if not self.is_chief:
             messages.mute()
-        with failing_together(agreement(self.strategy)):
+        with fail_together(agreement(self.strategy)):
             require_loggers(training)
             self._open()
 
@@ -129,7 +129,7 @@ class FinetuningRuns:
                 self._tokenizer,
                 self.strategy,
                 self._command,
-                self._began,
+                self._started_at,
             ).finetune()
 
     def _default_rate(self, path: str) -> float:
@@ -162,7 +162,7 @@ class FinetuningRuns:
         results = summary(found)
         best = RunFolder(files.join(run.path, f"seed-{results['best_seed']}"))
         with whole_files.whole_folder(run.model, last=CONFIG) as aside:
-            files.copy_folder(whole_files.standing(best.model), aside)
+            files.copy_folder(whole_files.surviving_folder(best.model), aside)
             config = FinetuneConfig.from_file(best.config_file)
             describe_folder(aside, seeds_card(config, run.path, results, self._command))
         run.write_results(results)
@@ -244,7 +244,7 @@ def finetune_benchmark(
     path: str,
     seeds: Sequence[int] = (),
     command: str | None = None,
-    began: float | None = None,
+    started_at: float | None = None,
 ) -> dict[str, Any] | None:
     """Trains each task in its own folder of `path`, skips those without data, and writes results.json.
 
@@ -254,14 +254,14 @@ def finetune_benchmark(
         path: the folder to write to.
         seeds: one run per seed, see `FinetuningRuns.seeds`; a single run if empty.
         command: the command line, for the model cards; None if unknown.
-        began: when the command began; see `FinetuningRuns`.
+        started_at: when the command began; see `FinetuningRuns`.
 
     Returns: `{task: results}`; None in processes other than the chief.
 
     Raises:
         UserError: no task has data, or a task's data or the settings are wrong.
     """
-    began = time.monotonic() if began is None else began
+    started_at = time.monotonic() if started_at is None else started_at
     training = next(iter(recipes.values())).training
     strategy = make_strategy(training.strategy, training.devices, training.tpu)
     is_chief, results, left_out = process_number(strategy) == 0, {}, {}
@@ -269,7 +269,7 @@ def finetune_benchmark(
     for task, recipe in recipes.items():
         folder = files.join(path, task)
         try:
-            runs = FinetuningRuns(recipe, strategy, command, began)
+            runs = FinetuningRuns(recipe, strategy, command, started_at)
         except UserError as error:
             # They failed together, and must go on together.
             if agreement(strategy)(float(isinstance(error, MissingData))) < process_count(strategy):

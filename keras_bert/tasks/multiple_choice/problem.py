@@ -66,10 +66,10 @@ class MultipleChoiceProblem(Problem):
         tokenizer: Tokenizer,
         config: FinetuneConfig,
         head: MultipleChoiceConfig | None = None,
-        described: Mapping[str, Any] | None = None,
+        task_record: Mapping[str, Any] | None = None,
     ):
         head = head or MultipleChoiceConfig(bilstm_size=config.head.bilstm_size)
-        super().__init__(task, source, tokenizer, config, head, described)
+        super().__init__(task, source, tokenizer, config, head, task_record)
         self._objective = ClassificationObjective(SINGLE_LABEL)
 
     @property
@@ -85,7 +85,7 @@ class MultipleChoiceProblem(Problem):
         """The path of each split, or TFDS's name of it."""
         return (self.task.tfds or {}) if isinstance(self._source, TfdsSource) else self._source
 
-    def described(self) -> dict[str, Any]:
+    def task_record(self) -> dict[str, Any]:
         input_config = self._config.input
         return {"task": self.task.name, "max_length": input_config.max_length, "long": input_config.long}
 

@@ -132,7 +132,7 @@ class MultipleChoice(TaskKind):
         config: FinetuneConfig,
         tokenizer: Any,
         head: MultipleChoiceConfig | None,
-        described: Mapping[str, Any],
+        task_record: Mapping[str, Any],
         own: Mapping[str, str],
     ) -> Any:
         from keras_bert.tasks.multiple_choice.problem import MultipleChoiceProblem
@@ -150,7 +150,7 @@ class MultipleChoice(TaskKind):
         else:
             source = place
         return MultipleChoiceProblem(
-            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
         )
 
     def card_example(self, fields: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from keras_bert.data.shards.document_tokenizer import DocumentTokenizer
 from keras_bert.data.shards.prepare import ShardSettings, prepare
 from keras_bert.data.shards.prepared_folder import UnfinishedWork
 from keras_bert.data.shards.shard_files import ShardSet
-from keras_bert.tasks.pretraining.given_shards import check_settings, given_folder, vocabulary_of_shards
+from keras_bert.tasks.pretraining.prepared_shards import check_settings, given_folder, vocabulary_of_shards
 from keras_bert.tasks.pretraining.run_text import PreparedText, corpus_of, remove_other_data
 from keras_bert.text.marks import JIEBA, ideograph_share, is_ideograph, read_phrases, require_jieba
 from keras_bert.text.sentencepiece_learning import learn_sentencepiece

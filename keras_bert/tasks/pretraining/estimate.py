@@ -224,9 +224,9 @@ def estimate(pretraining: Pretraining) -> Estimate:
         UserError: a batch does not fit in memory.
     """
     config, training = pretraining.config, pretraining.config.training
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     pretraining.begin()
-    seconds_before = time.perf_counter() - began
+    seconds_before = time.perf_counter() - started_at
     # Before whole batches are tried. With `jit_compile: auto` that is the uncompiled step, which has to fit anyway.
     with _explained(pretraining, largest_phase(config)):
         fit = memory_fit(pretraining)
@@ -292,26 +292,28 @@ def time_phase(pretraining: Pretraining, phase: int) -> Timing:
         # A `StepLoop` comes with `LoopBatches`.
         return pretraining.engine.trainer.train(take(loop), tf.constant(next(numbers), tf.int64))  # type: ignore[arg-type]
 
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     train()  # Traces and compiles.
-    compile_seconds = time.perf_counter() - began
+    compile_seconds = time.perf_counter() - started_at
     # The first seconds are slower, while the source also fills its buffers.
     _timed(train, _WARM_UP_SECONDS)
     step_seconds, tokens = _timed(train, _TIMED_SECONDS)
     pretraining.evaluate(phase)  # Traces.
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     pretraining.evaluate(phase)
-    return Timing(step_seconds, max(compile_seconds - loop * step_seconds, 0.0), time.perf_counter() - began, tokens)
+    return Timing(
+        step_seconds, max(compile_seconds - loop * step_seconds, 0.0), time.perf_counter() - started_at, tokens
+    )
 
 
 def _timed(train: Callable[[], dict[str, Any]], seconds: float) -> tuple[float, float]:
     """(seconds per step, tokens per step) over as many calls as fit, but at least `_LEAST_STEPS` steps."""
-    tokens, count, began = 0.0, 0, time.perf_counter()
-    while count < _LEAST_STEPS or time.perf_counter() - began < seconds:
+    tokens, count, started_at = 0.0, 0, time.perf_counter()
+    while count < _LEAST_STEPS or time.perf_counter() - started_at < seconds:
         steps = each_step(train())
         tokens += sum(float(step["tokens"]) for step in steps)
         count += len(steps)
-    return (time.perf_counter() - began) / count, tokens / count
+    return (time.perf_counter() - started_at) / count, tokens / count
 
 
 def time_checkpoint(pretraining: Pretraining) -> float:
@@ -319,9 +321,9 @@ def time_checkpoint(pretraining: Pretraining) -> float:
     engine, device = pretraining.engine, checkpoint_device(pretraining.strategy)
     with tempfile.TemporaryDirectory() as folder:
         checkpoints = Checkpoints(folder, 1, io_device=device, model=engine.model, optimizer=engine.optimizer)
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         checkpoints.save(0)
-        return time.perf_counter() - began
+        return time.perf_counter() - started_at
 
 
 def _steps(config: PretrainConfig, timings: Sequence[Timing], save_seconds: float) -> list[int]:

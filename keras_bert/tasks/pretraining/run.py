@@ -24,7 +24,7 @@ from keras_bert.tasks.model_cards import pretraining_card
 from keras_bert.tasks.phased_batches import PhasedBatches
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, open_batch_sources
 from keras_bert.tasks.pretraining.engine import phase_predictions, pretraining_engine
-from keras_bert.tasks.pretraining.first_values import TextStatistics, initialize, start_from, text_statistics
+from keras_bert.tasks.pretraining.initialization import TextStatistics, initialize, start_from, text_statistics
 from keras_bert.tasks.pretraining.run_text import require_reachable, require_run_text
 from keras_bert.tasks.pretraining.views import PretrainingViews, require_examples, tried_examples
 from keras_bert.text.tokenizers import Tokenizer
@@ -36,14 +36,14 @@ from keras_bert.training.metrics import Column, MetricSums, perplexity
 from keras_bert.training.processes import (
     agreement,
     by_chief,
-    chief_says,
-    failing_together,
+    chief_decides,
+    claim,
+    fail_together,
     process_count,
     process_number,
-    settle,
 )
 from keras_bert.training.profiling import matmul_peak
-from keras_bert.training.rollbacks import LeftOut
+from keras_bert.training.rollbacks import SkippedBatches
 from keras_bert.training.run_context import run_context
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import require_loggers
@@ -59,7 +59,7 @@ def pretrain(
     config: PretrainConfig,
     run: RunFolder,
     command: str | None = None,
-    began: float | None = None,
+    started_at: float | None = None,
 ) -> dict[str, Any] | None:
     """Trains by a recipe, resuming from the newest checkpoint, and writes the model folder and results.json.
 
@@ -67,7 +67,7 @@ def pretrain(
         config: the recipe.
         run: the run's folder.
         command: the command line, for the model card; None if unknown.
-        began: when the command began, from `time.monotonic`; None for now.
+        started_at: when the command began, from `time.monotonic`; None for now.
 
     Returns: the results; None in processes other than the chief.
 
@@ -75,17 +75,19 @@ def pretrain(
         UserError: something in the recipe, the data or the folder cannot be used.
         RunStopped: on request, or because another process of the run is gone.
     """
-    began = time.monotonic() if began is None else began
+    started_at = time.monotonic() if started_at is None else started_at
     with run:
         pretraining = Pretraining(config, run)
         if pretraining.is_finished():
             return run.results() if pretraining.is_chief else None
         pretraining.build()
         first_step = pretraining.restore()
-        done, evaluation = pretraining.train(first_step, began)
+        done, evaluation = pretraining.train(first_step, started_at)
         # The others wait: TensorFlow treats a worker that leaves as lost, and kills the chief while it is writing.
         with pretraining.engine.averaged_weights():
-            return by_chief(pretraining.strategy, lambda: pretraining.write_results(done, evaluation, began, command))
+            return by_chief(
+                pretraining.strategy, lambda: pretraining.write_results(done, evaluation, started_at, command)
+            )
 
 
 class Pretraining:
@@ -93,7 +95,7 @@ class Pretraining:
 
     Args:
         config: the recipe.
-        run: the run's folder, which is settled here.
+        run: the run's folder, which is claimed here.
 
     Attributes:
         strategy: the run's strategy.
@@ -130,7 +132,7 @@ class Pretraining:
             messages.mute()
         for index, phase in enumerate(config.phases):
             check_divisible(phase.batch_size, self.strategy, config.training.slices, f"phases.{index}.batch_size")
-        settle(self.strategy, run, config)
+        claim(self.strategy, run, config)
         by_chief(self.strategy, lambda: require_run_text(run, config))
 
     @functools.cached_property
@@ -146,7 +148,7 @@ class Pretraining:
 
     def is_finished(self) -> bool:
         """Whether the run is finished already, according to its chief."""
-        return chief_says(self.strategy, self._found_finished)
+        return chief_decides(self.strategy, self._found_finished)
 
     def _found_finished(self) -> bool:
         results, training = self.run.results(), self.config.training
@@ -170,7 +172,7 @@ class Pretraining:
             return open_batch_sources(config, self.run.data, self.worker, self.run.has_begun())
 
         made = by_chief(self.strategy, sources)  # The other processes then find the data.
-        with failing_together(agreement(self.strategy)):
+        with fail_together(agreement(self.strategy)):
             self.sources = made or sources()
         self.tokenizer = self.sources.tokenizer
         require_examples(config.examples, config.model, self.tokenizer)
@@ -214,7 +216,7 @@ class Pretraining:
             return text_statistics(config, self.sources, self.run.data)
 
         made = by_chief(self.strategy, statistics) if needs_text else None  # The other processes then read the file.
-        with failing_together(agreement(self.strategy)):
+        with fail_together(agreement(self.strategy)):
             if config.init:
                 start_from(self.engine.model, self._init, self.tokenizer.vocabulary)
                 if config.initialization != InitializationConfig():
@@ -246,10 +248,10 @@ class Pretraining:
         loop = self.config.training.steps_per_loop
         self.engine = self.engine.with_compilation(done, self.batches.sample, loop)
 
-    def train(self, first_step: int, began: float | None = None) -> tuple[int, dict[str, float]]:
+    def train(self, first_step: int, started_at: float | None = None) -> tuple[int, dict[str, float]]:
         """Trains from `first_step` to the end; returns the steps done and the last validation figures.
 
-        `began` is when the command began, from which `training.max_minutes` counts; see `StopRequest`.
+        `started_at` is when the command began, from which `training.max_minutes` counts; see `StopRequest`.
         """
         training = self.config.training
         loop: Loop | None = None
@@ -262,7 +264,9 @@ class Pretraining:
         columns = _columns(self.engine.step.objective.terms)
         where = "at [MASK]" if self.config.model.predicts == MASKED else "of next tokens"
         charts = {f"loss {where} and the unigram's (nats)": "(mask|text)_token_loss", "perplexity": "perplexity"}
-        with run_context(self.run, self.strategy, training, first_step, batch_key, charts, columns, began) as context:
+        with run_context(
+            self.run, self.strategy, training, first_step, batch_key, charts, columns, started_at
+        ) as context:
             self.choose_compilation(first_step)
             engine = self.engine
             views = PretrainingViews(
@@ -275,8 +279,8 @@ class Pretraining:
                 peak=self.matmul_peak(),
             )
 
-            def batches(step: int, left_out: Sequence[LeftOut]) -> Generator[Batch | LoopBatches, None, None]:
-                found = self.batches(step, left_out)
+            def batches(step: int, skipped: Sequence[SkippedBatches]) -> Generator[Batch | LoopBatches, None, None]:
+                found = self.batches(step, skipped)
                 return views.traced(found, step) if self.is_chief else found
 
             def evaluate(done: int) -> dict[str, float]:
@@ -308,14 +312,14 @@ class Pretraining:
         return len(self.config.phases) - 1 if phase is None else phase
 
     def write_results(
-        self, done: int, evaluation: Mapping[str, float], began: float, command: str | None = None
+        self, done: int, evaluation: Mapping[str, float], started_at: float, command: str | None = None
     ) -> dict[str, Any] | None:
         """Writes the model folder and results.json, and returns the results.
 
         Args:
             done: the steps done.
             evaluation: the last validation figures.
-            began: when the command began, from `time.monotonic`.
+            started_at: when the command began, from `time.monotonic`.
             command: the command line, for the model card.
         """
         write_model_folder(
@@ -329,7 +333,7 @@ class Pretraining:
             "steps": done,
             "minutes": self.config.training.minutes,
             **evaluation,
-            "seconds": round(time.monotonic() - began, 1),
+            "seconds": round(time.monotonic() - started_at, 1),
             "examples": [
                 dataclasses.asdict(example)
                 for example in tried_examples(self.config.examples, self.engine.model, self.tokenizer)

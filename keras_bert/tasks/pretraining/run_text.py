@@ -13,7 +13,7 @@ from keras_bert.data.corpus.held_out import SIDES
 from keras_bert.data.corpus.python_documentation import python_documentation
 from keras_bert.data.shards.document_tokenizer import phrase_record
 from keras_bert.data.shards.prepared_folder import difference, is_prepared
-from keras_bert.tasks.pretraining.given_shards import given_folder
+from keras_bert.tasks.pretraining.prepared_shards import given_folder
 from keras_bert.tasks.run_data import require_same_text, require_unchanged
 from keras_bert.text.marks import read_phrases
 from keras_bert.training.run_folder import RunFolder

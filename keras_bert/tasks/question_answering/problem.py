@@ -40,7 +40,7 @@ Window = list[tuple[str, str, str]]  # (id, question, passage) of some questions
 class QuestionAnsweringProblem(Problem):
     """A `SpanTask`. The answers are `{id: Decoded}`.
 
-    `described` may have the `null_threshold` of a trained model.
+    `task_record` may have the `null_threshold` of a trained model.
 
     Attributes:
         task: the task; it is known whether questions may be unanswerable.
@@ -65,7 +65,7 @@ class QuestionAnsweringProblem(Problem):
         tokenizer: Tokenizer,
         config: FinetuneConfig,
         head: SpanExtractionConfig | None = None,
-        described: Mapping[str, Any] | None = None,
+        task_record: Mapping[str, Any] | None = None,
     ):
         input_config = config.input
         if input_config.max_length - 3 - input_config.max_question_length < 1:
@@ -79,8 +79,8 @@ class QuestionAnsweringProblem(Problem):
             imports.require("nltk", f"The scores of {task.name}")
         task = with_unanswerable(task, source)
         head = head or SpanExtractionConfig(bilstm_size=config.head.bilstm_size)
-        super().__init__(task, source, tokenizer, config, head, described)
-        self._trained_threshold = (described or {}).get("null_threshold")
+        super().__init__(task, source, tokenizer, config, head, task_record)
+        self._trained_threshold = (task_record or {}).get("null_threshold")
         self.forget_tuning()
         self._objective = SpanObjective()
         self._lengths = {
@@ -97,7 +97,7 @@ class QuestionAnsweringProblem(Problem):
     def splits(self) -> tuple[str, ...]:
         return tuple(self.task.splits)
 
-    def described(self) -> dict[str, Any]:
+    def task_record(self) -> dict[str, Any]:
         return {
             "task": self.task.name,
             **self._lengths,

@@ -245,7 +245,7 @@ class QuestionAnswering(TaskKind):
         config: FinetuneConfig,
         tokenizer: Any,
         head: SpanExtractionConfig | None,
-        described: Mapping[str, Any],
+        task_record: Mapping[str, Any],
         own: Mapping[str, str],
     ) -> Any:
         from keras_bert.tasks.question_answering.problem import QuestionAnsweringProblem
@@ -259,7 +259,7 @@ class QuestionAnswering(TaskKind):
                 **given,
                 scoring=data.scoring,
                 dev_share=data.dev_share,
-                unanswerable=described.get("unanswerable", False if INPUT in own else None),
+                unanswerable=task_record.get("unanswerable", False if INPUT in own else None),
             )
         else:
             task = QUESTION_ANSWERING[config.task]
@@ -267,7 +267,7 @@ class QuestionAnswering(TaskKind):
             task = with_own_files(task, own)
         source = "" if own else data_source(task.tfds, data.folder, task.splits.values())
         return QuestionAnsweringProblem(
-            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
         )
 
     def card_example(self, fields: Mapping[str, Any]) -> str:

@@ -38,9 +38,9 @@ class SegmentationProblem(TaggingProblem):
     def metric_names(self) -> tuple[str, ...]:
         return ("f1", "precision", "recall")
 
-    def described(self) -> dict[str, Any]:
-        described = {name: value for name, value in super().described().items() if name not in self._columns}
-        return {**described, "texts": self._config.data.texts[:1]}
+    def task_record(self) -> dict[str, Any]:
+        task_record = {name: value for name, value in super().task_record().items() if name not in self._columns}
+        return {**task_record, "texts": self._config.data.texts[:1]}
 
     def evaluate(self, split: str, answers: list[str]) -> dict[str, float]:
         """The scores of the words: one is right if it begins and ends where it should (Sproat and Emerson 2003)."""

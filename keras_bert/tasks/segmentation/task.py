@@ -40,14 +40,14 @@ class Segmentation(CrfTagging):
         )
 
     def open_problem(
-        self, config: FinetuneConfig, tokenizer: Any, head: Any, described: Mapping[str, Any], own: Mapping[str, str]
+        self, config: FinetuneConfig, tokenizer: Any, head: Any, task_record: Mapping[str, Any], own: Mapping[str, str]
     ) -> Any:
         from keras_bert.tasks.segmentation.problem import SegmentationProblem
         from keras_bert.tasks.sources import find_split_files
 
         source = own or find_split_files(SEGMENT, config.data.folder)
         return SegmentationProblem(
-            task=SEGMENT, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+            task=SEGMENT, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
         )
 
     def card_example(self, fields: Mapping[str, Any]) -> str:

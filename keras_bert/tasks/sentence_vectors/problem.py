@@ -48,8 +48,8 @@ class ContrastiveProblem(SequenceProblem):
     def splits(self) -> tuple[str, ...]:
         return (*((TRAIN,) if self._training else ()), *super().splits)
 
-    def described(self) -> dict[str, Any]:
-        return {**super().described(), "pair": False}  # The model reads single texts.
+    def task_record(self) -> dict[str, Any]:
+        return {**super().task_record(), "pair": False}  # The model reads single texts.
 
     @functools.cached_property
     def objective(self) -> ContrastiveObjective:

@@ -105,13 +105,13 @@ class SentenceVectors(TaskKind):
         config: FinetuneConfig,
         tokenizer: Any,
         head: SentenceVectorsConfig | None,
-        described: Mapping[str, Any],
+        task_record: Mapping[str, Any],
         own: Mapping[str, str],
     ) -> Any:
         from keras_bert.tasks.sentence_vectors.problem import ContrastiveProblem
 
         judge, source = judging_table(config.data, own)
-        problem = ContrastiveProblem(judge, source, tokenizer, config, head, described)
+        problem = ContrastiveProblem(judge, source, tokenizer, config, head, task_record)
         if INPUT not in own:
             problem.train_on(*training_table(config.data))
         return problem

@@ -113,7 +113,7 @@ class SpanPairs(TaskKind):
         config: FinetuneConfig,
         tokenizer: Any,
         head: SpanPairConfig | None,
-        described: Mapping[str, Any],
+        task_record: Mapping[str, Any],
         own: Mapping[str, str],
     ) -> Any:
         from keras_bert.tasks.sources import data_source
@@ -126,7 +126,7 @@ class SpanPairs(TaskKind):
         )
         task = with_own_files(task, own) if own else task
         return SpanPairProblem(
-            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
         )
 
     def card_example(self, fields: Mapping[str, Any]) -> str:

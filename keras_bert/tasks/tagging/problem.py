@@ -95,9 +95,9 @@ class TaggingProblem(Problem):
         tokenizer: Tokenizer,
         config: FinetuneConfig,
         head: Head | None = None,
-        described: Mapping[str, Any] | None = None,
+        task_record: Mapping[str, Any] | None = None,
     ):
-        super().__init__(task, source, tokenizer, config, head, described)
+        super().__init__(task, source, tokenizer, config, head, task_record)
         self._columns = self._reader_options(config.data)
         self._files = TaggedFiles(task, source, config.data.scheme, self._columns)
         self.notes = self._files.notes
@@ -118,7 +118,7 @@ class TaggingProblem(Problem):
     def splits(self) -> tuple[str, ...]:
         return self._files.splits
 
-    def described(self) -> dict[str, Any]:
+    def task_record(self) -> dict[str, Any]:
         scheme = self._config.data.scheme
         return {
             "task": self.task.name,

@@ -62,7 +62,7 @@ class Tagging(TaskKind):
         config: FinetuneConfig,
         tokenizer: Any,
         head: Any,
-        described: Mapping[str, Any],
+        task_record: Mapping[str, Any],
         own: Mapping[str, str],
     ) -> Any:
         from keras_bert.tasks.sources import find_split_files
@@ -71,7 +71,7 @@ class Tagging(TaskKind):
         task = TAGGING[config.task]
         source = own or find_split_files(task, config.data.folder)
         return TaggingProblem(
-            task=task, source=source, tokenizer=tokenizer, config=config, head=head, described=described
+            task=task, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
         )
 
     def forbidden(self, head: Any) -> Any:

@@ -50,7 +50,7 @@ def test_each_language_has_its_own_rows(folder):
 def test_scores_stand_beside_those_of_the_same_language(folder):
     values = {"task": "xnli", "data": {"folder": folder, "language": "zh"}, "input": {"max_length": 16}}
     problem = open_problem(FinetuneConfig.from_mapping(values), WordPieceTokenizer(VOCABULARY))
-    assert problem.described()["language"] == "zh" and len(problem.rows("dev_ur")) == 1
+    assert problem.task_record()["language"] == "zh" and len(problem.rows("dev_ur")) == 1
     lines = list(evaluation_lines({"dev_ur": {"as it is": {"accuracy": 0.5}}}, problem))
     assert [line.split()[-1] for line in lines] == ["accuracy", "50.00", "61.6", "58.3"]
     assert "zero-shot" in lines[-1] and lines[-1].startswith("test_ur")

@@ -6,8 +6,8 @@ import shutil
 import time
 
 import pytest
+from faults import faults, no_number
 from finetuning import finetune_config, write_reviews
-from mishaps import mishaps, no_number
 from pretraining import stopped_at
 from said import listen
 
@@ -65,9 +65,9 @@ def test_a_rollback_stopped_before_the_next_checkpoint_ends_as_one_that_was_not(
     """A gradient of step 14 is not finite; a line every 4 steps, a checkpoint every epoch of 10, the newest kept."""
     config, at = finetune_config(init, "text", **table, **{"training.epochs": 2}), {14: [no_number]}
     results = []
-    with mishaps(monkeypatch, at):
+    with faults(monkeypatch, at):
         results.append(one(tmp_path / "straight", config))
-    with mishaps(monkeypatch, at), stopped_at(12, monkeypatch, times=2):
+    with faults(monkeypatch, at), stopped_at(12, monkeypatch, times=2):
         one(tmp_path / "stopped", config)
     results.append(one(tmp_path / "stopped", config))
     compared = compare_runs.compare(str(tmp_path / "straight"), str(tmp_path / "stopped"))

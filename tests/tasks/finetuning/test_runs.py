@@ -68,7 +68,7 @@ def began_with(monkeypatch, init, glue):
 
     class Settled:
         def __init__(self, config, run, *_):
-            run.settle(config)
+            run.claim(config)
             begun.append(config)
 
         def finetune(self):

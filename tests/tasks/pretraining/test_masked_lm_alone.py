@@ -49,8 +49,8 @@ def test_the_masked_lm_alone(packed, source):
     keras.utils.set_random_seed(1)
     fresh = BertForPreTraining(trained.config)
     for part in ("nsp_head", "encoder.pooler"):
-        kept, began = (operator.attrgetter(part)(model).get_weights() for model in (trained, fresh))
-        assert all(np.array_equal(one, other) for one, other in zip(kept, began, strict=True))
+        kept, started_at = (operator.attrgetter(part)(model).get_weights() for model in (trained, fresh))
+        assert all(np.array_equal(one, other) for one, other in zip(kept, started_at, strict=True))
     assert not np.array_equal(trained.mlm_head.get_weights()[0], fresh.mlm_head.get_weights()[0])
 
 

@@ -149,7 +149,7 @@ def begun(path, **overrides):
     """A run that has a checkpoint."""
     run = RunFolder(str(path))
     with run:
-        run.settle(PretrainConfig.from_mapping({"training": {"steps": 10}}, overrides))
+        run.claim(PretrainConfig.from_mapping({"training": {"steps": 10}}, overrides))
     os.makedirs(os.path.join(run.checkpoints, "step-000000001"))
     return run
 

@@ -1,4 +1,4 @@
-"""Pretraining that goes back after a mishap: other batches from there on, the same bits however it is stopped."""
+"""Pretraining that goes back after a fault: other batches from there on, the same bits however it is stopped."""
 
 import dataclasses
 import os
@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 from corpus import write_corpus
-from mishaps import high_loss, mishaps, no_number
+from faults import faults, high_loss, no_number
 from pretraining import metrics, recipe, stopped_at
 from said import listen
 
@@ -46,15 +46,15 @@ def settings_of(config, **overrides):
 
 @pytest.fixture(scope="module")
 def rolled_back(config, tmp_path_factory):
-    """(run, steps and batches, lines said) of a run with two mishaps: in step 5, and in step 9 of the other phase."""
+    """(run, steps and batches, lines said) of a run with two faults: in step 5, and in step 9 of the other phase."""
     run, said = RunFolder(str(tmp_path_factory.mktemp("runs") / "straight")), listen()
-    with pytest.MonkeyPatch.context() as patch, mishaps(patch, {5: [no_number], 9: [no_number]}) as seen:
+    with pytest.MonkeyPatch.context() as patch, faults(patch, {5: [no_number], 9: [no_number]}) as seen:
         pretrain(config, run)
     return run, seen, said
 
 
 def test_it_goes_back_to_the_checkpoint_and_says_so(rolled_back):
-    """Each mishap is found at the next line or checkpoint: that of step 5 at 6, that of step 9 at 9."""
+    """Each fault is found at the next line or checkpoint: that of step 5 at 6, that of step 9 at 9."""
     run, seen, _ = rolled_back
     lines = metrics(run)
     assert [line["step"] for line in lines] == [2, 3, 4, 6, 6, 6, 8, 10, 12, 12]
@@ -66,13 +66,13 @@ def test_it_goes_back_to_the_checkpoint_and_says_so(rolled_back):
 
 
 @pytest.mark.slow
-def test_no_batch_up_to_the_mishap_is_trained_on_again(rolled_back, config, tmp_path, monkeypatch):
-    """And those before and after it are the ones of a run without mishaps, in their order."""
-    with mishaps(monkeypatch, {}) as straight:
+def test_no_batch_up_to_a_fault_is_trained_on_again(rolled_back, config, tmp_path, monkeypatch):
+    """And those before and after it are the ones of a run without faults, in their order."""
+    with faults(monkeypatch, {}) as straight:
         pretrain(config, RunFolder(str(tmp_path / "run")))
     plain = [digest for _, digest in straight]
     digests = [digest for _, digest in rolled_back[1]]
-    assert digests[:6] == plain[:6]  # The one of step 6 was trained on too, behind the mishap of 5.
+    assert digests[:6] == plain[:6]  # The one of step 6 was trained on too, behind the fault of 5.
     assert digests[6:9] == [plain[5], plain[6], plain[7]]  # Steps 3, 4, 5 get the batches of 5, 6, 7.
     after = digests[12:]
     assert not {*after[:2]} & {*digests[:12]} and after[2:5] == plain[9:12]
@@ -83,12 +83,12 @@ def test_no_batch_up_to_the_mishap_is_trained_on_again(rolled_back, config, tmp_
 def test_stopped_and_started_again_gives_the_same_numbers(step, times, rolled_back, config, tmp_path, monkeypatch):
     """Killed between the first rollback and the next checkpoint, before the second one, and between that and the next.
 
-    The mishaps do not come again by themselves in the second process, so what they left out must be remembered.
+    The faults do not come again by themselves in the second process, so what they left out must be remembered.
     """
     run, at = RunFolder(str(tmp_path / "run")), {5: [no_number], 9: [no_number]}
-    with mishaps(monkeypatch, at), stopped_at(step, monkeypatch, times):
+    with faults(monkeypatch, at), stopped_at(step, monkeypatch, times):
         pretrain(config, run)
-    with mishaps(monkeypatch, {9: [no_number]} if times == 1 or step == 4 else {}):
+    with faults(monkeypatch, {9: [no_number]} if times == 1 or step == 4 else {}):
         pretrain(config, run)
     assert metrics(run) == metrics(rolled_back[0])
     weights = [load(folder.path).model.get_weights() for folder in (run, rolled_back[0])]
@@ -97,13 +97,13 @@ def test_stopped_and_started_again_gives_the_same_numbers(step, times, rolled_ba
 
 @pytest.mark.slow
 def test_loops_of_steps_give_the_same_numbers(config, tmp_path, monkeypatch):
-    """Two steps a call: the mishap of step 5 is found inside a loop, and the loop's other step is done again too."""
+    """Two steps a call: the fault of step 5 is found inside a loop, and the loop's other step is done again too."""
     run = RunFolder(str(tmp_path / "run"))
     looped = settings_of(config, **{"training.steps_per_loop": 2, "training.checkpoint_every": 2})
-    with mishaps(monkeypatch, {5: [no_number]}):
+    with faults(monkeypatch, {5: [no_number]}):
         pretrain(looped, run)
     other = RunFolder(str(tmp_path / "other"))
-    with mishaps(monkeypatch, {5: [no_number]}):
+    with faults(monkeypatch, {5: [no_number]}):
         pretrain(settings_of(config, **{"training.checkpoint_every": 2}), other)
     assert metrics(run) == metrics(other) and [line["step"] for line in metrics(run)].count(4) == 2
 
@@ -118,16 +118,16 @@ def test_it_gives_up_with_the_message_of_a_run_that_never_goes_back(config, tmp_
         "1 times .training.rollbacks.. Lower optimizer.learning_rate, .* --fresh"
     )
     for changes in ([no_number, no_number], [no_number]):
-        with mishaps(monkeypatch, {5: changes}), pytest.raises(UserError, match=message):
+        with faults(monkeypatch, {5: changes}), pytest.raises(UserError, match=message):
             pretrain(once, run)
-    with mishaps(monkeypatch, {5: [no_number]}):
+    with faults(monkeypatch, {5: [no_number]}):
         assert pretrain(config, run)["steps"] == 12
     assert [line["rollback"] for line in metrics(run) if "rollback" in line] == [1, 2]
 
 
 def test_without_a_checkpoint_there_is_nothing_to_go_back_to(config, tmp_path, monkeypatch):
     with (
-        mishaps(monkeypatch, {2: [no_number]}),
+        faults(monkeypatch, {2: [no_number]}),
         pytest.raises(UserError, match="Step 2: .* There is no checkpoint yet"),
     ):
         pretrain(config, RunFolder(str(tmp_path / "run")))
@@ -150,7 +150,7 @@ def test_a_loss_far_above_the_others_is_one_too(config, tmp_path, monkeypatch):
     monkeypatch.setattr(loss_band, "LEAST", 2)
     run = RunFolder(str(tmp_path / "run"))
     every = settings_of(config, **{"training.checkpoint_every": 7, "training.keep_every": 0})
-    with mishaps(monkeypatch, {7: [high_loss]}) as seen:
+    with faults(monkeypatch, {7: [high_loss]}) as seen:
         pretrain(every, run)
     assert [line["step"] for line in metrics(run) if "rollback" in line] == [6]
     assert [step for step, _ in seen] == [*range(8), *range(6, 12)]
@@ -171,9 +171,9 @@ def test_it_does_so_in_every_kind_of_run(changes, config, tmp_path, monkeypatch,
         changes = {"data.source": "text", "objective.pair": "none"}
     config = settings_of(config, **(changes if changes != "mirrored" else {}))
     runs = [RunFolder(str(tmp_path / name)) for name in ("straight", "stopped")]
-    with mishaps(monkeypatch, {5: [no_number]}):
+    with faults(monkeypatch, {5: [no_number]}):
         pretrain(config, runs[0])
-    with mishaps(monkeypatch, {5: [no_number]}), stopped_at(4, monkeypatch, 2):
+    with faults(monkeypatch, {5: [no_number]}), stopped_at(4, monkeypatch, 2):
         pretrain(config, runs[1])
     pretrain(config, runs[1])
     assert metrics(runs[0]) == metrics(runs[1]) and any("rollback" in line for line in metrics(runs[0]))

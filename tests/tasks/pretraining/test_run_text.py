@@ -14,7 +14,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.data.shards.shard_files import ShardSet
 from keras_bert.tasks.pretraining.batch_sources import open_batch_sources
 from keras_bert.tasks.pretraining.data import prepare_run_data
-from keras_bert.tasks.pretraining.first_values import text_statistics
+from keras_bert.tasks.pretraining.initialization import text_statistics
 from keras_bert.tasks.pretraining.run import Pretraining
 from keras_bert.text.vocabulary_learning import learn_vocabulary
 from keras_bert.training.run_folder import RunFolder
@@ -157,7 +157,7 @@ def test_a_run_of_an_older_version_on_a_prepared_folder_is_bound_from_now_on(tmp
     folder, run = str(tmp_path / "prepared"), RunFolder(str(tmp_path / "run"))
     prepare_anew(folder, 60)
     config = recipe(folder, **{"model.vocab_size": len(VOCABULARY)})
-    run.settle(config)
+    run.claim(config)
     run.write_results({"steps": 1})
     with run:
         Pretraining(config, run)
@@ -170,7 +170,7 @@ def test_a_run_of_an_older_version_is_bound_from_now_on(tmp_path):
     """It did not record its text."""
     text, run = tmp_path / "text.txt", RunFolder(str(tmp_path / "run"))
     config = recipe(write_corpus(text, 60))
-    run.settle(config)
+    run.claim(config)
     prepare_run_data(config, run.data)
     os.remove(f"{run.data}/text.json")
     run.write_results({"steps": 1})

@@ -126,7 +126,7 @@ def test_a_run_of_before_units_resumes(corpus, tmp_path, whole_word, unit):
     now = recipe(corpus, **{"masking.unit": unit, "masking.validation_unit": unit})
     run = RunFolder(str(tmp_path / "run"))
     with run:
-        run.settle(now)
+        run.claim(now)
     old = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     for section, keys in {
         "masking": ("unit", "validation_unit", "random_from"),
@@ -139,10 +139,10 @@ def test_a_run_of_before_units_resumes(corpus, tmp_path, whole_word, unit):
     (tmp_path / "run" / "config.yaml").write_text(yaml.safe_dump(old))
     (tmp_path / "run" / "results.json").write_text(json.dumps({"steps": 12}))
     with RunFolder(run.path) as again:
-        again.settle(now)
+        again.claim(now)
     other = recipe(corpus, **{"masking.unit": "span"})
     with RunFolder(run.path) as again, pytest.raises(UserError, match="masking.unit: "):
-        again.settle(other)
+        again.claim(other)
     with pytest.raises(UserError, match="masking.whole_word: is now masking.unit"):
         PretrainConfig.from_mapping({"masking": {"whole_word": True, "unit": "word"}, "model": MODEL})
 

@@ -82,7 +82,7 @@ def test_a_word_is_right_if_both_its_ends_are(tmp_path):
     scores = problem.evaluate("dev", ["I", "I", "B", "I", "I", "I", "I", "I"])
     assert scores == {"f1": pytest.approx(4 / 7), "precision": pytest.approx(2 / 3), "recall": 0.5}
     assert problem.head.labels == ("B", "I", "E", "S") and problem.metric_names == ("f1", "precision", "recall")
-    assert problem.described() == {"task": "segment", "max_length": 16, "texts": ["text"]}
+    assert problem.task_record() == {"task": "segment", "max_length": 16, "texts": ["text"]}
 
 
 def test_blanks_that_a_text_has_stay_when_it_is_written(tmp_path):

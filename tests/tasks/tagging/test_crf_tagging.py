@@ -153,7 +153,7 @@ def test_its_folder_is_read_back_under_names_of_its_own(tmp_path, bilstm_size):
     problem = problem_of(NER, tmp_path / "words.txt", sentences(), **{"data.learned_scheme": "bioes"})
     problem.head = dataclasses.replace(problem.head, bilstm_size=bilstm_size)
     model, _ = model_of(problem, make_strategy("one"))
-    write_model_folder(str(tmp_path / "model"), model, VOCABULARY, True, head=problem.head, task=problem.described())
+    write_model_folder(str(tmp_path / "model"), model, VOCABULARY, True, head=problem.head, task=problem.task_record())
     folder = open_model_folder(str(tmp_path / "model"))
     assert folder.head == problem.head
     own = {name for name in folder.tensor_shapes() if name.startswith("keras_bert.crf.")}

@@ -219,7 +219,7 @@ def test_one_label_for_every_word_is_remarked_and_confusions_are_counted(tmp_pat
     assert "Every word of dev is predicted as 'V'" in list(problem.remarks("dev", problem.answers("dev", outputs)))[0]
     assert problem.confusion("dev", problem.answers("dev", outputs)).tolist() == [[0, 1], [0, 1]]
     assert list(problem.remarks("train", problem.answers("train", perfect(problem, "train")))) == []
-    assert problem.dev_splits == ("dev",) and problem.described() == {"task": "tokens", "max_length": 16}
+    assert problem.dev_splits == ("dev",) and problem.task_record() == {"task": "tokens", "max_length": 16}
 
 
 def test_the_files_of_a_folder(tmp_path):
@@ -268,7 +268,7 @@ def test_labels_of_which_the_model_has_none_are_refused_by_the_baseline_too(tmp_
 
 def test_the_folder_keeps_the_scheme_that_was_given(tmp_path):
     problem = problem_of(NER, written(tmp_path, train=IOB1), scheme="bioes", label="1")
-    assert problem.described() == {"task": "ner", "max_length": 16, "scheme": "bioes", "label": 1}
+    assert problem.task_record() == {"task": "ner", "max_length": 16, "scheme": "bioes", "label": 1}
 
 
 def test_words_are_kept_once_and_their_lines_not_at_all(tmp_path):

@@ -11,7 +11,7 @@ from said import listen
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core.errors import UserError
 from keras_bert.inference.loading import load
-from keras_bert.tasks.pretraining.first_values import FILE
+from keras_bert.tasks.pretraining.initialization import FILE
 from keras_bert.tasks.pretraining.run import Pretraining, pretrain
 from keras_bert.text.vocabulary import Vocabulary
 from keras_bert.text.wordpiece import WordPieceTokenizer

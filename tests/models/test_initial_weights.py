@@ -8,7 +8,7 @@ from tiny import random_weights, tiny_config
 
 from keras_bert.config.initialization import InitializationConfig
 from keras_bert.layers.embeddings import sinusoids
-from keras_bert.models.first_values import mimetic_kernels, set_first_values, set_new_words
+from keras_bert.models.initial_weights import apply_initialization, mimetic_kernels, set_new_words
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import model_variables
 from keras_bert.tasks.pretraining.batch_sources import unigram_nats
@@ -36,7 +36,7 @@ def model():
 )
 def test_each_setting_changes_its_own_weights_alone(model, settings, changed):
     before = [(name.huggingface.name, variable, variable.numpy()) for name, variable in model_variables(model)]
-    set_first_values(model, InitializationConfig(**settings), NATS, VECTORS, seed=1)
+    apply_initialization(model, InitializationConfig(**settings), NATS, VECTORS, seed=1)
     for name, variable, value in before:
         assert (not np.array_equal(value, variable.numpy())) == name.endswith(changed or ("none",)), name
         variable.assign(value)
@@ -44,7 +44,7 @@ def test_each_setting_changes_its_own_weights_alone(model, settings, changed):
 
 def test_word_vectors_have_the_spread_of_the_other_rows(model):
     before = model.encoder.embeddings.word_embeddings.numpy()
-    set_first_values(model, InitializationConfig(word_embeddings="corpus"), None, VECTORS, seed=1)
+    apply_initialization(model, InitializationConfig(word_embeddings="corpus"), None, VECTORS, seed=1)
     table = model.encoder.embeddings.word_embeddings.numpy()
     np.testing.assert_array_equal(table[:7], before[:7])
     assert table[7:].std() == pytest.approx(0.02, rel=1e-4)
@@ -54,7 +54,7 @@ def test_word_vectors_have_the_spread_of_the_other_rows(model):
 
 
 def test_the_bias_is_the_unigram(model):
-    set_first_values(model, InitializationConfig(decoder_bias="unigram"), NATS, None, seed=1)
+    apply_initialization(model, InitializationConfig(decoder_bias="unigram"), NATS, None, seed=1)
     shares = np.exp(model.mlm_head.bias.numpy())
     np.testing.assert_allclose(shares, (COUNTS + 1) / (COUNTS + 1).sum(), rtol=1e-5)
 

@@ -1,20 +1,20 @@
-"""What counts as a mishap, and which batches a run leaves out after it."""
+"""What counts as a fault, and which batches a run leaves out after it."""
 
 import math
 
 import pytest
 
 from keras_bert.config.training import TrainingConfig
-from keras_bert.training.budget import StepBudget, Stretch, TimeBudget
+from keras_bert.training.budget import PhaseSlice, StepBudget, TimeBudget
 from keras_bert.training.rollbacks import (
     LEAST,
     RECENT,
-    LeftOut,
+    Divergence,
+    DivergenceWatch,
     LossBand,
-    Mishap,
-    MishapWatch,
+    SkippedBatches,
     batch_number,
-    newly_left_out,
+    newly_skipped,
     next_gap,
 )
 
@@ -54,45 +54,45 @@ def result(**more):
 
 def test_a_checkpoint_since_the_last_good_line_is_not_trusted():
     """Also where a run was stopped since that line; a checkpoint of an older version does not say where it was."""
-    watch = MishapWatch(TrainingConfig(), {"band": filled().state()})
+    watch = DivergenceWatch(TrainingConfig(), {"band": filled().state()})
     watch.check_loss(12, 2.5, 0, result())
-    with pytest.raises(Mishap, match="^Step 16: the loss, 9, is far above .*learning rate of about 0.5.$") as found:
+    with pytest.raises(Divergence, match="^Step 16: the loss, 9, is far above .*learning rate of about 0.5.$") as found:
         watch.check_loss(16, 9.0, 0, result())
     assert (found.value.step, found.value.good) == (16, 12)
-    with pytest.raises(Mishap) as found:
-        MishapWatch(TrainingConfig(), watch.state()).check_loss(16, 9.0, 0, result())
+    with pytest.raises(Divergence) as found:
+        DivergenceWatch(TrainingConfig(), watch.state()).check_loss(16, 9.0, 0, result())
     assert found.value.good == 12
-    with pytest.raises(Mishap) as found:
-        MishapWatch(TrainingConfig(), {"band": filled().state()}).check_loss(16, 9.0, 0, result())
+    with pytest.raises(Divergence) as found:
+        DivergenceWatch(TrainingConfig(), {"band": filled().state()}).check_loss(16, 9.0, 0, result())
     assert found.value.good > 16
 
 
-def test_what_a_loss_scale_skipped_and_what_nothing_would_be_done_about_is_no_mishap():
-    watch = MishapWatch(TrainingConfig(), {"band": filled().state()})
+def test_what_a_loss_scale_skipped_and_what_nothing_would_be_done_about_is_no_divergence():
+    watch = DivergenceWatch(TrainingConfig(), {"band": filled().state()})
     watch.check_loss(100, math.inf, 0, result())
-    MishapWatch(TrainingConfig(rollbacks=0), {"band": filled().state()}).check_loss(100, 99.0, 0, result())
+    DivergenceWatch(TrainingConfig(rollbacks=0), {"band": filled().state()}).check_loss(100, 99.0, 0, result())
 
 
 def test_steps_by_phase():
     budget = StepBudget(10, [0.5, 0.3, 0.2])
-    assert budget.stretches(3, 10) == [Stretch(0, 3, 2), Stretch(1, 0, 3), Stretch(2, 0, 2)]
-    assert budget.stretches(6, 7) == [Stretch(1, 1, 1)]
+    assert budget.phase_slices(3, 10) == [PhaseSlice(0, 3, 2), PhaseSlice(1, 0, 3), PhaseSlice(2, 0, 2)]
+    assert budget.phase_slices(6, 7) == [PhaseSlice(1, 1, 1)]
     budget = TimeBudget(1.0, [0.5, 0.5])
-    assert budget.stretches(2, 7) == [Stretch(0, 2, 5)]  # Its second phase has not begun.
+    assert budget.phase_slices(2, 7) == [PhaseSlice(0, 2, 5)]  # Its second phase has not begun.
 
 
-def numbers(left_out, phase, steps):
-    return [batch_number(left_out, phase, step) for step in range(steps)]
+def numbers(skipped, phase, steps):
+    return [batch_number(skipped, phase, step) for step in range(steps)]
 
 
 def test_each_step_gets_the_batch_after_those_that_were_tried():
-    """Two mishaps at the same checkpoint, then one that goes back past it, to a checkpoint that knows of none."""
-    first = newly_left_out([Stretch(0, 4, 3)], [], [])
-    assert first == [LeftOut(0, 4, 3)] and numbers(first, 0, 6) == [0, 1, 2, 3, 7, 8]
+    """Two faults at the same checkpoint, then one that goes back past it, to a checkpoint that knows of none."""
+    first = newly_skipped([PhaseSlice(0, 4, 3)], [], [])
+    assert first == [SkippedBatches(0, 4, 3)] and numbers(first, 0, 6) == [0, 1, 2, 3, 7, 8]
     rollbacks = [{"left_out": first}]
-    second = newly_left_out([Stretch(0, 4, 2)], rollbacks, rollbacks)
+    second = newly_skipped([PhaseSlice(0, 4, 2)], rollbacks, rollbacks)
     assert numbers([*first, *second], 0, 6) == [0, 1, 2, 3, 9, 10]
     rollbacks.append({"left_out": second})
-    third = newly_left_out([Stretch(0, 2, 4), Stretch(1, 0, 2)], rollbacks, [])
+    third = newly_skipped([PhaseSlice(0, 2, 4), PhaseSlice(1, 0, 2)], rollbacks, [])
     assert numbers(third, 0, 4) == [0, 1, 11, 12] and numbers(third, 1, 3) == [2, 3, 4]
     assert (next_gap(third, 0, 0), next_gap(third, 0, 2), next_gap(third, 1, 0)) == (2, None, None)

@@ -1,4 +1,4 @@
-"""Mishaps in training runs: losses and gradients that are wrong at chosen steps, and what each step trained on."""
+"""Faults in training runs: losses and gradients that are wrong at chosen steps, and what each step trained on."""
 
 import contextlib
 import hashlib
@@ -12,8 +12,8 @@ from keras_bert.training.step_loop import LoopBatches
 class _Watched:
     """A step whose results may be changed; everything else is the step's."""
 
-    def __init__(self, step, seen, mishaps):
-        self._step, self._seen, self._mishaps, self.objective = step, seen, mishaps, step.objective
+    def __init__(self, step, seen, faults):
+        self._step, self._seen, self._faults, self.objective = step, seen, faults, step.objective
 
     def train(self, batch, step):
         first = int(step)
@@ -25,7 +25,7 @@ class _Watched:
 
     def _changed(self, result, first):
         for number in range(result.get("steps", 1)):
-            if changes := self._mishaps.get(first + number + 1):
+            if changes := self._faults.get(first + number + 1):
                 result = changes.pop(0)(result, number)
         return result
 
@@ -45,7 +45,7 @@ def high_loss(result, number):
 
 
 @contextlib.contextmanager
-def mishaps(monkeypatch, at):
+def faults(monkeypatch, at):
     """What happens: `{step, from 1: the change of each time that it is done}`.
 
     Yields the list of (steps before, digest of the batch) of all steps.

@@ -16,7 +16,7 @@ from keras_bert.core import files, whole_files
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors, count_tokens
 from keras_bert.inference.loading import model_tokenizer
-from keras_bert.models.first_values import set_first_values, set_new_words
+from keras_bert.models.initial_weights import apply_initialization, set_new_words
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.tasks.pretraining.batch_sources import BatchSources, unigram_nats
 from keras_bert.text.vocabulary import Vocabulary
@@ -24,7 +24,7 @@ from keras_bert.text.vocabulary_extension import cut_before
 
 _log = logging.getLogger(__name__)
 
-FILE = "first_values.npz"
+FILE = "text_statistics.npz"
 
 
 class TextStatistics(NamedTuple):
@@ -80,7 +80,7 @@ def text_statistics(config: PretrainConfig, sources: BatchSources, folder: str) 
 def initialize(model: BertForPreTraining, config: PretrainConfig, statistics: TextStatistics | None) -> None:
     """Sets the initial weights of a new model; `statistics` is needed if `initialization.needs_text`."""
     nats, vectors = (unigram_nats(statistics.counts), statistics.vectors) if statistics else (None, None)
-    set_first_values(model, config.initialization, nats, vectors, config.training.seed)
+    apply_initialization(model, config.initialization, nats, vectors, config.training.seed)
 
 
 def start_from(model: BertForPreTraining, folder: ModelFolder, vocabulary: Vocabulary) -> None:

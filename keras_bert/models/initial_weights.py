@@ -15,7 +15,7 @@ from keras_bert.models.pretraining import BertForPreTraining
 _NOISE, _IDENTITY = 0.3, 0.7
 
 
-def set_first_values(
+def apply_initialization(
     model: keras.Model,
     initialization: InitializationConfig,
     unigram_nats: np.ndarray | None,
