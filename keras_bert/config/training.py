@@ -3,26 +3,34 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.settings import require, require_multiple, require_positive, require_seed
 
+_SHARED = ("__init__", "base")
 STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
 LOGGERS = ("tensorboard", "wandb", "mlflow")
-OPTIMIZERS = ("adamw", "lamb", "adafactor")
+# An optimizer is a file beside optimizers/base.py, called as `optimizer.name` calls it. Listed without being imported,
+# because it imports TensorFlow.
+OPTIMIZERS = tuple(
+    sorted(path.stem for path in Path(__file__).parents[1].glob("training/optimizers/*.py") if path.stem not in _SHARED)
+)
 SCHEDULES = ("linear", "cosine", "polynomial", "constant")
 PRECISIONS = ("float32", "bfloat16", "float16")
 
-# The settings that not every algorithm or schedule uses: the setting that chooses it, and what uses them.
-_USERS = {
-    "bias_correction": ("name", ("lamb",)),
-    "relative_step": ("name", ("adafactor",)),
-    "first_moment": ("name", ("adafactor",)),
-    "beta_1": ("name", ("adamw", "lamb", "first_moment")),
-    "beta_2": ("name", ("adamw", "lamb")),
-    "epsilon": ("name", ("adamw", "lamb")),
-    "polynomial_power": ("schedule", ("polynomial",)),
-    "decay_share": ("schedule", ("linear", "cosine", "polynomial")),
+# The settings that only one algorithm or schedule uses, and those that one does not use: the setting that chooses it.
+_USED_BY = {
+    "bias_correction": ("name", "lamb"),
+    "relative_step": ("name", "adafactor"),
+    "first_moment": ("name", "adafactor"),
+    "polynomial_power": ("schedule", "polynomial"),
+}
+_UNUSED_BY = {
+    "beta_1": ("name", "adafactor"),
+    "beta_2": ("name", "adafactor"),
+    "epsilon": ("name", "adafactor"),
+    "decay_share": ("schedule", "constant"),
 }
 
 
@@ -90,18 +98,20 @@ class OptimizerConfig:
 
     def _require_settings_in_use(self) -> None:
         """Refuses a change of a setting that the chosen algorithm or schedule does not use."""
-        for key, (choice, users) in _USERS.items():
-            value, default, chosen = getattr(self, key), getattr(type(self), key), getattr(self, choice)
-            is_used = chosen in users or ("first_moment" in users and self.first_moment)
-            needed = f"its default ({default}) with optimizer.{choice} {chosen}; {_listed(users)} it"
-            require(is_used or value == default, key, needed, value)
+        for key, (choice, user) in _USED_BY.items():
+            if getattr(self, choice) != user:
+                self._require_default(key, choice, f"; only {user} uses it")
+        for key, (choice, other) in _UNUSED_BY.items():
+            if getattr(self, choice) == other and not (key == "beta_1" and self.first_moment):
+                unless = " without optimizer.first_moment" if key == "beta_1" else ""
+                self._require_default(key, choice, f", which does not use it{unless}")
         is_used = not self.warmup_steps or self.warmup_share == type(self).warmup_share
         require(is_used, "warmup_share", f"optimizer.warmup_steps 0, not {self.warmup_steps}", self.warmup_share)
 
-
-def _listed(users: Sequence[str]) -> str:
-    *others, last = users
-    return f"only {', '.join(others)} and {last} use" if others else f"only {last} uses"
+    def _require_default(self, key: str, choice: str, why: str) -> None:
+        default = getattr(type(self), key)
+        needed = f"its default ({default}) with optimizer.{choice} {getattr(self, choice)}{why}"
+        require(getattr(self, key) == default, key, needed, getattr(self, key))
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import difflib
 import fnmatch
+import importlib
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,10 +12,7 @@ import tensorflow as tf
 
 from keras_bert.config.training import OptimizerConfig
 from keras_bert.core.errors import UserError
-from keras_bert.training.optimizers.adafactor import Adafactor
-from keras_bert.training.optimizers.adamw import AdamW
 from keras_bert.training.optimizers.base import BertOptimizer
-from keras_bert.training.optimizers.lamb import LAMB
 from keras_bert.training.schedules import TimedWarmupDecay, WarmupDecay
 from keras_bert.training.variable_names import EMBEDDINGS, block_of, part_of, trainable_names
 
@@ -117,14 +115,5 @@ def make_optimizer(
         if model is None:
             raise ValueError("optimizer.rates and optimizer.layer_decay need the model.")
         shared["rate_factors"] = rate_factors(config, trainable_names(model))
-    if config.name == "adafactor":
-        beta_1 = config.beta_1 if config.first_moment else 0.0
-        return Adafactor(schedule, relative_step=config.relative_step, beta_1=beta_1, **shared)
-    shared |= {
-        "beta_1": config.beta_1,
-        "beta_2": config.beta_2,
-        "epsilon": config.epsilon,
-    }
-    if config.name == "lamb":
-        return LAMB(schedule, bias_correction=config.bias_correction, **shared)
-    return AdamW(schedule, **shared)
+    module = importlib.import_module(f"keras_bert.training.optimizers.{config.name}")
+    return module.from_config(config, schedule, **shared)

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_bert.config.training import OptimizerConfig
 from keras_bert.training.optimizers.base import BertOptimizer, value_of
 
 
@@ -106,3 +107,11 @@ class Adafactor(BertOptimizer):
 def root_mean_square(values: tf.Tensor) -> tf.Tensor:
     """Scalar."""
     return tf.sqrt(tf.reduce_mean(tf.square(values)))
+
+
+def from_config(
+    config: OptimizerConfig, learning_rate: keras.optimizers.schedules.LearningRateSchedule, **shared: Any
+) -> Adafactor:
+    """The optimizer of a recipe; `shared` are the arguments of every `BertOptimizer`."""
+    beta_1 = config.beta_1 if config.first_moment else 0.0
+    return Adafactor(learning_rate, relative_step=config.relative_step, beta_1=beta_1, **shared)

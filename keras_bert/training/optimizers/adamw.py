@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_bert.config.training import OptimizerConfig
 from keras_bert.training.optimizers.base import BertOptimizer
 
 
@@ -62,3 +63,10 @@ class AdamW(BertOptimizer, keras.optimizers.Adam):
 def _handle(variable: keras.Variable | tf.Variable) -> tf.Tensor:
     """The resource handle of a Keras variable, or of a strategy's copy of it on this device."""
     return (variable.value if isinstance(variable, keras.Variable) else variable).handle
+
+
+def from_config(
+    config: OptimizerConfig, learning_rate: keras.optimizers.schedules.LearningRateSchedule, **shared: Any
+) -> AdamW:
+    """The optimizer of a recipe; `shared` are the arguments of every `BertOptimizer`."""
+    return AdamW(learning_rate, beta_1=config.beta_1, beta_2=config.beta_2, epsilon=config.epsilon, **shared)

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_bert.config.training import OptimizerConfig
 from keras_bert.training.optimizers.base import BertOptimizer, value_of
 
 
@@ -79,3 +80,11 @@ def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
     """Scalar: the norm of the weights divided by the norm of the update, or 1 if either is 0."""
     ratio = tf.math.divide_no_nan(tf.norm(weights), tf.norm(update))
     return tf.where(ratio > 0.0, ratio, tf.ones_like(ratio))
+
+
+def from_config(
+    config: OptimizerConfig, learning_rate: keras.optimizers.schedules.LearningRateSchedule, **shared: Any
+) -> LAMB:
+    """The optimizer of a recipe; `shared` are the arguments of every `BertOptimizer`."""
+    shared |= {"beta_1": config.beta_1, "beta_2": config.beta_2, "epsilon": config.epsilon}
+    return LAMB(learning_rate, bias_correction=config.bias_correction, **shared)
