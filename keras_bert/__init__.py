@@ -12,6 +12,11 @@ from keras_bert.public_names import MODULES
 
 if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert import text as text
+    from keras_bert.api.finetuning import finetune as finetune
+    from keras_bert.api.pretraining import pretrain as pretrain
+    from keras_bert.api.run import FinetuningRun as FinetuningRun
+    from keras_bert.api.run import PretrainingRun as PretrainingRun
+    from keras_bert.api.run import Run as Run
     from keras_bert.checkpoints.model_folder import ModelFolder as ModelFolder
     from keras_bert.checkpoints.model_folder import open_model_folder as open_model_folder
     from keras_bert.checkpoints.stored_tensors import LoadReport as LoadReport

@@ -5,6 +5,13 @@ goes into the `TYPE_CHECKING` block of `keras_bert/__init__.py`, where type chec
 """
 
 PUBLIC_NAMES = {
+    "Training and its runs": {
+        "pretrain": "keras_bert.api.pretraining",
+        "finetune": "keras_bert.api.finetuning",
+        "Run": "keras_bert.api.run",
+        "PretrainingRun": "keras_bert.api.run",
+        "FinetuningRun": "keras_bert.api.run",
+    },
     "Opening and writing models": {
         "load": "keras_bert.inference.loading",
         "LoadedModel": "keras_bert.inference.loading",
@@ -75,7 +82,7 @@ PUBLIC_NAMES = {
         "NextSentenceHead": "keras_bert.layers.pretraining_heads",
         "ClassificationHead": "keras_bert.layers.classification_head",
     },
-    "Training": {
+    "Parts of training": {
         "AdamW": "keras_bert.training.optimizers.adamw",
         "WarmupDecay": "keras_bert.training.schedules",
         "keep_freed_memory": "keras_bert.core.runtime",

@@ -24,6 +24,7 @@ FLOORS = [
     {"training"},
     {"export"},
     {"tasks"},
+    {"api"},
     {"studies"},
     {"cli"},
 ]

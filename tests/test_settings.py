@@ -14,7 +14,7 @@ import yaml
 from pages import ROOT
 
 from keras_bert import config
-from keras_bert.cli.pretrain import _default_recipe
+from keras_bert.api.pretraining import default_recipe
 from keras_bert.config.finetuning import FinetuneConfig, rate_for_width
 from keras_bert.config.initialization import NAMED
 from keras_bert.config.objectives import PhaseConfig
@@ -328,7 +328,7 @@ def test_going_on_has_a_warm_up_in_any_number_of_steps():
     """README's example without a recipe took the warm-up of a million steps, and never left it."""
     for steps in (10, 10_000):
         changes = {"training.steps": steps}
-        config = PretrainConfig.from_file(find_config("pretrain", _default_recipe((), "MODEL", None)), changes)
+        config = PretrainConfig.from_file(find_config("pretrain", default_recipe((), "MODEL", None)), changes)
         config.require_warmup()
         assert config.name == "continue" and config.training.steps == steps
 

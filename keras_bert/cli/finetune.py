@@ -9,15 +9,19 @@ from typing import Any
 
 import click
 
-from keras_bert.checkpoints.model_folder import newest_pretrained, open_model_folder
+from keras_bert.api.finetuning import (
+    KINDS_OF_LABELS,
+    PUBLISHED,
+    features_recipe,
+    finetuning_recipe,
+    require_known,
+    starting_model,
+)
 from keras_bert.cli.options import (
     Number,
     casing_option,
     file_to_write,
     folder_to_write,
-    given,
-    recipe_init,
-    recipe_name,
     require_agreement,
     run_options,
     run_settings,
@@ -26,16 +30,14 @@ from keras_bert.cli.options import (
     table_options,
     table_settings,
 )
-from keras_bert.config.features import FEATURES, FeaturesConfig, feature_layers
+from keras_bert.config.features import FEATURES, FeaturesConfig
 from keras_bert.config.finetuning import (
-    PROBLEM_TYPES,
     FinetuneConfig,
     FinetuneTrainingConfig,
     InputConfig,
     TaskDataConfig,
 )
-from keras_bert.config.recipes import config_names, find_config
-from keras_bert.config.training import require_warmup
+from keras_bert.config.recipes import find_config, given, recipe_name
 from keras_bert.core import files, imports, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM, command_line, note_fresh_folder
@@ -46,10 +48,6 @@ from keras_bert.tasks.benchmarks import BENCHMARKS, Benchmark
 from keras_bert.training.run_folder import FINETUNING, SEEDS, SWEEP, TASKS, RunFolder
 
 _log = logging.getLogger(__name__)
-
-# Without --init and without a run of one's own.
-_PUBLISHED = "hf:google-bert/bert-base-uncased"
-_KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
 
 
 @click.command()
@@ -63,12 +61,12 @@ _KINDS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
     "--init",
     metavar="MODEL",
     help="Model to start from: a folder or hf:NAME. Default: the recipe's, else the newest "
-    f"pretraining run in runs/, else {_PUBLISHED}.",
+    f"pretraining run in runs/, else {PUBLISHED}.",
 )
 @casing_option
 @setting_option(FinetuneConfig, "from_scratch", is_flag=True)
 @table_options
-@setting_option(TaskDataConfig, "kind", type=click.Choice(list(_KINDS)))
+@setting_option(TaskDataConfig, "kind", type=click.Choice(list(KINDS_OF_LABELS)))
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/TASK.")
 @click.option("--seeds", metavar="1,2,3", help="Train one run per seed and report median, mean, deviation and best.")
 @setting_option(FinetuneTrainingConfig, "epochs", type=Number(min=0, min_open=True))
@@ -146,14 +144,14 @@ def finetune(
     if task and config:
         _require_task_of(config, task)
     elif task and not benchmark:
-        _require_known(task)
+        require_known(task)
     flags = {
         **given(
             {
                 "task": task if config else None,
                 "lower_case": lower_case,
                 "from_scratch": from_scratch or None,
-                "data.kind": _KINDS[kind] if kind else None,
+                "data.kind": KINDS_OF_LABELS[kind] if kind else None,
                 "training.batch_size": batch_size,
                 "input.max_length": max_length,
                 "training.freeze": freeze or None,
@@ -172,35 +170,20 @@ def finetune(
             )
     names = list(benchmark.tasks) if benchmark else [config or task or ""]
     seed_list = _seeds(seeds)
-    features_recipe = {"name": f"{task}-{features}", **_features_recipe()} if features and not config else {}
+    of_features = features_recipe(task, features) if features and not config else {}
     first_recipe = find_config("finetune", names[0])
-    name = benchmark.name if benchmark else recipe_name(first_recipe, {**features_recipe, **by_key})
+    name = benchmark.name if benchmark else recipe_name(first_recipe, {**of_features, **by_key})
     output = output or os.path.join("runs", name)
     output = RunFolder.fresh(output).path if fresh else output
     paths = _run_paths(output, benchmark, seed_list, sweep)
-    init = init or settings.text_of(by_key, "init") or recipe_init(first_recipe)
-    begun = _begun_init(init or _default_init(), paths)
-    try:
-        folder = open_model_folder(begun, lower_case)
-    except UserError as error:
-        if init:
-            raise
-        raise UserError(
-            f"{error} Give --init with a model folder and, if there is no network, --data-dir with the task's own "
-            "files (GLUE's are train.tsv, dev.tsv and test.tsv)."
-        ) from None
+    folder = starting_model(init or settings.text_of(by_key, "init"), first_recipe, paths, lower_case)
     if sweep:
         _require_free(flags.keys() | by_key.keys())
-    chosen = {**features_recipe, **by_key, **flags, "init": folder.name}
-    recipes = {name: _recipe(name, chosen) for name in names}
+    chosen = {**of_features, **by_key, **flags, "init": folder.name}
+    recipes = {name: finetuning_recipe(name, chosen, folder) for name in names}
     for recipe in recipes.values():
         own = recipe.data
         require_unread([picture], [folder.path, own.folder, own.train, own.dev, own.test])
-        folder.require_positions(recipe.input.max_length)
-        if recipe.training.steps:
-            require_warmup(recipe.optimizer, recipe.training, recipe.training.steps)
-        if recipe.features.kind:
-            feature_layers(recipe.features.kind, folder.config.num_blocks)
 
     import_tensorflow(context.find_root().params["debug"])
     context.meta["keras_bert.run_folder"] = output
@@ -221,12 +204,6 @@ def _run_paths(output: str, benchmark: Benchmark | None, seeds: list[int], sweep
     if sweep:
         return [files.join(output, name) for name in files.list_folder(output)]
     return [files.join(path, f"seed-{seed}") for path in paths for seed in seeds] if seeds else paths
-
-
-def _begun_init(init: str, paths: list[str]) -> str:
-    """The model to open for `init`, for all runs the same: what the first that has begun from it goes on from."""
-    begun = (RunFolder(path).begun_init(init) for path in paths)
-    return next((name for name in begun if name != init), init)
 
 
 def _one(
@@ -282,23 +259,6 @@ def _all_of(
     _log.info(f"Written: {output}. Next: tensorboard --logdir {shlex.quote(output)}")
 
 
-def _recipe(name: str, chosen: dict[str, Any]) -> FinetuneConfig:
-    return FinetuneConfig.from_file(find_config("finetune", name), chosen)
-
-
-def _features_recipe() -> dict[str, Any]:
-    return settings.flattened(settings.read_yaml(find_config("features", "lstm")))
-
-
-def _require_known(task: str) -> None:
-    known = config_names("finetune")
-    if task not in known:
-        raise UserError(
-            f"--task: needs one of {', '.join([*BENCHMARKS, *known])}. Received: {task}. For your own data, give text, "
-            "tokens, qa or choice."
-        )
-
-
 def _require_task_of(config: str, task: str) -> None:
     """Refuses a task that is not the recipe's; a recipe that states none is for any."""
     stated = settings.text_of(settings.read_yaml(find_config("finetune", config)), "task")
@@ -315,13 +275,6 @@ def _require_free(given: Set[str]) -> None:
             raise UserError(
                 f"--sweep: needs its own batch sizes, rates and epochs. Received: {key}. Leave out one of the two."
             )
-
-
-def _default_init() -> str:
-    newest = newest_pretrained("runs")
-    why = "because runs/ has no pretraining run" if newest is None else "the newest pretraining run in runs/"
-    _log.info(f"Starting from {newest or _PUBLISHED}, {why}; --init chooses another.")
-    return newest or _PUBLISHED
 
 
 def _seeds(text: str | None) -> list[int]:

@@ -3,8 +3,9 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import SEED, Number, casing_option, given, model_option, require_utf8, setting_option
+from keras_bert.cli.options import SEED, Number, casing_option, model_option, require_utf8, setting_option
 from keras_bert.config.inference import SamplingConfig, require_left_to_right
+from keras_bert.config.recipes import given
 from keras_bert.core.errors import UserError
 from keras_bert.core.runtime import import_tensorflow
 

@@ -13,7 +13,7 @@ import click
 from keras_bert.config.corpus import BROKEN_LINES, TABLE_FORMATS, CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.config.pretraining import DATA_SETS, DataConfig
-from keras_bert.config.recipes import name_from_file
+from keras_bert.config.recipes import given
 from keras_bert.config.training import STRATEGIES, OptimizerConfig, TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
@@ -173,17 +173,6 @@ model_option = click.option(
 )
 
 
-def recipe_init(recipe_file: str) -> str | None:
-    """Returns the recipe's own `init`, the model it starts from, or None."""
-    return settings.text_of(settings.read_yaml(recipe_file), "init")
-
-
-def recipe_name(recipe_file: str, overrides: Mapping[str, Any]) -> str:
-    """Returns the name of a recipe: of the overrides, its own or, without one, the file's."""
-    named = settings.text_of({**settings.read_yaml(recipe_file), **overrides}, "name")
-    return named or name_from_file(recipe_file)
-
-
 _TABLE_OPTIONS = (
     setting_option(TaskDataConfig, "folder", "--data-dir", metavar="DIR"),
     setting_option(TaskDataConfig, "train", metavar="FILE"),
@@ -323,11 +312,6 @@ def _is_same(one: Any, other: Any) -> bool:
         return one == other or float(one) == float(other)
     except (TypeError, ValueError):
         return False
-
-
-def given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the settings that are not None."""
-    return {key: value for key, value in values.items() if value is not None}
 
 
 def require_utf8(texts: Iterable[str]) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keras_bert.cli.options import Number, folder_to_write, given, model_option, set_by_key
-from keras_bert.config.recipes import find_config
+from keras_bert.cli.options import Number, folder_to_write, model_option, set_by_key
+from keras_bert.config.recipes import find_config, given
 from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, selected, task_plans
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError

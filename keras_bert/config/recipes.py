@@ -1,6 +1,7 @@
 """Where recipes are, and how one extends another."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from keras_bert.core import settings
@@ -50,3 +51,19 @@ def find_config(kind: str, name: str, folder: str = "") -> str:
 def config_names(kind: str) -> list[str]:
     """The names of the configs in configs/`kind`."""
     return sorted(os.path.splitext(entry)[0] for entry in list_folder(os.path.join(configs_folder(), kind)))
+
+
+def recipe_init(recipe_file: str) -> str | None:
+    """The recipe's own `init`, the model it starts from, or None."""
+    return settings.text_of(settings.read_yaml(recipe_file), "init")
+
+
+def recipe_name(recipe_file: str, overrides: Mapping[str, Any]) -> str:
+    """The name of a recipe: of the overrides, its own or, without one, the file's."""
+    named = settings.text_of({**settings.read_yaml(recipe_file), **overrides}, "name")
+    return named or name_from_file(recipe_file)
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are not None."""
+    return {key: value for key, value in values.items() if value is not None}

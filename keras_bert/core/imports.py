@@ -18,6 +18,7 @@ EXTRA_OF = {
     "mwparserfromhell": "wikipedia",
     "mwxml": "tfds-wikipedia",
     "nltk": "zh",
+    "pandas": "notebook",
     "pyarrow": "datasets",
     "sentencepiece": "sentencepiece",
     "tensorflow_datasets": "datasets",

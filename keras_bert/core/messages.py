@@ -60,16 +60,21 @@ class Kept(logging.Handler):
         super().__init__(logging.INFO)
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         self._path, self._waiting, self._written = path, "", time.monotonic()
-        self._level_before = LOGGER.level
-        if LOGGER.level == logging.NOTSET:  # From Python, where only warnings are shown by default.
+        # From Python, where the root logger shows warnings alone by default: it must not show what the file takes.
+        self._forwards = LOGGER.level == logging.NOTSET and LOGGER.propagate
+        if self._forwards:
             LOGGER.setLevel(logging.INFO)
+            LOGGER.propagate = False
         LOGGER.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
         self._waiting = (self._waiting + click.unstyle(f"{self.format(record)}\n"))[-_MOST_WAITING:]
-        is_alone = LOGGER.handlers == [self] and not (LOGGER.propagate and logging.root.handlers)
-        if is_alone and logging.lastResort and record.levelno >= logging.WARNING:  # Python shows them only without us.
-            logging.lastResort.handle(record)
+        if self._forwards and record.levelno >= logging.root.level:
+            # Without any handler Python shows warnings, but only as long as there is not this one either.
+            last_resort = [logging.lastResort] if LOGGER.handlers == [self] and logging.lastResort else []
+            for handler in logging.root.handlers or last_resort:
+                if record.levelno >= handler.level:
+                    handler.handle(record)
         if not files.is_remote(self._path) or time.monotonic() - self._written > _SECONDS_A_WRITE:
             self._write()
 
@@ -91,8 +96,9 @@ class Kept(logging.Handler):
 
     def close(self) -> None:
         LOGGER.removeHandler(self)
-        if LOGGER.level == logging.INFO and _TERMINAL not in LOGGER.handlers:
-            LOGGER.setLevel(self._level_before)
+        if self._forwards and _TERMINAL not in LOGGER.handlers:
+            LOGGER.setLevel(logging.NOTSET)
+            LOGGER.propagate = True
         if self._waiting:
             self._write()
         super().close()

@@ -19,6 +19,12 @@ _SECONDS_A_POLL = 1.0
 _COLUMNS = 80
 
 
+def in_notebook() -> bool:
+    """Whether the program runs in a notebook, which shows widgets in place of a terminal's lines."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
 class Bar(tqdm.tqdm):
     """A bar of tqdm that appears late, and is lines where there is no terminal.
 

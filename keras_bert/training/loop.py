@@ -78,6 +78,7 @@ class Loop:
                 written.
         """
         self.context.progress.start(self.budget.share_done(first_step))
+        self.context.callbacks.begin(self._engine.model)
         while True:
             watch = DivergenceWatch(self.run_config, self.checkpoints.watch)
             if watch.rollbacks:
@@ -87,7 +88,9 @@ class Loop:
                 # Closed here: their other thread must be done before any are made anew, and must not be the one that
                 # finds them as garbage.
                 with contextlib.closing(batches):
-                    return self._train(first_step, batches, watch)
+                    evaluation = self._train(first_step, batches, watch)
+                self.context.callbacks.end()
+                return evaluation
             except Divergence as divergence:
                 first_step = self._go_back(divergence, watch)
 
@@ -113,7 +116,8 @@ class Loop:
             phase = self.budget.phase(done) or phase
             steps = result.get("steps", 1)
             self.done = done = done + steps
-            is_over = self.budget.advance(done)
+            self.context.callbacks.step(done)
+            is_over = self.budget.advance(done) or self.context.callbacks.stop
             self.context.progress.advance(done, self.budget.share_done(done))
             stop_reason, score = self.context.stop.reason(), None
             evaluates = done % run_config.evaluate_every == 0 or is_over
@@ -146,7 +150,7 @@ class Loop:
                 watch.check_outcome(done, math.isfinite(evaluation["eval_loss"]), "the validation's loss", result)
                 self._record(done, evaluation)
                 score = self.score(evaluation)
-                is_over = is_over or self.is_enough()
+                is_over = is_over or self.is_enough() or self.context.callbacks.stop
             if saves or is_over or self.checkpoints.is_best(score):
                 with throughput.paused():
                     self.context.log.flush()
@@ -168,6 +172,7 @@ class Loop:
     def _record(self, done: int, figures: dict[str, float]) -> None:
         self.context.log.write(done, figures)
         self.context.progress.figures(done, figures)
+        self.context.callbacks.figures(figures)
 
     def _go_back(self, divergence: Divergence, watch: DivergenceWatch) -> int:
         """Restores the last good checkpoint and returns its step.

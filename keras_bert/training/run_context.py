@@ -8,14 +8,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import click
+import keras
 import tensorflow as tf
 import tqdm
+import tqdm.auto
 
 from keras_bert.config.training import RunConfig
+from keras_bert.core.errors import UserError
+from keras_bert.core.terminal_bar import in_notebook
+from keras_bert.training.callbacks import Callbacks
 from keras_bert.training.memory import explained_out_of_memory
 from keras_bert.training.metrics import Column, FiguresTable
 from keras_bert.training.metrics_log import MetricsLog, NoMetricsLog
-from keras_bert.training.processes import agreement, process_number
+from keras_bert.training.processes import agreement, process_count, process_number
 from keras_bert.training.run_folder import RunFolder
 from keras_bert.training.run_loggers import open_loggers
 from keras_bert.training.stop_request import StopRequest
@@ -56,7 +61,7 @@ class Progress:
 
     def __init__(self, is_shown: bool = True, columns: Iterable[Column] = ()):
         self._is_shown = is_shown
-        self._has_bar = is_shown and sys.stderr.isatty()
+        self._has_bar = is_shown and (sys.stderr.isatty() or in_notebook())
         self._bar = tqdm.tqdm(disable=True)  # Until `start`.
         self._table = FiguresTable(columns, has_time_left=not self._has_bar)
         self._first_share = self._share = self._started_at = 0.0
@@ -64,7 +69,8 @@ class Progress:
 
     def start(self, share: float) -> None:
         """Call before the first step, when the `share` (0 to 1) of the run is done: shows the bar, starts the clock."""
-        self._bar = tqdm.tqdm(
+        make_bar = tqdm.auto.tqdm if in_notebook() else tqdm.tqdm
+        self._bar = make_bar(
             total=100.0,
             initial=100.0 * share,
             disable=not self._has_bar,
@@ -106,6 +112,7 @@ class RunContext:
     progress: Progress
     stop: StopRequest
     clock: CheckpointClock
+    callbacks: Callbacks = dataclasses.field(default_factory=Callbacks)
 
 
 @contextlib.contextmanager
@@ -118,6 +125,7 @@ def run_context(
     charts: Mapping[str, str],
     columns: Iterable[Column] = (),
     started_at: float | None = None,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
 ) -> Iterator[RunContext]:
     """The `RunContext` of one process of a run, closed when the block ends.
 
@@ -132,14 +140,23 @@ def run_context(
         charts: `{title: figure}` of the run's own charts on one page; see `TensorBoardLogger`.
         columns: columns of the table; see `Progress`.
         started_at: when the command began, from which `training.max_minutes` counts; see `StopRequest`.
+        callbacks: see `Callbacks`.
+
+    Raises:
+        UserError: there are callbacks, and the run has several processes, which would not stop together.
     """
+    called = Callbacks(callbacks)
+    if called and process_count(strategy) > 1:
+        raise UserError(
+            f"callbacks: need a run of one process. Received: {process_count(strategy)} processes. Leave them out."
+        )
     is_chief, agree = process_number(strategy) == 0, agreement(strategy)
     log = MetricsLog(run, first_step, open_loggers(run, training, charts)) if is_chief else NoMetricsLog()
     progress, is_whole = Progress(is_chief, columns), False
     try:
         with StopRequest(training.max_minutes, agree, started_at) as stop:
             with explained_out_of_memory(batch, strategy, training.slices):
-                yield RunContext(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree))
+                yield RunContext(log, progress, stop, CheckpointClock(training.checkpoint_minutes, agree), called)
         is_whole = True
     finally:
         progress.close()

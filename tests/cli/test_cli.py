@@ -274,7 +274,7 @@ def test_what_resumes_a_run_is_never_fresh(tmp_path, monkeypatch, arguments, run
 
     if runs == "one":
         opened = SimpleNamespace(name="bert", path="bert", require_positions=lambda length: None)
-        monkeypatch.setattr(sys.modules["keras_bert.cli.finetune"], "open_model_folder", lambda *names: opened)
+        monkeypatch.setattr(sys.modules["keras_bert.api.finetuning"], "open_model_folder", lambda *names: opened)
         runs = "keras_bert.tasks.finetuning.runs.FinetuningRuns"
         arguments = [*arguments, "--init", "bert"]
     monkeypatch.setattr(runs, stop)
@@ -309,7 +309,8 @@ def test_a_command_begins_before_its_model_is_fetched(tmp_path, monkeypatch, mod
         return SimpleNamespace(name="bert", path="bert", require_positions=lambda length: None)
 
     command = sys.modules[f"keras_bert.cli.{module}"]
-    monkeypatch.setattr(command, "open_model_folder", fetch)
+    opener = sys.modules[{"pretrain": "keras_bert.api.pretraining", "finetune": "keras_bert.api.finetuning"}[module]]
+    monkeypatch.setattr(opener, "open_model_folder", fetch)
     monkeypatch.setattr(command, "import_tensorflow", lambda debug: fetched.append(time.monotonic()))
     monkeypatch.setattr(runs, run)
     assert "enough" in invoke(module, *arguments, "--output", f"{tmp_path}/run").output

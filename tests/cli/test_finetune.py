@@ -74,7 +74,7 @@ def test_runs_that_have_begun_stay_with_the_commit_of_their_model(tmp_path, monk
         raise UserError("not here")
 
     # By its name the module is hidden behind its command.
-    monkeypatch.setattr(sys.modules["keras_bert.cli.finetune"], "open_model_folder", open_folder)
+    monkeypatch.setattr(sys.modules["keras_bert.api.finetuning"], "open_model_folder", open_folder)
     run = RunFolder(str(tmp_path / "run" / begun))
     with run:
         run.claim(FinetuneConfig.from_mapping({"task": "sst2", "init": recorded}))

@@ -8,7 +8,7 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
@@ -121,6 +121,7 @@ class Finetuning:
         strategy: the run's strategy.
         command: the command line, for the model card; None if unknown.
         command_started_at: when the command began, from `time.monotonic`, for `training.max_minutes`; None for now.
+        callbacks: see `training.callbacks.Callbacks`.
 
     Attributes:
         is_chief: whether this process writes the run's files.
@@ -145,6 +146,7 @@ class Finetuning:
         strategy: tf.distribute.Strategy,
         command: str | None = None,
         command_started_at: float | None = None,
+        callbacks: Iterable[keras.callbacks.Callback] = (),
     ):
         self.config = config
         self.run = run
@@ -153,6 +155,7 @@ class Finetuning:
         self.tokenizer = tokenizer
         self.strategy = strategy
         self.command = command
+        self.callbacks = callbacks
         self.command_started_at = time.monotonic() if command_started_at is None else command_started_at
         self.is_chief = process_number(strategy) == 0
         check_divisible(config.training.batch_size, strategy, config.training.slices, "training.batch_size")
@@ -279,7 +282,7 @@ class Finetuning:
         charts = {"loss": "loss", **{column.figure: column.figure for column in columns}}
         started_at = self.command_started_at
         with run_context(
-            self.run, self.strategy, training, first_step, batch_key, charts, columns, started_at
+            self.run, self.strategy, training, first_step, batch_key, charts, columns, started_at, self.callbacks
         ) as context:
             self.engine = self.engine.with_compilation(first_step, self.batches.sample, per_loop)
             loop = Loop(

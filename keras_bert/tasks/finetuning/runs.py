@@ -6,9 +6,10 @@ import dataclasses
 import itertools
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -51,6 +52,7 @@ class FinetuningRuns:
         command: the command line, for the model cards; None if unknown.
         started_at: when the command began, from `time.monotonic`; None for now. `training.max_minutes` counts from
             then, for all runs together.
+        callbacks: see `training.callbacks.Callbacks`.
 
     Attributes:
         config: the recipe, with the resolved revision of `init`.
@@ -73,6 +75,7 @@ class FinetuningRuns:
         strategy: tf.distribute.Strategy | None = None,
         command: str | None = None,
         started_at: float | None = None,
+        callbacks: Iterable[keras.callbacks.Callback] = (),
     ):
         self._started_at = time.monotonic() if started_at is None else started_at
         training = config.training
@@ -84,6 +87,7 @@ class FinetuningRuns:
         self.strategy = strategy or make_strategy(training.strategy, training.devices, training.tpu)
         self.is_chief = process_number(self.strategy) == 0
         self._command = command
+        self._callbacks = list(callbacks)
         if not self.is_chief:
             messages.mute()
         with fail_together(agreement(self.strategy)):
@@ -130,6 +134,7 @@ class FinetuningRuns:
                 self.strategy,
                 self._command,
                 self._started_at,
+                self._callbacks,
             ).finetune()
 
     def _default_rate(self, path: str) -> float:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from keras_bert.checkpoints.hub import is_hub_name, names_commit
@@ -60,6 +61,7 @@ def pretrain(
     run: RunFolder,
     command: str | None = None,
     started_at: float | None = None,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
 ) -> dict[str, Any] | None:
     """Trains by a recipe, resuming from the newest checkpoint, and writes the model folder and results.json.
 
@@ -68,6 +70,7 @@ def pretrain(
         run: the run's folder.
         command: the command line, for the model card; None if unknown.
         started_at: when the command began, from `time.monotonic`; None for now.
+        callbacks: see `training.callbacks.Callbacks`.
 
     Returns: the results; None in processes other than the chief.
 
@@ -82,7 +85,7 @@ def pretrain(
             return run.results() if pretraining.is_chief else None
         pretraining.build()
         first_step = pretraining.restore()
-        done, evaluation = pretraining.train(first_step, started_at)
+        done, evaluation = pretraining.train(first_step, started_at, callbacks)
         # The others wait: TensorFlow treats a worker that leaves as lost, and kills the chief while it is writing.
         with pretraining.engine.averaged_weights():
             return by_chief(
@@ -248,7 +251,9 @@ class Pretraining:
         loop = self.config.training.steps_per_loop
         self.engine = self.engine.with_compilation(done, self.batches.sample, loop)
 
-    def train(self, first_step: int, started_at: float | None = None) -> tuple[int, dict[str, float]]:
+    def train(
+        self, first_step: int, started_at: float | None = None, callbacks: Iterable[keras.callbacks.Callback] = ()
+    ) -> tuple[int, dict[str, float]]:
         """Trains from `first_step` to the end; returns the steps done and the last validation figures.
 
         `started_at` is when the command began, from which `training.max_minutes` counts; see `StopRequest`.
@@ -265,7 +270,7 @@ class Pretraining:
         where = "at [MASK]" if self.config.model.predicts == MASKED else "of next tokens"
         charts = {f"loss {where} and the unigram's (nats)": "(mask|text)_token_loss", "perplexity": "perplexity"}
         with run_context(
-            self.run, self.strategy, training, first_step, batch_key, charts, columns, started_at
+            self.run, self.strategy, training, first_step, batch_key, charts, columns, started_at, callbacks
         ) as context:
             self.choose_compilation(first_step)
             engine = self.engine

@@ -11,10 +11,10 @@ from corpus import write_corpus
 from hub_server import Repository, hub_server, own_cache, point_to
 from tiny import random_weights, without_dropout
 
+from keras_bert.api.pretraining import _model_settings
 from keras_bert.checkpoints.model_folder import open_model_folder
 from keras_bert.checkpoints.writing import convert_folder, write_model_folder
 from keras_bert.cli import main
-from keras_bert.cli.pretrain import _model_settings
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError

@@ -1,0 +1,204 @@
+"""Fine-tuning, as a function and as what `run.py finetune` is made of."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keras_bert.api.given_data import GivenData
+from keras_bert.api.keywords import keyword_settings, length_settings
+from keras_bert.api.run import FinetuningRun
+from keras_bert.checkpoints.model_folder import ModelFolder, newest_pretrained, open_model_folder
+from keras_bert.config.features import feature_layers
+from keras_bert.config.finetuning import PROBLEM_TYPES, FinetuneConfig
+from keras_bert.config.recipes import config_names, find_config, given, recipe_init, recipe_name
+from keras_bert.config.training import require_warmup
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.program import command_line
+from keras_bert.core.runtime import import_tensorflow
+from keras_bert.tasks.benchmarks import BENCHMARKS
+from keras_bert.training.run_folder import FINETUNING, SEEDS, RunFolder
+
+if TYPE_CHECKING:
+    import keras
+
+_log = logging.getLogger(__name__)
+
+# What a run starts from without `init` and without a pretraining run in runs/.
+PUBLISHED = "hf:google-bert/bert-base-uncased"
+KINDS_OF_LABELS = {name.removesuffix("_classification"): name for name in PROBLEM_TYPES}
+
+
+def finetune(
+    model: str | os.PathLike[str] | None = None,
+    task: str = "text",
+    *,
+    train: Any = None,
+    dev: Any = None,
+    test: Any = None,
+    text: str | Sequence[str] | None = None,
+    label: str | None = None,
+    kind: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    format: str | None = None,
+    recipe: str | None = None,
+    output: str | os.PathLike[str] | None = None,
+    seeds: Sequence[int] = (),
+    features: str | None = None,
+    lower_case: bool | None = None,
+    fresh: bool = False,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+    **keywords: Any,
+) -> FinetuningRun:
+    """Fine-tunes a BERT as `run.py finetune` does: the same recipe, data and seed give the same numbers.
+
+    Called again with the same `output`, it resumes a run that was interrupted, and returns one that is finished.
+
+    ```python
+    run = keras_bert.finetune("runs/wiki", train=frame, text="review", label="stars", output="runs/stars", epochs=2)
+    run.results["splits"]["dev"], run.predict(["A charming film."])
+    ```
+
+    Args:
+        model: the model to start from: a folder, `hf:NAME` or a `PretrainingRun`; by default as for the command.
+        task: a recipe in configs/finetune: `text` and `pairs` for classes of texts and of pairs, `tokens` for words,
+            `qa`, `choice`, or a task of the paper such as `sst2`.
+        train, dev, test: examples, for a task with files of one's own: a path or a data set by name; or rows as dicts,
+            columns as a dict of lists, a DataFrame (pandas, polars), a `datasets.Dataset`, an Arrow table or a
+            `tf.data.Dataset` of dicts. Objects are kept in the run's folder, `given/`.
+        text: the column that holds the text; two for pairs.
+        label: the column that holds the label.
+        kind: what a label is: `single_label`, `multi_label` or `regression`.
+        data_dir: the folder with a task's own files, such as GLUE's.
+        format: how tables are written, if their names and contents do not tell.
+        recipe: a recipe to use in place of the task's.
+        output: the run's folder; by default runs/TASK.
+        seeds: one run for each of these seeds; the best one's model is the run's.
+        features: train only a small network on features of the frozen encoder; see docs/finetuning.md.
+        lower_case: whether the model lower-cases, if its folder does not say.
+        fresh: start over in a new folder beside `output` if that exists.
+        callbacks: Keras callbacks; see `training.callbacks.Callbacks`.
+        **keywords: settings, as for `keras_bert.pretrain`: `epochs=3`, `learning_rate=5e-5`, `max_length=128`.
+
+    Raises:
+        UserError: something in the settings, the data or the folder cannot be used; one line that says what to do.
+        RunStopped: interrupted (Ctrl-C, the stop button, SIGTERM), with a checkpoint; call it again to go on.
+    """
+    started_at = time.monotonic()
+    if task in BENCHMARKS:
+        single = ", ".join(BENCHMARKS[task].tasks)
+        raise UserError(f"task: needs a single task. Received: {task}. Give one of {single}.")
+    if not recipe:
+        require_known(task)
+    if kind and kind not in KINDS_OF_LABELS:
+        raise UserError(f"kind: needs one of {', '.join(KINDS_OF_LABELS)}. Received: {kind!r}.")
+    by_key = keyword_settings(FinetuneConfig, keywords)
+    by_key |= length_settings(by_key)
+    of_features = features_recipe(task, features) if features and not recipe else {}
+    file = find_config("finetune", recipe or task)
+    folder = os.fspath(output or os.path.join("runs", recipe_name(file, {**of_features, **by_key})))
+    folder = RunFolder.fresh(folder).path if fresh else folder
+    RunFolder(folder).require(SEEDS if seeds else FINETUNING)
+    paths = [os.path.join(folder, f"seed-{seed}") for seed in seeds] or [folder]
+    init = by_key.get("init") if model is None else os.fspath(model)
+    start = starting_model(init, file, paths, lower_case)
+    kept = GivenData(folder)
+    splits = {"data.train": train, "data.dev": dev, "data.test": test}
+    options = {
+        **{key: kept.source(key.removeprefix("data."), data) for key, data in splits.items() if data is not None},
+        **given(
+            {
+                "task": task if recipe else None,
+                "lower_case": lower_case,
+                "data.texts": [text] if isinstance(text, str) else text and list(text),
+                "data.label": label,
+                "data.kind": KINDS_OF_LABELS[kind] if kind else None,
+                "data.folder": None if data_dir is None else os.fspath(data_dir),
+                "data.format": format,
+                "features.kind": features,
+            }
+        ),
+    }
+    config = finetuning_recipe(recipe or task, {**of_features, **by_key, **options, "init": start.name}, start)
+    import_tensorflow()
+    from keras_bert.tasks.finetuning.runs import FinetuningRuns
+
+    runs = FinetuningRuns(config, command=command_line(), started_at=started_at, callbacks=callbacks)
+    if seeds:
+        runs.seeds(folder, seeds)
+    else:
+        runs.one(folder)
+    return FinetuningRun(folder)
+
+
+def starting_model(init: str | None, recipe_file: str, paths: Sequence[str], lower_case: bool | None) -> ModelFolder:
+    """The model that runs start from: of runs that have begun, what the first of them goes on from.
+
+    Args:
+        init: the model that was asked for; None for the recipe's, else the newest pretraining run in runs/, else
+            `PUBLISHED`.
+        recipe_file: the recipe's file.
+        paths: the runs' folders.
+        lower_case: the casing that was asked for; None if none was.
+
+    Raises:
+        UserError: there is no such model.
+    """
+    init = init or recipe_init(recipe_file)
+    wanted = init or _default_init()
+    begun = (RunFolder(path).begun_init(wanted) for path in paths)
+    try:
+        return open_model_folder(next((name for name in begun if name != wanted), wanted), lower_case)
+    except UserError as error:
+        if init:
+            raise
+        raise UserError(
+            f"{error} Give --init with a model folder and, if there is no network, --data-dir with the task's own "
+            "files (GLUE's are train.tsv, dev.tsv and test.tsv)."
+        ) from None
+
+
+def _default_init() -> str:
+    newest = newest_pretrained("runs")
+    why = "because runs/ has no pretraining run" if newest is None else "the newest pretraining run in runs/"
+    _log.info(f"Starting from {newest or PUBLISHED}, {why}; --init chooses another.")
+    return newest or PUBLISHED
+
+
+def finetuning_recipe(name: str, chosen: Mapping[str, Any], folder: ModelFolder) -> FinetuneConfig:
+    """A recipe by its name or file, checked as far as that is possible without its data.
+
+    Args:
+        name: a name in configs/finetune, or a file.
+        chosen: `{key: value}` of the settings that take precedence.
+        folder: the model to start from.
+
+    Raises:
+        UserError: a setting cannot be used, or not with this model.
+    """
+    recipe = FinetuneConfig.from_file(find_config("finetune", name), dict(chosen))
+    folder.require_positions(recipe.input.max_length)
+    if recipe.training.steps:
+        require_warmup(recipe.optimizer, recipe.training, recipe.training.steps)
+    if recipe.features.kind:
+        feature_layers(recipe.features.kind, folder.config.num_blocks)
+    return recipe
+
+
+def features_recipe(task: str | None, features: str) -> dict[str, Any]:
+    """`{key: value}` for a network on the frozen encoder's features: configs/features/lstm.yaml, with a name."""
+    return {"name": f"{task}-{features}", **settings.flattened(settings.read_yaml(find_config("features", "lstm")))}
+
+
+def require_known(task: str) -> None:
+    """Raises `UserError` if there is no recipe for a task."""
+    known = config_names("finetune")
+    if task not in known:
+        raise UserError(
+            f"--task: needs one of {', '.join([*BENCHMARKS, *known])}. Received: {task}. For your own data, give text, "
+            "tokens, qa or choice."
+        )

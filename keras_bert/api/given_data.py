@@ -1,0 +1,238 @@
+"""Data that are given as Python objects: kept as files in the run's folder, from where they are read like any others.
+
+So a run from Python reads what the command reads, resumes by it, and can be repeated without the program that made it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import glob
+import hashlib
+import json
+import logging
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any, NamedTuple
+
+from keras_bert.core import files, whole_files
+from keras_bert.core.errors import UserError
+from keras_bert.core.imports import import_extra
+from keras_bert.data.tables.tables import TABLE_ENDINGS, is_data_set
+from keras_bert.training.run_folder import GIVEN, RunFolder
+
+_log = logging.getLogger(__name__)
+
+TEXT = "text"  # The column of texts that come without one.
+_ROWS_AT_ONCE = 1_000
+_LIKE_A_PATH = re.compile(r"\S{1,200}")
+_ENDINGS = (*TABLE_ENDINGS, ".txt", ".gz", ".bz2", ".xz", ".zst", ".conllu", ".xml")
+
+
+class GivenCorpus(NamedTuple):
+    """Attributes:
+    paths: the files to read, globs or data sets by name; None for the recipe's own.
+    text: the column of the texts; None for the default.
+    """
+
+    paths: list[str] | None
+    text: str | None
+
+
+class GivenData:
+    """The data that a run is given, in `given/` of its folder.
+
+    Args:
+        folder: the run's folder.
+    """
+
+    def __init__(self, folder: str):
+        self._run = RunFolder(folder)
+        self._folder = files.join(folder, GIVEN)
+
+    def corpus(self, data: Any, text: str | None) -> GivenCorpus:
+        """The text to pretrain on; see `keras_bert.pretrain`. Raises `UserError` if it is none."""
+        if data is None:
+            return GivenCorpus(None, text)
+        if paths := paths_in(data):
+            return GivenCorpus(paths, text)
+        return GivenCorpus([self.source("text", data)], text or TEXT)
+
+    def source(self, name: str, data: Any, replaces: bool = False) -> str:
+        """A path or data set by name as it is; the path of a file that keeps any other data.
+
+        Args:
+            name: what the data are, such as "train"; the file's name.
+            data: a path; texts; rows as dicts, or columns as a dict; a DataFrame, a `datasets.Dataset`, an Arrow table
+                or a `tf.data.Dataset`.
+            replaces: whether the data may be others than before, because the run does not learn from them.
+
+        Raises:
+            UserError: the data are none of these, or empty; or the run in the folder has begun with other data.
+        """
+        if isinstance(data, (str, os.PathLike)):
+            return os.fspath(data)
+        arrow = _arrow_batches(data)
+        path = files.join(self._folder, f"{name}.{'arrow' if arrow else 'jsonl'}")
+        with whole_files.atomic_write(path, "wb") as stream:
+            written = _Hashed(stream)
+            count = _write_arrow(written, arrow) if arrow else _write_lines(written, _lines(name, data))
+            if not count:
+                raise UserError(f"{name}: needs rows. Received: a {type(data).__name__} without any.")
+            is_bound = not replaces and self._run.has_begun() and files.exists(path)
+            if is_bound and files.sha256(path) != written.sha256():
+                raise UserError(
+                    f"{path}: holds the data that the run has begun with. Received: other data for {name}. Give the "
+                    "same to resume it, fresh=True to start over in a new folder, or another output."
+                )
+        _log.info(f"{path} keeps the {count:,} rows of {name}.")
+        return path
+
+
+class _Hashed:
+    """A stream that is written to another, and the SHA-256 of what is written."""
+
+    closed = False
+
+    def __init__(self, stream: IO[bytes]):
+        self._stream, self._hash = stream, hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        self._hash.update(data)
+        return self._stream.write(data)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+
+def paths_in(data: Any) -> list[str] | None:
+    """The paths, globs and names of data sets that the data are; None if they are data themselves.
+
+    A list of strings is one of paths if any of them is a path that exists, and one of texts otherwise.
+
+    Raises:
+        UserError: no path exists, but all of them look like one: a text in their place would be trained on in silence.
+    """
+    if isinstance(data, (str, os.PathLike)):
+        return [os.fspath(data)]
+    if not isinstance(data, (list, tuple)) or not data:
+        return None
+    if all(isinstance(item, os.PathLike) for item in data):
+        return [os.fspath(item) for item in data]
+    if not all(isinstance(item, str) for item in data):
+        return None
+    if any(is_data_set(item) or _exists(item) for item in data):
+        return list(data)
+    if all(_LIKE_A_PATH.fullmatch(item) and ("/" in item or item.endswith(_ENDINGS)) for item in data):
+        raise UserError(f"data: needs files that exist, or texts. Received: {data[0]!r}, which is no file.")
+    return None
+
+
+def _exists(path: str) -> bool:
+    if not _LIKE_A_PATH.fullmatch(path):
+        return len(path) <= 200 and "\n" not in path and os.path.exists(path)
+    return files.exists(path) or (glob.has_magic(path) and bool(files.expand([path])))
+
+
+def _arrow_batches(data: Any) -> Iterator[Any] | None:
+    """The record batches of an Arrow table or of a `datasets.Dataset`, with its features; None for other data."""
+    if hasattr(data, "to_batches"):
+        return iter(data.to_batches())
+    if hasattr(data, "with_format") and hasattr(data, "features"):
+        tables = data.with_format("arrow").iter(_ROWS_AT_ONCE)
+        schema = data.features.arrow_schema
+        return (batch for table in tables for batch in table.cast(schema).to_batches())
+    return None
+
+
+def _write_arrow(stream: _Hashed, batches: Iterable[Any]) -> int:
+    """Writes record batches as an Arrow stream; returns the number of their rows."""
+    ipc = import_extra("pyarrow.ipc", "An Arrow table")
+    count, writer = 0, None
+    for batch in batches:
+        writer = writer or ipc.new_stream(stream, batch.schema)
+        writer.write_batch(batch)
+        count += batch.num_rows
+    if writer:
+        writer.close()
+    return count
+
+
+def _write_lines(stream: _Hashed, lines: Iterable[str]) -> int:
+    """Writes lines; returns their number."""
+    count = 0
+    for line in lines:
+        stream.write(f"{line}\n".encode())
+        count += 1
+    return count
+
+
+def _lines(name: str, data: Any) -> Iterator[str]:
+    """Yields the rows of data of any type as JSON."""
+    for number, item in enumerate(_items(name, data), 1):
+        try:
+            yield json.dumps(_row(item), ensure_ascii=False, allow_nan=False, default=_plain)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{name} row {number}: {error}") from None
+
+
+def _items(name: str, data: Any) -> Iterable[Any]:
+    if hasattr(data, "iter_rows"):  # polars
+        return data.iter_rows(named=True)
+    if hasattr(data, "itertuples"):  # pandas
+        columns = [str(column) for column in data.columns]
+        return (dict(zip(columns, row)) for row in data.itertuples(index=False, name=None))
+    if hasattr(data, "as_numpy_iterator"):  # tf.data
+        return data.as_numpy_iterator()
+    if isinstance(data, Mapping):
+        return _rows_of_columns(name, data)
+    if isinstance(data, Iterable) and not isinstance(data, bytes):
+        return data
+    raise UserError(
+        f"{name}: needs a path, texts, rows as dicts, a DataFrame, a Dataset or an Arrow table. "
+        f"Received: a {type(data).__name__}."
+    )
+
+
+def _rows_of_columns(name: str, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    lengths = {column: len(cells) for column, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        received = ", ".join(f"{column} {length}" for column, length in lengths.items())
+        raise UserError(f"{name}: needs columns of one length. Received: {received}.")
+    return (dict(zip(columns, cells)) for cells in zip(*columns.values()))
+
+
+def _row(item: Any) -> dict[str, Any]:
+    if isinstance(item, (str, bytes)):
+        return {TEXT: _cell(item)}
+    if isinstance(item, Mapping):
+        return {str(key): _cell(value) for key, value in item.items()}
+    raise TypeError(f"needs a text, or a dict of columns. Received: {item!r:.80}.")
+
+
+def _cell(value: Any) -> Any:
+    """A cell as JSON has it: text for bytes, Python's values for NumPy's, None for what is missing."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(f"needs text in UTF-8. Received: {value[:40]!r}.") from None
+    if isinstance(value, (list, tuple)):
+        return [_cell(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _cell(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):  # Of NumPy.
+        return _cell(value.tolist())
+    if type(value).__name__ in ("NAType", "NaTType"):  # Of pandas.
+        return None
+    return None if isinstance(value, float) and value != value else value
+
+
+def _plain(value: Any) -> str:
+    """What JSON has no form for, as text: a date or a time."""
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    raise TypeError(f"needs text, numbers or lists. Received: a {type(value).__name__}.")

@@ -1,0 +1,70 @@
+"""Settings as keyword arguments: `steps=1000` is `training.steps`, `masking={"unit": "span"}` a part of a section."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_LENGTHS = ("training.epochs", "training.steps", "training.minutes")
+
+
+def keyword_settings(cls: type[DataclassInstance], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """`{dotted key: value}` for keyword arguments.
+
+    Args:
+        cls: the recipe's dataclass, such as `PretrainConfig`.
+        keywords: by a setting's key (`"optimizer.name"`), by its last part if only one setting ends with it, or by a
+            section, whose value is then a mapping of settings in it.
+
+    Raises:
+        UserError: no setting has the name, or several end with it; names the nearest.
+    """
+    keys = [setting.key for setting in settings.every_setting(cls)]
+    found: dict[str, Any] = {}
+    for name, value in keywords.items():
+        found |= _in_section(_key_of(name, keys), value, keys)
+    return found
+
+
+def _in_section(key: str, value: Any, keys: list[str]) -> dict[str, Any]:
+    """`{key: value}` or, if the key is that of a section, of the settings in the value."""
+    if not isinstance(value, Mapping) or not any(other.startswith(f"{key}.") for other in keys):
+        return {key: value}
+    return {inner: item for name in value for inner, item in _in_section(f"{key}.{name}", value[name], keys).items()}
+
+
+def _key_of(name: str, keys: list[str]) -> str:
+    if "." in name or name in keys:
+        return name  # Checked with the recipe, as is --set.
+    ends = [key for key in keys if key.rsplit(".", 1)[-1] == name]
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        raise UserError(f"{name}: needs its section. Received: a name that {' and '.join(ends)} have.")
+    last = {key.rsplit(".", 1)[-1]: key for key in keys}
+    nearest = difflib.get_close_matches(name, last, n=1)
+    hint = f" The nearest is {nearest[0]} ({last[nearest[0]]})." if nearest else ""
+    raise UserError(f"{name}: no such argument or setting.{hint} `run.py settings` lists all.")
+
+
+def length_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that turn off a recipe's other limits of its length, if `given`, by their keys, sets one.
+
+    Raises:
+        UserError: more than one limit is given.
+    """
+    lengths = [key for key in _LENGTHS if given.get(key)]
+    if len(lengths) > 1:
+        one, other = (key.removeprefix("training.") for key in lengths[:2])
+        raise UserError(f"{one}: needs to be the only length of the run. Received: {other} too. Leave out one.")
+    if not lengths or lengths == ["training.minutes"]:
+        return {}
+    others = {"training.minutes": 0.0, **({"training.steps": 0} if lengths == ["training.epochs"] else {})}
+    return {key: value for key, value in others.items() if key not in given}

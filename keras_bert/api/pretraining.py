@@ -1,0 +1,240 @@
+"""Pretraining, as a function and as what `run.py pretrain` is made of."""
+
+import logging
+import math
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from keras_bert.api.given_data import GivenData
+from keras_bert.api.keywords import keyword_settings, length_settings
+from keras_bert.api.run import PretrainingRun
+from keras_bert.checkpoints.model_folder import given_vocabulary, open_model_folder
+from keras_bert.config.objectives import PhaseConfig
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.config.recipes import find_config, given, recipe_init, recipe_name
+from keras_bert.core import settings
+from keras_bert.core.errors import UserError
+from keras_bert.core.files import join
+from keras_bert.core.program import command_line
+from keras_bert.core.runtime import import_tensorflow
+from keras_bert.data.corpus.held_out import TRAIN
+from keras_bert.data.shards.prepared_folder import is_prepared
+from keras_bert.text.vocabulary import Vocabulary, find_vocabulary
+from keras_bert.training.run_folder import PRETRAINING, RunFolder
+
+if TYPE_CHECKING:
+    import keras
+
+_log = logging.getLogger(__name__)
+
+
+def pretrain(
+    data: Any = None,
+    recipe: str | None = None,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    init: str | os.PathLike[str] | None = None,
+    text: str | None = None,
+    format: str | None = None,
+    lower_case: bool | None = None,
+    fresh: bool = False,
+    callbacks: "Iterable[keras.callbacks.Callback]" = (),
+    **keywords: Any,
+) -> PretrainingRun:
+    """Pretrains a BERT as `run.py pretrain` does: the same recipe, data and seed give the same numbers.
+
+    Called again with the same `output`, it resumes a run that was interrupted, and returns one that is finished.
+
+    ```python
+    run = keras_bert.pretrain("wiki/*", "wiki_mini", output="runs/wiki", steps=1000, learning_rate=5e-4)
+    run = keras_bert.pretrain(frame, text="body", output="runs/mine", minutes=5)
+    ```
+
+    Args:
+        data: a path, a glob or a data set by name, or a list of them; or the documents themselves: an iterable of
+            strings or dicts, a DataFrame (pandas, polars), a `datasets.Dataset`, an Arrow table or a
+            `tf.data.Dataset`. They are kept in the run's folder, `given/`. None for the recipe's own text.
+        recipe: a name in configs/pretrain, or a file; by default, as for the command, that for `init`, for `data` or
+            the demo.
+        output: the run's folder; by default runs/RECIPE.
+        init: a model to start from.
+        text: the column that holds the text, of a table.
+        format: how tables are written, if their names and contents do not tell.
+        lower_case: whether the vocabulary is of lower-case text; by default the recipe's, or as `init`.
+        fresh: start over in a new folder beside `output` if that exists.
+        callbacks: Keras callbacks; see `training.callbacks.Callbacks`.
+        **keywords: settings by their last name (`steps=1000`, `batch_size=64`), by section (`masking={"unit":
+            "span"}`) or by key (`**{"optimizer.name": "lamb"}`); `python run.py settings pretrain` lists them.
+
+    Raises:
+        UserError: something in the settings, the data or the folder cannot be used; one line that says what to do.
+        RunStopped: interrupted (Ctrl-C, the stop button, SIGTERM), with a checkpoint; call it again to go on.
+    """
+    started_at = time.monotonic()
+    sizes = {name: keywords.pop(name, None) for name in ("batch_size", "max_length")}
+    by_key = keyword_settings(PretrainConfig, keywords)
+    by_key |= length_settings(by_key)
+    init = settings.text_of({"init": str(init) if init else by_key.get("init")}, "init")
+    recipe_file = find_config("pretrain", recipe or default_recipe(data, init, by_key.get("training.strategy")))
+    folder = os.fspath(output or os.path.join("runs", recipe_name(recipe_file, by_key)))
+    folder = RunFolder.fresh(folder).path if fresh else folder
+    run = run_to_resume(folder, fresh=False)
+    source = GivenData(folder).corpus(data, text)
+    options = given({"data.files": source.paths, "data.text": source.text, "data.format": format})
+    chosen = {**by_key, **options, **phase_settings(recipe_file, by_key, **sizes)}
+    config = pretraining_recipe(recipe_file, init, lower_case, run, chosen)
+    import_tensorflow()
+    from keras_bert.tasks.pretraining.run import pretrain as train
+
+    train(config, run or RunFolder(folder), command_line(), started_at, callbacks)
+    return PretrainingRun(folder)
+
+
+def run_to_resume(output: str, fresh: bool) -> RunFolder | None:
+    """The run in a folder, or None with `fresh`. Raises `UserError` if the folder holds something else."""
+    if fresh:
+        return None
+    run = RunFolder(output)
+    run.require(PRETRAINING)
+    return run
+
+
+def pretraining_recipe(
+    recipe_file: str,
+    init: str | None,
+    lower_case: bool | None,
+    run: RunFolder | None,
+    chosen: Mapping[str, Any],
+) -> PretrainConfig:
+    """The recipe of a run, checked as far as that is possible without its data.
+
+    Args:
+        recipe_file: the recipe's file.
+        init: the model to start from; None for the recipe's own, if it has one.
+        lower_case: the casing that was asked for; None if none was.
+        run: the run to resume, if it has begun; None for a new one.
+        chosen: `{key: value}` of the settings that take precedence over the recipe's.
+
+    Raises:
+        UserError: a setting or a file that it names cannot be used.
+    """
+    of_model = _model_settings(init or recipe_init(recipe_file), lower_case, run)
+    if "init" in of_model and not init:
+        of_model = _unless_in_recipe(of_model, recipe_file, lower_case)
+    opened = given({"init": of_model.pop("init", None)})
+    changes = {**of_model, **chosen, **opened}
+    if not opened:
+        of_recipe = settings.section_of(settings.read_yaml(recipe_file), "vocabulary")
+        own = {*changes, *(f"vocabulary.{key}" for key in of_recipe)}
+        of_vocabulary = _settings_of_vocabulary(chosen, lower_case)
+        changes.update({key: value for key, value in of_vocabulary.items() if key not in own})
+    recipe = PretrainConfig.from_file(recipe_file, changes)
+    recipe.require_text()
+    recipe.require_warmup()
+    return recipe
+
+
+def default_recipe(data: Any, init: str | None, strategy: str | None) -> str:
+    """The name of the recipe of a run that names none."""
+    if init:
+        return "continue"
+    if strategy == "tpu":
+        return "bert_base_tpu"
+    return "bert_base" if data or strategy else "demo"
+
+
+def phase_settings(
+    recipe_file: str, chosen: Mapping[str, Any], batch_size: int | None, max_length: int | None
+) -> dict[str, Any]:
+    """`{key: value}` that give all phases of a recipe these sizes.
+
+    As many more or fewer tokens of a row are predicted, unless `chosen`, the settings given by their keys, says how
+    many.
+
+    Raises:
+        UserError: the phases differ in a size, which is what they are for.
+    """
+    options = given({"batch_size": batch_size, "sequence_length": max_length})
+    if not options:
+        return {}
+    phases = chosen.get("phases", settings.read_yaml(recipe_file).get("phases"))
+    mappings = phases if isinstance(phases, list) else [{}]
+    own = [settings.from_mapping(PhaseConfig, phase, f"phases.{index}") for index, phase in enumerate(mappings)]
+    found: dict[str, Any] = {} if mappings is phases else {"phases": mappings}
+    for name, value in options.items():
+        if len({getattr(phase, name) for phase in own}) > 1:
+            option = "--max-length" if name == "sequence_length" else "--batch-size"
+            values = " and ".join(str(getattr(phase, name)) for phase in own)
+            each = " ".join(f"--set phases.{index}.{name}=N" for index in range(len(own)))
+            raise UserError(f"{option}: needs phases that agree. Received: a recipe with {values}. Give {each}.")
+        found |= {f"phases.{index}.{name}": value for index in range(len(own))}
+    for index, phase in enumerate(own if max_length else ()):
+        key = f"phases.{index}.max_predictions_per_seq"
+        if key not in chosen:
+            found[key] = math.ceil(phase.max_predictions_per_seq * options["sequence_length"] / phase.sequence_length)
+    return found
+
+
+def _model_settings(init: str | None, lower_case: bool | None, run: RunFolder | None) -> dict[str, Any]:
+    """The settings taken from the model that training starts from.
+
+    A `run` that has begun stays with the revision it began from. If that cannot be opened, the run has the settings
+    too, and the weights are in its checkpoints.
+    """
+    if not init:
+        return {} if lower_case is None else {"vocabulary.lower_case": lower_case}
+    init = run.begun_init(init) if run else init
+    try:
+        folder = open_model_folder(init, lower_case)
+    except UserError as error:
+        recorded = run.begun_settings() if run else None
+        if recorded is None or recorded.get("init") != init:
+            raise
+        begun = PretrainConfig.from_mapping(recorded)
+        _log.info(f"{error} The run has begun and does without it.")
+        return {
+            "init": begun.init,
+            "model": settings.to_mapping(begun.model),
+            "vocabulary.lower_case": begun.vocabulary.lower_case if lower_case is None else lower_case,
+        }
+    for line in folder.notes:
+        _log.info(line)
+    if not folder.tokenizer.is_berts_own():
+        raise UserError(
+            f"{init}: pretraining needs BERT's own tokenizer, which removes accents if it lower-cases, and splits "
+            f"Chinese characters. Received: do_lower_case {folder.lower_case}, strip_accents "
+            f"{folder.tokenizer.strip_accents}, tokenize_chinese_chars {folder.tokenizer.split_chinese}. "
+            "Give another --init."
+        )
+    return {
+        "init": folder.name,
+        "model": settings.to_mapping(folder.config.for_training()),
+        "vocabulary.lower_case": folder.lower_case,
+    }
+
+
+def _settings_of_vocabulary(chosen: Mapping[str, Any], lower_case: bool | None) -> dict[str, Any]:
+    """The model's rows and the casing if the vocabulary is there already, so that nobody has to state them."""
+    data, file = chosen.get("data.files"), settings.text_of(chosen, "vocabulary.file")
+    folder = data[0] if isinstance(data, list) and len(data) == 1 and is_prepared(data[0]) else ""
+    prepared = find_vocabulary(folder) if folder else None
+    if prepared:
+        vocabulary = Vocabulary.from_file(prepared)
+        lower_case = settings.read_json(join(folder, TRAIN, "meta.json"))["lower_case"]
+    elif file:
+        vocabulary, lower_case = given_vocabulary(file, lower_case)
+    else:
+        return {}
+    return {"model.vocab_size": len(vocabulary), "vocabulary.lower_case": lower_case}
+
+
+def _unless_in_recipe(model_settings: dict[str, Any], recipe_file: str, lower_case: bool | None) -> dict[str, Any]:
+    """The settings taken from the recipe's `init` model, except those that the recipe sets itself."""
+    recipe, own = settings.read_yaml(recipe_file), []
+    if "model" in recipe:
+        own.append("model")
+    if lower_case is None and "lower_case" in settings.section_of(recipe, "vocabulary"):
+        own.append("vocabulary.lower_case")
+    return {key: value for key, value in model_settings.items() if key not in own}

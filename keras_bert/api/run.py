@@ -1,0 +1,141 @@
+"""What a run leaves in its folder, for Python: results, figures, the model, and what the model can do."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from keras_bert.api.given_data import GivenData
+from keras_bert.core import drawing
+from keras_bert.core.imports import import_extra
+from keras_bert.training.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+    from keras_bert.inference.loading import LoadedModel
+
+
+class Run:
+    """A run, finished or not, in its folder.
+
+    Args:
+        path: the run's folder.
+
+    Attributes:
+        path: the run's folder.
+    """
+
+    path: str
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = os.fspath(path)
+        self._folder = RunFolder(self.path)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.path!r})"
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The content of results.json; {} until the run is finished."""
+        return self._folder.results() or {}
+
+    @property
+    def history(self) -> pandas.DataFrame:
+        """The figures in metrics.jsonl: a row for each logged step; those of a validation begin with `eval_`.
+
+        Raises `UserError` if pandas is not installed.
+        """
+        pandas = import_extra("pandas", "A run's history")
+        return pandas.DataFrame(self._figures())
+
+    @functools.cached_property
+    def model(self) -> LoadedModel:
+        """The trained model, of several seeds or validations the best one. Raises `UserError` if there is none yet."""
+        from keras_bert.inference.loading import load  # Imports TensorFlow.
+
+        return load(self.path)
+
+    def plot(self) -> Figure:
+        """Draws the loss over the steps, in training and in validation. Raises `UserError` without matplotlib."""
+        figure = drawing.new_figure(drawing.PAGE, 3.2)
+        axes = figure.subplots()
+        for name, label, color in (("loss", "training", drawing.PALE), ("eval_loss", "validation", drawing.ACCENT)):
+            points = [(line["step"], line[name]) for line in self._figures() if line.get(name) is not None]
+            if points:
+                axes.plot(*zip(*points), label=label, color=color)
+        axes.set_xlabel("step")
+        axes.set_ylabel("loss (nats)")
+        axes.legend(frameon=False)
+        drawing.tidy(axes)
+        return figure
+
+    def predict(self, *arguments: Any, **options: Any) -> list[Any]:
+        """As `model.predict`."""
+        return self.model.predict(*arguments, **options)
+
+    def export(self, folder: str | os.PathLike[str], dtype: str = "float32") -> str:
+        """Writes the model as a SavedModel for TensorFlow Serving: strings in, answers out.
+
+        Args:
+            folder: gets a sub-folder for each version: 1, 2, ….
+            dtype: how weights are stored: float32, bfloat16 or float16.
+
+        Returns: the folder of the version written.
+        """
+        from keras_bert.export.saved_model import write_version
+        from keras_bert.export.serving_function import serving_function
+
+        return write_version(os.fspath(folder), serving_function(self.model, dtype))
+
+    def _figures(self) -> list[dict[str, Any]]:
+        from keras_bert.training.metrics_log import read_metrics  # Imports TensorFlow, for its loggers.
+
+        return read_metrics(self._folder.metrics_file)
+
+
+class PretrainingRun(Run):
+    """What `keras_bert.pretrain` returns."""
+
+
+class FinetuningRun(Run):
+    """What `keras_bert.finetune` returns."""
+
+    def evaluate(
+        self,
+        data: Any = None,
+        split: str = "dev",
+        *,
+        text: str | Sequence[str] | None = None,
+        label: str | None = None,
+    ) -> dict[str, float]:
+        """Scores the model on labelled examples.
+
+        Args:
+            data: examples, as for `keras_bert.finetune`; None for a split of the task.
+            split: the split, if no data are given.
+            text, label: the columns, if they are called otherwise than in training.
+
+        Returns: `{metric: score}`, the main metric first.
+
+        Raises:
+            UserError: the data have no labels, or cannot be read.
+        """
+        from keras_bert.tasks.evaluation import FinetunedModel, splits_like  # Imports TensorFlow.
+
+        changes: dict[str, Any] = {} if text is None else {"texts": [text] if isinstance(text, str) else list(text)}
+        changes |= {} if label is None else {"label": label}
+        if data is not None:
+            changes["dev"] = GivenData(self.path).source("evaluated", data, replaces=True)
+            split = "dev"
+        finetuned = FinetunedModel(self.path, changes)
+        scores = {one: finetuned.evaluate(one) for one in splits_like(finetuned.problem, split)}
+        if len(scores) == 1:
+            return next(iter(scores.values()))
+        return {f"{one} {name}": value for one, figures in scores.items() for name, value in figures.items()}

@@ -1,0 +1,96 @@
+"""Data given as Python objects are kept as files that the readers read; what is ambiguous or broken is refused."""
+
+import datetime
+import json
+
+import numpy as np
+import pandas
+import pyarrow
+import pytest
+import tensorflow as tf
+
+from keras_bert.api.given_data import GivenData, paths_in
+from keras_bert.core.errors import UserError
+from keras_bert.data.tables.tables import read_table
+
+ROWS = [{"text": "Good.", "stars": 5}, {"text": "„Bad“\n–", "stars": 1}]
+
+
+class Polars:
+    """The part of a polars DataFrame that is used."""
+
+    def iter_rows(self, named):
+        assert named
+        return iter(ROWS)
+
+
+def read(tmp_path, data, columns=("text", "stars")):
+    path = GivenData(str(tmp_path)).source("train", data)
+    return [row.cells for row in read_table(path, columns)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        ROWS,
+        (row for row in ROWS),
+        {"text": [row["text"] for row in ROWS], "stars": np.array([5, 1])},
+        pandas.DataFrame(ROWS),
+        Polars(),
+        pyarrow.Table.from_pylist(ROWS),
+        tf.data.Dataset.from_tensor_slices({"text": [row["text"] for row in ROWS], "stars": [5, 1]}),
+    ],
+    ids=["list", "generator", "columns", "pandas", "polars", "arrow", "tf.data"],
+)
+def test_rows_of_every_kind_are_read_again_as_they_were(tmp_path, data):
+    assert read(tmp_path, data) == [("Good.", 5), ("„Bad“\n–", 1)]
+
+
+def test_texts_and_cells_of_other_types(tmp_path):
+    texts = tf.data.Dataset.from_tensor_slices(["Good.", "„Bad“"])
+    assert read(tmp_path, texts, ["text"]) == [("Good.",), ("„Bad“",)]
+    frame = pandas.DataFrame({"text": ["a", None], "at": [datetime.date(2026, 1, 2)] * 2, "tags": [["x"], ["y", "z"]]})
+    path = GivenData(str(tmp_path)).source("dev", frame)
+    with open(path, encoding="utf-8") as stream:
+        assert [json.loads(line)["tags"] for line in stream] == [["x"], ["y", "z"]]
+    assert GivenData(str(tmp_path)).source("dev", tmp_path / "own.csv") == str(tmp_path / "own.csv")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "train: needs rows. Received: a list without any."),
+        (5, "train: needs a path, texts, rows .* Received: a int."),
+        (["a", 5], "train row 2: needs a text, or a dict of columns. Received: 5."),
+        ([b"\xff"], r"train row 1: needs text in UTF-8. Received: b'\\xff'."),
+        ([{"text": object()}], "train row 1: needs text, numbers or lists. Received: a object."),
+        ([{"text": float("inf")}], "train row 1: Out of range float values"),
+        ({"text": ["a", "b"], "stars": [1]}, "train: needs columns of one length. Received: text 2, stars 1."),
+    ],
+)
+def test_what_is_no_data_is_named(tmp_path, data, message):
+    with pytest.raises(UserError, match=message):
+        GivenData(str(tmp_path)).source("train", data)
+    assert not list(tmp_path.glob("given/train*"))
+
+
+def test_a_run_that_has_begun_keeps_its_data(tmp_path):
+    """Otherwise resuming with other rows would replace what the run has learned from before it is refused."""
+    given = GivenData(str(tmp_path))
+    path = given.source("train", ROWS)
+    (tmp_path / "results.json").write_text("{}")
+    assert given.source("train", iter(ROWS)) == path
+    with pytest.raises(UserError, match="train.jsonl: holds the data that the run has begun with. Received: other"):
+        given.source("train", ROWS[:1])
+    assert len(list(read_table(path, ["text"]))) == 2
+    given.source("train", ROWS[:1], replaces=True)
+
+
+def test_a_list_of_strings_is_of_paths_if_one_exists_and_of_texts_otherwise(tmp_path):
+    (tmp_path / "a.txt").write_text("A text.")
+    assert paths_in("wiki/*") == ["wiki/*"]
+    assert paths_in([str(tmp_path / "*.txt"), "missing.txt"]) == [str(tmp_path / "*.txt"), "missing.txt"]
+    assert paths_in(["tfds:wikipedia"]) == ["tfds:wikipedia"]
+    assert paths_in(["A text.", "Another/one."]) is None and paths_in(["词语", "句子"]) is None
+    with pytest.raises(UserError, match="data: needs files that exist, or texts. Received: 'wiki/a.txt'"):
+        paths_in(["wiki/a.txt", "wiki/b.txt"])

@@ -1,0 +1,180 @@
+"""Training from Python: the command's numbers, resuming, callbacks, and what a run gives."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from corpus import write_corpus
+from pretraining import metrics
+
+import keras_bert
+from keras_bert.api.keywords import keyword_settings, length_settings
+from keras_bert.cli import main
+from keras_bert.config.finetuning import FinetuneConfig
+from keras_bert.config.pretraining import PretrainConfig
+from keras_bert.core.errors import UserError
+from keras_bert.training.run_folder import RunFolder
+
+MODEL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+SETTINGS = {
+    "model": {**MODEL, "vocab_size": 120},
+    "optimizer.warmup_steps": 2,
+    "training.jit_compile": False,
+    "training.log_every": 2,
+    "training.evaluate_every": 4,
+    "initialization": "paper",
+    "examples": [],
+}
+REVIEWS = [
+    {"review": f"{word} film, number {n}", "stars": stars}
+    for n in range(8)
+    for word, stars in (("good", 5), ("bad", 1))
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def text(folder):
+    return write_corpus(folder / "corpus.txt", 40)
+
+
+@pytest.fixture(scope="module")
+def pretrained(folder, text):
+    return keras_bert.pretrain(
+        text, "five_minutes", output=folder / "py", steps=6, batch_size=8, max_length=16, **SETTINGS
+    )
+
+
+@pytest.fixture(scope="module")
+def finetuned(folder, pretrained):
+    return keras_bert.finetune(
+        pretrained,
+        train=REVIEWS,
+        dev=REVIEWS[:6],
+        text="review",
+        label="stars",
+        output=folder / "stars",
+        epochs=2,
+        batch_size=4,
+        max_length=16,
+        learning_rate=1e-3,
+    )
+
+
+def test_the_command_trains_the_same_numbers(folder, text, pretrained):
+    """Keywords that reached other settings, or other defaults, would be trained with in silence."""
+    by_key = keyword_settings(PretrainConfig, SETTINGS)
+    flags = [f"--set={key}={json.dumps(value)}" for key, value in by_key.items()]
+    options = ["--config", "five_minutes", "--data", text, "--output", str(folder / "command"), "--steps", "6"]
+    done = CliRunner().invoke(main, ["pretrain", *options, "--batch-size", "8", "--max-length", "16", *flags])
+    assert done.exit_code == 0, done.output
+    assert metrics(RunFolder(str(folder / "command"))) == metrics(RunFolder(pretrained.path))
+
+
+def test_documents_in_python_are_those_of_a_file(folder, pretrained, text):
+    with open(text, encoding="utf-8") as stream:
+        documents = [document for document in stream.read().split("\n\n") if document.strip()]
+    run = keras_bert.pretrain(
+        documents, "five_minutes", output=folder / "given", steps=6, batch_size=8, max_length=16, **SETTINGS
+    )
+    assert metrics(RunFolder(run.path)) == metrics(RunFolder(pretrained.path))
+
+
+def test_called_again_it_returns_the_finished_run_and_other_settings_are_refused(pretrained, text):
+    options = {"output": pretrained.path, "batch_size": 8, "max_length": 16, **SETTINGS}
+    assert keras_bert.pretrain(text, "five_minutes", steps=6, **options).results == pretrained.results
+    with pytest.raises(UserError, match="holds a run with other settings .optimizer.learning_rate"):
+        keras_bert.pretrain(text, "five_minutes", steps=6, learning_rate=0.5, **options)
+    longer = keras_bert.pretrain(text, "five_minutes", steps=8, **options)
+    assert longer.results["steps"] == 8
+
+
+def test_what_a_fine_tuned_run_gives(finetuned, tmp_path):
+    assert finetuned.results["splits"]["dev"]["accuracy"] == finetuned.evaluate()["accuracy"]
+    assert finetuned.evaluate(REVIEWS[:6])["loss"] == pytest.approx(finetuned.evaluate()["loss"], rel=1e-5)
+    renamed = [{"text": row["review"], "stars": row["stars"]} for row in REVIEWS[:6]]
+    assert finetuned.evaluate(renamed, text="text")["loss"] == pytest.approx(finetuned.evaluate()["loss"], rel=1e-5)
+    history = finetuned.history
+    assert list(history[history.eval_loss.notna()].step) == [4, 8]
+    assert len(finetuned.plot().axes[0].lines) == 2
+    (answer,) = finetuned.predict(["good film"])
+    assert answer.label in ("1", "5") and sum(answer.probabilities.values()) == pytest.approx(1)
+    assert finetuned.export(tmp_path / "served") == str(tmp_path / "served" / "1")
+    assert repr(finetuned) == f"FinetuningRun({finetuned.path!r})"
+
+
+def test_seeds_leave_the_best_model(folder, pretrained):
+    run = keras_bert.finetune(
+        pretrained,
+        train=REVIEWS,
+        dev=REVIEWS[:6],
+        text="review",
+        label="stars",
+        output=folder / "seeds",
+        seeds=[1, 2],
+        epochs=1,
+        batch_size=8,
+        max_length=16,
+    )
+    assert run.results["seeds"] == [1, 2] and run.model.head.labels == ("1", "5")
+
+
+class Recorder(keras.callbacks.Callback):
+    def __init__(self, stop_at=None):
+        super().__init__()
+        self.called, self.stop_at = [], stop_at
+
+    def on_train_begin(self, logs=None):
+        self.called.append("begin")
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.called.append(batch)
+        self.model.stop_training = batch + 1 == self.stop_at
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.called.append((epoch, round(logs["val_loss"], 3)))
+
+    def on_train_end(self, logs=None):
+        self.called.append("end")
+
+
+def test_callbacks_see_the_run_and_end_it(folder, pretrained):
+    """A run that a callback ends validates, saves and writes its results."""
+    options = {"train": REVIEWS, "dev": REVIEWS[:6], "text": "review", "label": "stars", "epochs": 3, "batch_size": 4}
+    recorder = Recorder(stop_at=6)
+    run = keras_bert.finetune(pretrained, output=folder / "stopped", max_length=16, callbacks=[recorder], **options)
+    evaluations = [round(loss, 3) for loss in run.history.eval_loss.dropna()]
+    assert recorder.called == ["begin", 0, 1, 2, 3, (0, evaluations[0]), 4, 5, (1, evaluations[1]), "end"]
+    assert run.results["steps"] == 6
+    patient = keras.callbacks.EarlyStopping("val_loss", patience=1, min_delta=100.0)
+    run = keras_bert.finetune(pretrained, output=folder / "early", max_length=16, callbacks=[patient], **options)
+    assert run.results["steps"] == 8 and np.isfinite(run.results["splits"]["dev"]["loss"])
+
+
+@pytest.mark.parametrize(
+    ("keywords", "expected"),
+    [
+        ({"steps": 5, "seed": 2}, {"training.steps": 5, "training.seed": 2}),
+        ({"masking": {"unit": "span"}, "optimizer.name": "lamb"}, {"masking.unit": "span", "optimizer.name": "lamb"}),
+        ({"optimizer": {"rates": {"embeddings": 0.1}}}, {"optimizer.rates": {"embeddings": 0.1}}),
+        ({"initialization": "corpus", "phases": [{}]}, {"initialization": "corpus", "phases": [{}]}),
+    ],
+)
+def test_keywords_name_settings(keywords, expected):
+    assert keyword_settings(PretrainConfig, keywords) == expected
+
+
+def test_names_that_are_none_or_several_are_refused():
+    with pytest.raises(UserError, match="lerning_rate: no such argument or setting. The nearest is learning_rate "):
+        keyword_settings(PretrainConfig, {"lerning_rate": 1})
+    with pytest.raises(UserError, match="kind: needs its section. .* data.kind and features.kind"):
+        keyword_settings(FinetuneConfig, {"kind": 1})
+    with pytest.raises(UserError, match="steps: needs to be the only length of the run. Received: minutes too"):
+        length_settings({"training.steps": 1, "training.minutes": 1})
+    assert length_settings({"training.epochs": 1}) == {"training.minutes": 0.0, "training.steps": 0}
