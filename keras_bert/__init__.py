@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.inference.generation import Continuation as Continuation
     from keras_bert.inference.loading import LoadedModel as LoadedModel
     from keras_bert.inference.loading import load as load
+    from keras_bert.inference.preprocessing import Preprocessor as Preprocessor
     from keras_bert.inference.text_embedding import EmbeddedTexts as EmbeddedTexts
     from keras_bert.inference.text_embedding import PooledEncoder as PooledEncoder
     from keras_bert.inference.text_embedding import TextEmbedder as TextEmbedder
@@ -63,9 +64,11 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.tasks.kind import TaskKind as TaskKind
     from keras_bert.tasks.kind import register as register
     from keras_bert.tasks.kind import unregister as unregister
+    from keras_bert.tasks.multiple_choice.in_python import Choice as Choice
     from keras_bert.tasks.multiple_choice.network import BertForMultipleChoice as BertForMultipleChoice
     from keras_bert.tasks.multiple_choice.task import MultipleChoiceConfig as MultipleChoiceConfig
     from keras_bert.tasks.problem import Problem as Problem
+    from keras_bert.tasks.question_answering.in_python import PassageAnswer as PassageAnswer
     from keras_bert.tasks.question_answering.network import BertForQuestionAnswering as BertForQuestionAnswering
     from keras_bert.tasks.question_answering.task import SpanExtractionConfig as SpanExtractionConfig
     from keras_bert.tasks.segmentation.task import SegmentationConfig as SegmentationConfig
@@ -77,6 +80,7 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.tasks.tagging.head import CrfTaggingConfig as CrfTaggingConfig
     from keras_bert.tasks.tagging.head import FeatureTaggingConfig as FeatureTaggingConfig
     from keras_bert.tasks.tagging.head import TokenClassificationConfig as TokenClassificationConfig
+    from keras_bert.tasks.tagging.in_python import TaggedText as TaggedText
     from keras_bert.tasks.tagging.network import BertCrfTagger as BertCrfTagger
     from keras_bert.tasks.tagging.network import BertForTokenClassification as BertForTokenClassification
     from keras_bert.tasks.tagging.network import BertSegmenter as BertSegmenter

@@ -23,8 +23,12 @@ PUBLIC_NAMES = {
     },
     "Answers and vectors": {
         "Classification": "keras_bert.tasks.classification.in_python",
+        "TaggedText": "keras_bert.tasks.tagging.in_python",
+        "PassageAnswer": "keras_bert.tasks.question_answering.in_python",
+        "Choice": "keras_bert.tasks.multiple_choice.in_python",
         "Filling": "keras_bert.inference.fill_mask",
         "Continuation": "keras_bert.inference.generation",
+        "Preprocessor": "keras_bert.inference.preprocessing",
         "TextEmbedder": "keras_bert.inference.text_embedding",
         "EmbeddedTexts": "keras_bert.inference.text_embedding",
         "PooledEncoder": "keras_bert.inference.text_embedding",

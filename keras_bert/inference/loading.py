@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import keras
 import numpy as np
@@ -13,19 +13,21 @@ import tensorflow as tf
 from keras_bert.checkpoints.model_folder import ModelFolder, open_model_folder
 from keras_bert.checkpoints.stored_tensors import LoadReport
 from keras_bert.config.inference import SamplingConfig
+from keras_bert.config.reading import FIELD, TRUNCATE, WINDOWS
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath
 from keras_bert.core.program import PROGRAM
 from keras_bert.inference.fill_mask import Filling, fill_masks
 from keras_bert.inference.generation import Continuation, TextGenerator
+from keras_bert.inference.preprocessing import Preprocessor
 from keras_bert.inference.text_embedding import BATCH_TOKENS, TextEmbedder
-from keras_bert.inference.texts import TextOrPair, text_list
+from keras_bert.inference.texts import text_list
 from keras_bert.layers.initializers import normal_replaced_by
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining
 from keras_bert.models.tensor_names import MASKED_LM_HEAD
-from keras_bert.tasks.kind import kind_of_head
+from keras_bert.tasks.kind import kind_of_head, kind_of_task, task_names
 from keras_bert.text.tokenizers import Tokenizer, make_tokenizer
 
 _Made = TypeVar("_Made")
@@ -41,12 +43,14 @@ class LoadedModel:
         model: the model of the folder's task, such as a `BertForSequenceClassification`; without a task's head a
             `BertForPreTraining`; without a masked LM head either, the `BertEncoder` alone.
         report: which tensors the folder lacked, so that they were newly initialized, and which were not used.
+        new_head: the config of a head that `load` was asked to make; None for the folder's own.
     """
 
     folder: ModelFolder
     tokenizer: Tokenizer
     model: keras.Model
     report: LoadReport
+    new_head: Any = None
     _made: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -62,7 +66,7 @@ class LoadedModel:
     @property
     def head(self) -> Any:
         """The config of the task's head, such as a `ClassificationConfig`; None if there is no such head."""
-        return self.folder.head
+        return self.new_head or self.folder.head
 
     @property
     def predicts(self) -> str | None:
@@ -103,31 +107,46 @@ class LoadedModel:
         length = reading.max_length if max_length is None else max_length
         return TextEmbedder(self.encoder, self.tokenizer, pooling, length, batch_tokens, reading.long)
 
-    def predict(self, texts: Sequence[TextOrPair], top_k: int = 5) -> list[Any]:
-        """Applies the model's head to each text, as its export does.
+    def preprocessor(
+        self, max_length: int | None = None, long: str | None = None, length: str = "fixed"
+    ) -> Preprocessor:
+        """Returns a Keras layer from strings to the encoder's inputs, for `ds.map` and models that take strings.
+
+        By default `max_length` and `long` are those of fine-tuning or, without it, the model's maximum and `truncate`.
+        """
+        reading = self.folder.reading
+        way = reading.long if reading.long != WINDOWS else TRUNCATE
+        return Preprocessor(self.tokenizer, max_length or reading.max_length, long or way, length)
+
+    def predict(self, texts: Sequence[Any], top_k: int = 5) -> list[Any]:
+        """Applies the model's head to each example, as its export does.
+
+        | the model | an example | its answer |
+        | --- | --- | --- |
+        | a classifier | a text; for pairs, (text, text) | a `Classification` |
+        | the same, of several labels | the same | `{label: probability}` |
+        | the same, of a number | the same | a float |
+        | a tagger | a text, or a list of words | a `TaggedText` |
+        | of questions | (question, passage) | a `PassageAnswer` |
+        | of choices | (context, choices), (context, question, choices) | a `Choice` |
+        | of two spans | a dict of the export's inputs | a `Classification` |
+        | a word segmenter | a text | the text with spaces between its words |
+        | of vectors | a text; (text, text) | float32 [hidden]; the cosine of the two |
+        | a masked LM | a text with [MASK] | a `Filling` |
 
         Args:
-            texts: texts, or pairs of texts for a classifier of pairs, read as in training.
+            texts: the examples, read as in training.
             top_k: the number of candidates for each [MASK].
 
-        Returns: for a classifier, a `Classification` for each text, `{label: probability}` in a multi-label task, or a
-            number for a regression; without a task's head, the result of `fill`.
-
         Raises:
-            UserError: the folder has no head, the head does not answer whole texts, or a text cannot be filled.
-            ValueError: `texts` is no list of texts or pairs, or the model takes pairs and these are single texts, or
-                the reverse.
+            UserError: the folder has no head, or a text cannot be filled.
+            ValueError: `texts` is no list, or an example is not as the model needs it.
         """
-        texts = text_list(texts, pairs=True)
         if self.head:
-            answers = kind_of_head(self.head).answer_texts(self, texts)
-            if answers is not None:
-                return answers
-            raise UserError(
-                f"{self.path}: needs a head for whole texts. Received: {self.head.architecture}. "
-                f"Give it to serving_function (docs/serving.md), or: {PROGRAM} predict --model MODEL"
-            )
-        return self.fill(cast("Sequence[str]", texts), top_k)
+            if isinstance(texts, (str, bytes)):
+                text_list(texts)  # Raises.
+            return kind_of_head(self.head).answer(self, list(texts))
+        return self.fill(text_list(texts), top_k)
 
     def fill(self, texts: Sequence[str], top_k: int = 5) -> list[Filling]:
         """Predicts the [MASK]s of each text.
@@ -190,18 +209,37 @@ class LoadedModel:
         )
 
 
-def load(path: StrPath, lower_case: bool | None = None) -> LoadedModel:
+def load(
+    path: StrPath, lower_case: bool | None = None, task: str | None = None, labels: Iterable[str] | None = None
+) -> LoadedModel:
     """Loads a BERT with its tokenizer.
+
+    `load(MODEL, task="text", labels=["bad", "good"])` gives its encoder a new head, for `fit`.
 
     Args:
         path: a run folder, a model folder, a Hugging Face folder, a Google folder, or `hf:NAME[@REVISION]`.
         lower_case: whether the tokenizer lower-cases. By default the folder's setting; a Google folder has none, so it
             is inferred from the vocabulary.
+        task: a task, as for `finetune`, whose head the model gets in place of its own.
+        labels: the labels of that head, in the order of its logits; for a task without labels none.
 
     Raises:
-        UserError: there is no model, or its files are broken or do not fit together.
+        UserError: there is no model, or its files are broken or do not fit together; or there is no such task, or its
+            head needs other labels.
     """
-    return load_folder(open_model_folder(path, lower_case))
+    folder = open_model_folder(path, lower_case)
+    return load_folder(folder) if task is None else _with_new_head(folder, task, labels)
+
+
+def _with_new_head(folder: ModelFolder, task: str, labels: Iterable[str] | None) -> LoadedModel:
+    kind = kind_of_task(task)
+    if kind is None:
+        raise UserError(f"task: needs one of {', '.join(task_names())}. Received: {task!r}.")
+    head = kind.head.new(task, labels)
+    model = kind.make_model(folder.config, head)
+    report = folder.load_into(model, new_parts=[kind.part])
+    folder = dataclasses.replace(folder, other_fields={**folder.other_fields, FIELD: {"task": task}})
+    return LoadedModel(folder, model_tokenizer(folder), model, report, head)
 
 
 def load_folder(folder: ModelFolder) -> LoadedModel:

@@ -4,7 +4,7 @@ Each kind's own is in its room, `tasks/KIND/head.py` or `task.py`.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from keras_bert.config.reading import FIELD
@@ -49,6 +49,13 @@ class Head:
         own = {"bilstm_size": self.bilstm_size} if self.bilstm_size else {}
         own.update((name, getattr(self, name)) for name in self.own_settings)
         return {"architectures": [self.architecture], **({FIELD: own} if own else {})}
+
+    @classmethod
+    def new(cls: type[HeadT], task: str, labels: Iterable[str] | None) -> HeadT:
+        """A new head for a task. Raises `UserError` for labels that it does not have, or needs."""
+        if labels is not None:
+            raise UserError(f"labels: needs none for {task}, whose head has no labels. Received: some. Leave them out.")
+        return cls()
 
     @classmethod
     def from_fields(cls: type[HeadT], fields: Mapping[str, Any], num_outputs: int, path: str) -> HeadT:
@@ -97,6 +104,16 @@ class LabelledHead(Head):
     @property
     def is_unnamed(self) -> bool:
         return self.labels == _unnamed(self.num_labels)
+
+    @classmethod
+    def new(cls: type[LabelledT], task: str, labels: Iterable[str] | None) -> LabelledT:
+        if labels is None or cls.own_settings:
+            needed = "keras_bert.finetune, which learns its head's settings from data" if cls.own_settings else "labels"
+            raise UserError(f"{task}: needs {needed}. Received: {'labels' if labels else 'none'}.")
+        try:
+            return cls(tuple(labels))
+        except ValueError as error:
+            raise UserError(str(error)) from None
 
     def to_fields(self) -> dict[str, Any]:
         fields = super().to_fields()

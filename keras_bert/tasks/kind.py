@@ -8,12 +8,13 @@ classes are named in the docstrings; the annotations say `Any`.
 import abc
 import functools
 import importlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import FinetuneConfig
 from keras_bert.config.reading import FIELD
 from keras_bert.core.errors import UserError
+from keras_bert.core.program import PROGRAM
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import bert_counterpart
 from keras_bert.tasks.head import Head
@@ -138,9 +139,17 @@ class TaskKind(abc.ABC):
         """The labels of a head, if they are those of a config.json that names none."""
         return ()
 
-    def answer_texts(self, bert: Any, texts: list) -> list | None:
-        """A `LoadedModel`'s answers to whole texts, for its `predict`; None if this kind does not answer these."""
-        return None
+    def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
+        """A `LoadedModel`'s answers to examples given in Python, one each, for its `predict`.
+
+        Raises:
+            UserError: the kind has no such answers, as by default.
+            ValueError: the examples are not of the kind's form.
+        """
+        raise UserError(
+            f"{bert.path}: needs a head that answers in Python. Received: {self.head.architecture}. "
+            f"Give it to serving_function (docs/serving.md), or: {PROGRAM} predict --model MODEL"
+        )
 
     def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         """The lines in which `run.py predict` prints a `LoadedModel`'s answers to texts of its command line.

@@ -133,8 +133,6 @@ def test_a_folder_reads_back_as_what_it_was(head, tmp_path):
     assert config_of(folder)["architectures"] == [head.architecture]
     assert not loaded.report.made_new and not loaded.report.unused
     assert_equal_outputs(outputs_of(loaded.model, batch), outputs_of(model, batch))
-    with pytest.raises(UserError, match=f"needs a head for whole texts. Received: {head.architecture}"):
-        loaded.predict(["w1 w2"])
 
 
 @each_head

@@ -1,7 +1,7 @@
 """Classification, with one label or several, and regression."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, FinetuneConfig
@@ -94,14 +94,15 @@ class Classification(TaskKind):
     def unnamed_labels(self, head: Any) -> tuple[str, ...]:
         return head.labels if head.is_unnamed and head.problem_type != REGRESSION else ()
 
-    def answer_texts(self, bert: Any, texts: list) -> list | None:
+    def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import serving_function
+        from keras_bert.inference.texts import text_list
         from keras_bert.tasks.classification.in_python import class_answers, text_columns
 
         fields = bert.folder.other_fields
         own = fields.get(FIELD) or {}
-        columns = text_columns(texts, own.get("pair"))
-        if not texts:
+        columns = text_columns(text_list(examples, pairs=True), own.get("pair"))
+        if not examples:
             return []
 
         def function() -> Any:
@@ -168,11 +169,12 @@ class NextSentence(Classification):
             "print(model(**inputs).logits.softmax(-1))"
         )
 
-    def answer_texts(self, bert: Any, texts: list) -> list | None:
+    def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
+        from keras_bert.inference.texts import text_list
         from keras_bert.tasks.classification.in_python import text_columns
 
-        text_columns(texts, pair=True)  # Raises for single texts.
-        return super().answer_texts(bert, texts)
+        text_columns(text_list(examples, pairs=True), pair=True)  # Raises for single texts.
+        return super().answer(bert, examples)
 
     def _takes_pairs(self, bert: Any) -> bool:
         return True

@@ -1,7 +1,7 @@
 """Choosing one of several continuations or answers."""
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -159,15 +159,20 @@ class MultipleChoice(TaskKind):
     def transformers_example(self, fields: Mapping[str, Any]) -> str:
         return _IN_TRANSFORMERS
 
-    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+    def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import serving_function
+        from keras_bert.tasks.multiple_choice.in_python import choices_made
+
+        return choices_made(bert.once("choices", lambda: serving_function(bert)), examples)
+
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import ranked, shown
 
         context, *choices = texts
         if len(choices) < 2:
             raise UserError(f"TEXT: needs a context and two choices or more. Received: {len(texts)} of them.")
-        [row] = serving_function(bert).answers_by_length([context], [""], [choices])
-        return shown([context], ranked(dict(zip(choices, row["probabilities"].tolist()))))
+        [answer] = bert.predict([(context, choices)])
+        return shown([context], ranked(dict(zip(choices, answer.probabilities))))
 
     def data_fields(self, task: str) -> Collection[str]:
         return ()

@@ -2,7 +2,7 @@
 
 import dataclasses
 import numbers
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -276,20 +276,24 @@ class QuestionAnswering(TaskKind):
     def transformers_example(self, fields: Mapping[str, Any]) -> str:
         return _IN_TRANSFORMERS
 
-    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+    def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import serving_function
-        from keras_bert.tasks.question_answering.decoding import decoded, n_best_list
+        from keras_bert.tasks.question_answering.in_python import passage_answers
+
+        answering = AnsweringConfig.from_fields(bert.folder.other_fields, f"{bert.path}/config.json")
+        function = bert.once("answers to questions", lambda: serving_function(bert))
+        return passage_answers(function, examples, answering.unanswerable)
+
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import in_pairs, ranked, shown
 
         asked = in_pairs(texts, "a question and the passage with its answer")
-        answering = AnsweringConfig.from_fields(bert.folder.other_fields, f"{bert.path}/config.json")
         lines = []
-        for (question, _), row in zip(asked, serving_function(bert).answers_by_length(*zip(*asked)), strict=True):
-            best = n_best_list(decoded(row), answering.unanswerable)
-            probabilities = {entry["text"] or "no answer": entry["probability"] for entry in best}
-            answer = row["answer"].decode("utf-8") or "no answer"  # By the model's own threshold.
-            first = ranked({answer: probabilities.pop(answer, 0.0)})
-            lines += shown([question], [*first, *ranked(probabilities)])
+        for (question, _), answer in zip(asked, bert.predict(asked), strict=True):
+            named = {text or "no answer": probability for text, probability in answer.candidates.items()}
+            text = answer.text or "no answer"
+            first = ranked({text: named.pop(text, 0.0)})
+            lines += shown([question], [*first, *ranked(named)])
         return lines
 
     def data_fields(self, task: str) -> Collection[str]:

@@ -1,6 +1,6 @@
 """Words in texts that are written without blanks, or have lost them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -53,12 +53,17 @@ class Segmentation(CrfTagging):
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return 'print(keras_bert.serving_function(bert)(["thecatsat"])["words"])'
 
-    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+    def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import serving_function
+        from keras_bert.inference.texts import text_list
+
+        function = bert.once("segmented texts", lambda: serving_function(bert))
+        return [row["segmented"].decode("utf-8") for row in function.answers_by_length(text_list(examples))]
+
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import shown
 
-        found = (row["segmented"].decode("utf-8") for row in serving_function(bert).answers_by_length(texts))
-        return [line for text, answer in zip(texts, found) for line in shown([text], [answer])]
+        return [line for text, answer in zip(texts, bert.predict(texts)) for line in shown([text], [answer])]
 
     def data_fields(self, task: str) -> Collection[str]:
         return ("texts", "format")

@@ -1,7 +1,7 @@
 """Vectors of texts, compared by their cosine."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from keras_bert.config.finetuning import REGRESSION, FinetuneConfig, TaskDataConfig
@@ -122,13 +122,21 @@ class SentenceVectors(TaskKind):
             "print(vectors @ vectors.T)  # The cosines of all pairs."
         )
 
-    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+    def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import serving_function
+        from keras_bert.inference.texts import text_list
+        from keras_bert.tasks.classification.in_python import text_columns
+
+        columns = text_columns(text_list(examples, pairs=True))
+        function = bert.once("vectors of texts", lambda: serving_function(bert))
+        found = [[row["vectors"] for row in function.answers_by_length(column)] for column in columns]
+        return found[0] if len(found) == 1 else [float(first @ second) for first, second in zip(*found)]
+
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import in_pairs, shown
 
         pairs = in_pairs(texts, "pairs of texts to compare")
-        vectors = [row["vectors"] for row in serving_function(bert).answers_by_length(texts)]
-        cosines = (first @ second for first, second in zip(vectors[::2], vectors[1::2]))
+        cosines = bert.predict(pairs)
         return [line for pair, cosine in zip(pairs, cosines) for line in shown(pair, [f"cosine {cosine:.3f}"])]
 
     def data_fields(self, task: str) -> Collection[str]:

@@ -1,6 +1,6 @@
 """Two spans of a text or of a pair of texts: words that may mean the same, a pronoun and what it may stand for."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -128,6 +128,18 @@ class SpanPairs(TaskKind):
         return SpanPairProblem(
             task=task, source=source, tokenizer=tokenizer, config=config, head=head, task_record=task_record
         )
+
+    def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
+        from keras_bert.export.serving_function import serving_function
+        from keras_bert.tasks.classification.in_python import class_answers
+
+        function = bert.once("answers to spans", lambda: serving_function(bert))
+        for example in examples:
+            if not isinstance(example, Mapping) or set(example) != set(function.columns):
+                needed = f"a dict of {', '.join(function.columns)}"
+                raise ValueError(f"texts: needs {needed} for each. Received: {str(example)[:80]}.")
+        columns = [[example[name] for example in examples] for name in function.columns]
+        return class_answers(bert.head, function.answers_by_length(*columns)) if examples else []
 
     def card_example(self, fields: Mapping[str, Any]) -> str:
         if (fields.get(FIELD) or {}).get("pair"):

@@ -1,6 +1,6 @@
 """A label for every word, from a fine-tuned BERT or from a BiLSTM over the features of a frozen one."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -81,17 +81,20 @@ class Tagging(TaskKind):
     def card_example(self, fields: Mapping[str, Any]) -> str:
         return f'print(keras_bert.serving_function(bert)([{_EXAMPLE}])["labels"])'
 
-    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
+    def answer(self, bert: Any, examples: Sequence[Any]) -> list[Any]:
         from keras_bert.export.serving_function import serving_function
+        from keras_bert.tasks.tagging.in_python import tagged_texts
+
+        return tagged_texts(bert.once("labels of words", lambda: serving_function(bert)), examples)
+
+    def answers_shown(self, bert: Any, texts: list[str]) -> list[str]:
         from keras_bert.tasks.shown_answers import shown
 
         lines = []
-        for text, row in zip(texts, serving_function(bert).answers_by_length(texts), strict=True):
-            words = [text[start:end] for start, end in zip(row["starts"], row["ends"])][: row["num_words"]]
-            width = max(map(len, words), default=0)
-            labels = (label.decode("utf-8") for label in row["labels"])
-            tagged = zip(words, labels, row["scores"])
-            lines += shown([text], [f"{word:{width}}  {label} {score:.3f}" for word, label, score in tagged])
+        for text, tagged in zip(texts, bert.predict(texts), strict=True):
+            width = max(map(len, tagged.words), default=0)
+            rows = zip(tagged.words, tagged.labels, tagged.scores)
+            lines += shown([text], [f"{word:{width}}  {label} {score:.3f}" for word, label, score in rows])
         return lines
 
     def transformers_example(self, fields: Mapping[str, Any]) -> str:

@@ -1,0 +1,62 @@
+"""What a model that picks one of several choices answers in Python."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keras_bert.inference.texts import text_list
+
+if TYPE_CHECKING:
+    from keras_bert.export.serving_function import ServingFunction
+
+
+@dataclasses.dataclass
+class Choice:
+    """The choice for one example.
+
+    Attributes:
+        index: its number among the choices, from 0.
+        text: the choice.
+        probability: its probability.
+        probabilities: those of all choices, in their order.
+    """
+
+    index: int
+    text: str
+    probability: float
+    probabilities: list[float]
+
+
+def choices_made(function: ServingFunction, examples: Sequence[Any]) -> list[Choice]:
+    """The best of the choices of each example.
+
+    Args:
+        function: the model's signatures.
+        examples: (context, choices) or (context, question, choices); or a dict with these names, `question` if there
+            is one.
+
+    Raises:
+        ValueError: an example is none of these, or has fewer than two choices.
+    """
+    rows = [_example(example) for example in examples]
+    served = function.answers_by_length(*([list(column) for column in zip(*rows)])) if rows else []
+    return [_choice(choices, row) for (_, _, choices), row in zip(rows, served, strict=True)]
+
+
+def _example(example: Any) -> tuple[str, str, list[str]]:
+    if isinstance(example, Mapping) and {"context", "choices"} <= example.keys():
+        example = (example["context"], example.get("question") or "", example["choices"])
+    if isinstance(example, (tuple, list)) and len(example) == 2:
+        example = (example[0], "", example[1])
+    is_whole = isinstance(example, (tuple, list)) and len(example) == 3 and isinstance(example[2], (tuple, list))
+    if not is_whole or len(example[2]) < 2:
+        raise ValueError(f"texts: needs a context and two choices or more for each. Received: {str(example)[:60]}.")
+    context, question, *choices = text_list([*example[:2], *example[2]])
+    return context, question, choices
+
+
+def _choice(choices: Sequence[str], row: Mapping[str, Any]) -> Choice:
+    index, probabilities = int(row["choice"]), row["probabilities"][: len(choices)].tolist()
+    return Choice(index, choices[index], probabilities[index], probabilities)
