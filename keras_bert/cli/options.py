@@ -6,15 +6,15 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from keras_bert.config.corpus import BROKEN_LINES, TABLE_FORMATS, CorpusConfig, FilterConfig, extended_filters
+from keras_bert.config.corpus import TABLE_FORMATS, BrokenLines, CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.config.pretraining import DATA_SETS, DataConfig
 from keras_bert.config.recipes import given
-from keras_bert.config.training import STRATEGIES, OptimizerConfig, TrainingConfig
+from keras_bert.config.training import OptimizerConfig, Strategy, TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, is_file
@@ -121,7 +121,7 @@ validation_share_option = setting_option(
 _CORPUS_OPTIONS = (
     column_option,
     format_option,
-    setting_option(CorpusConfig, "broken_lines", type=click.Choice(BROKEN_LINES), has_default=True),
+    setting_option(CorpusConfig, "broken_lines", type=click.Choice(get_args(BrokenLines)), has_default=True),
     click.option(
         "--filters", metavar="NAME", help="Filters for web text: c4, a name in configs/filters, or a YAML file."
     ),
@@ -231,7 +231,7 @@ def table_settings(
 
 
 _RUN_OPTIONS = (
-    setting_option(TrainingConfig, "strategy", type=click.Choice(STRATEGIES)),
+    setting_option(TrainingConfig, "strategy", type=click.Choice(get_args(Strategy))),
     setting_option(TrainingConfig, "devices", metavar="GPU:0,GPU:1"),
     setting_option(TrainingConfig, "tpu", metavar="NAME"),
     setting_option(TrainingConfig, "steps", type=click.IntRange(min=1)),
