@@ -20,7 +20,6 @@ from keras_bert.core.settings import (
 )
 
 _SHARED = ("__init__", "base")
-Strategy = Literal["auto", "one", "mirrored", "multiworker", "tpu"]
 Logger = Literal["tensorboard", "wandb", "mlflow"]
 # An optimizer is a file beside optimizers/base.py, called as `optimizer.name` calls it. Listed without being imported,
 # because it imports TensorFlow.
@@ -155,7 +154,7 @@ class RunConfig(Checked):
 
     minutes: NotNegative[float] = 0.0
     seed: Seed = 1
-    strategy: Strategy = "auto"
+    strategy: Literal["auto", "one", "mirrored", "multiworker", "tpu"] = "auto"
     devices: list[str] = field(default_factory=list)
     tpu: str = "local"
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
