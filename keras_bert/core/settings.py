@@ -385,6 +385,7 @@ def every_setting(cls: "type[DataclassInstance]", where: str = "") -> Iterator[S
             yield from every_setting(found.section, found.key if found.section is found.kind else f"{found.key}.0")
 
 
+@functools.cache
 def meanings(cls: type) -> dict[str, str]:
     """`{field: its meaning}`, from the `Attributes:` in the docstrings of a dataclass and its bases."""
     found = {}
