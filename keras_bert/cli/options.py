@@ -47,13 +47,13 @@ def setting_option(
     """
     if has_default:
         attributes |= {"default": getattr(config, field), "show_default": True}
-    meaning, null = re.subn(r"[;.] (0|null) [^;.]*\.$", ".", settings.meanings(config)[field])
+    meaning, off = re.subn(r"[;.] (0|null) [^;.]*\.$", ".", settings.meanings(config)[field])
     if "Default: " in more:
         meaning = re.sub(r"[;,] by default.*", ".", meaning)
     kind, *_ = settings.parts_of(settings.types_of(config)[field])
     text = f"{meaning[0].upper()}{meaning[1:]} {more}".strip()
     names = names or (f"--{field.replace('_', '-')}",)
-    return click.option(*names, help=text, **{**_parsed_as(kind, without_0=null > 0), **attributes})
+    return click.option(*names, help=text, **{**_parsed_as(kind, without_0=off > 0), **attributes})
 
 
 def _parsed_as(kind: Any, without_0: bool) -> dict[str, Any]:
@@ -128,7 +128,20 @@ format_option = setting_option(CorpusConfig, "format")
 
 validation_share_option = setting_option(DataConfig, "validation_share", has_default=True)
 
-_CORPUS_OPTIONS = (
+
+def _all_of(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds several options to a command."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+# `corpus_config` takes their values.
+corpus_options = _all_of(
     column_option,
     format_option,
     setting_option(CorpusConfig, "broken_lines", has_default=True),
@@ -137,13 +150,6 @@ _CORPUS_OPTIONS = (
     ),
     setting_option(FilterConfig, "bad_words", metavar="FILE"),
 )
-
-
-def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of how text is read and filtered to a command; `corpus_config` takes their values."""
-    for option in reversed(_CORPUS_OPTIONS):
-        command = option(command)
-    return command
 
 
 def corpus_config(
@@ -183,8 +189,8 @@ model_option = click.option(
 )
 
 
-def _table_options(more: str = "") -> list[Callable[..., Any]]:
-    return [
+def _table_options(more: str = "") -> Callable[..., Any]:
+    return _all_of(
         setting_option(TaskDataConfig, "folder", "--data-dir", metavar="DIR", more=more),
         setting_option(TaskDataConfig, "train", metavar="FILE", more=more),
         setting_option(TaskDataConfig, "dev", metavar="FILE", more=more),
@@ -194,21 +200,12 @@ def _table_options(more: str = "") -> list[Callable[..., Any]]:
         ),
         setting_option(TaskDataConfig, "label", metavar="COLUMN", more=more),
         format_option,
-    ]
+    )
 
 
-def table_options(command: Callable) -> Callable:
-    """Adds the options that locate a task's examples to a command; `table_settings` takes their values."""
-    for option in reversed(_table_options()):
-        command = option(command)
-    return command
-
-
-def other_table_options(command: Callable) -> Callable:
-    """As `table_options`, to a command for a trained model, to say what has changed since it was trained."""
-    for option in reversed(_table_options("Default: as in training.")):
-        command = option(command)
-    return command
+# Where a task's examples are; for a trained model, what has changed since. `table_settings` takes their values.
+table_options = _table_options()
+other_table_options = _table_options("Default: as in training.")
 
 
 def table_settings(
@@ -225,7 +222,8 @@ def table_settings(
     return given({**values, "label": label, "format": format})
 
 
-_RUN_OPTIONS = (
+# Of every training run; `run_settings` takes their values.
+run_options = _all_of(
     setting_option(TrainingConfig, "strategy"),
     setting_option(TrainingConfig, "devices", metavar="GPU:0,GPU:1"),
     setting_option(TrainingConfig, "tpu", metavar="NAME"),
@@ -242,13 +240,6 @@ _RUN_OPTIONS = (
     ),
     click.option("--fresh", is_flag=True, help="Start a new run in a new folder, such as RUN-2, instead of resuming."),
 )
-
-
-def run_options(command: Callable) -> Callable:
-    """Adds the options of every training run to a command; `run_settings` takes their values."""
-    for option in reversed(_RUN_OPTIONS):
-        command = option(command)
-    return command
 
 
 def run_settings(
@@ -317,7 +308,8 @@ def require_utf8(texts: Iterable[str]) -> None:
 
 
 RUNNERS = ("direct", "dataflow", "spark", "flink")
-_RUNNER_OPTIONS = (
+# `beam_runner` takes their values.
+runner_options = _all_of(
     click.option(
         "--runner",
         type=click.Choice(RUNNERS),
@@ -325,13 +317,6 @@ _RUNNER_OPTIONS = (
     ),
     click.argument("beam_options", nargs=-1, metavar="[-- --BEAM_OPTION=VALUE …]"),
 )
-
-
-def runner_options(command: Callable) -> Callable:
-    """Adds these options to a command; `beam_runner` takes their values."""
-    for option in reversed(_RUNNER_OPTIONS):
-        command = option(command)
-    return command
 
 
 def beam_runner(name: str | None, beam_options: tuple[str, ...], workers: int = 0) -> Runner | None:
