@@ -261,18 +261,18 @@ class FinetuneConfig(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        kept = self.features.kind is None or not any(vars(self.initialization).values())
-        require(kept, "initialization", "an encoder that is trained", f"features.kind {self.features.kind}")
-        one = self.features.kind is None or self.head.bilstm_size is None
-        require(one, "head.bilstm_size", "no features.kind, which has a BiLSTM of its own", self.head.bilstm_size)
-        kept = self.features.kind is None or self.training.dropout is None
-        require(kept, "training.dropout", "an encoder that is trained", f"features.kind {self.features.kind}")
-        fits = self.features.kind is None or self.task in TAGGING_TASKS
-        require(fits, "features", f"a tagging task ({', '.join(TAGGING_TASKS)})", self.task)
-        fits = not self.head.crf or self.task in TAGGING_TASKS
-        require(fits, "head.crf", f"a tagging task ({', '.join(TAGGING_TASKS)})", self.task)
-        fits = not self.head.crf or self.features.kind is None
-        require(fits, "head.crf", "an encoder that is trained", f"features.kind {self.features.kind}")
+        is_tagging = self.task in TAGGING_TASKS
+        needed = f"a tagging task ({', '.join(TAGGING_TASKS)})"
+        require(is_tagging or not self.head.crf, "head.crf", needed, self.task)
+        if self.features.kind is None:
+            return
+        require(is_tagging, "features", needed, self.task)
+        needed, features = "an encoder that is trained", f"features.kind {self.features.kind}"
+        require(not any(vars(self.initialization).values()), "initialization", needed, features)
+        require(self.training.dropout is None, "training.dropout", needed, features)
+        require(not self.head.crf, "head.crf", needed, features)
+        needed = "no features.kind, which has a BiLSTM of its own"
+        require(self.head.bilstm_size is None, "head.bilstm_size", needed, self.head.bilstm_size)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "FinetuneConfig":
