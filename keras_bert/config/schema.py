@@ -10,7 +10,7 @@ from keras_bert.config.initialization import NAMED, InitializationConfig
 from keras_bert.config.pretraining import PretrainConfig
 from keras_bert.config.recipes import config_names
 from keras_bert.config.studies import AblationPlan, EmbryologyPlan, PilotsPlan, TaskPlan
-from keras_bert.core.settings import Bounds, meanings, parts_of, types_of
+from keras_bert.core.settings import Bounds, parts_of, required, settings_of
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import model_kinds, with_article
 
@@ -91,35 +91,20 @@ def _object(cls: Any) -> dict[str, Any]:
     if cls is BertConfig:
         # Which kind of model it is may follow from the file that the settings extend, so those of all kinds are known.
         for kind in model_kinds():
-            properties |= {
-                name: own
-                for name, own in _properties(kind.config, f"Of {with_article(kind.title)}: ").items()
-                if name not in properties
-            }
+            properties = {**_properties(kind.config, f"Of {with_article(kind.title)}: "), **properties}
         types = [kind.model_type for kind in model_kinds()]
         properties["model_type"] = {"description": "The kind of model.", "enum": types}
     found = {"type": "object", "properties": properties, "additionalProperties": False}
-    needed = [item.name for item in dataclasses.fields(cls) if _default(item) is dataclasses.MISSING]
     # A recipe for fine-tuning that names no task is that of the task it is called like.
-    return {**found, "required": needed} if needed and cls is not FinetuneConfig else found
+    needed = [] if cls is FinetuneConfig else required(cls)
+    return {**found, "required": needed} if needed else found
 
 
 def _properties(cls: Any, prefix: str = "") -> dict[str, Any]:
-    meaning, kinds = meanings(cls), types_of(cls)
     properties = {}
-    for item in dataclasses.fields(cls):
-        text = f"{prefix}{meaning[item.name]}"
-        properties[item.name] = {"description": text[0].upper() + text[1:], **_values(kinds[item.name])}
-        if not _holds_sections(default := _default(item)):
-            properties[item.name]["default"] = default
+    for setting in settings_of(cls):
+        text = prefix + setting.meaning
+        properties[setting.name] = {"description": text[0].upper() + text[1:], **_values(setting.kind)}
+        if not setting.section and setting.name not in required(cls):
+            properties[setting.name]["default"] = setting.default
     return properties
-
-
-def _default(item: dataclasses.Field) -> Any:
-    """A setting's default; `MISSING` without one."""
-    return item.default if item.default_factory is dataclasses.MISSING else item.default_factory()
-
-
-def _holds_sections(default: Any) -> bool:
-    is_section = dataclasses.is_dataclass(default[0] if isinstance(default, list) and default else default)
-    return is_section or default is dataclasses.MISSING

@@ -198,15 +198,7 @@ def from_mapping(cls: type[_Dataclass], values: Any, where: str = "") -> _Datacl
         if key not in fields:
             raise UserError(unknown_key(cls, _dotted(where, str(key)), str(key)))
     arguments = {key: _convert(fields[key], value, _dotted(where, key)) for key, value in values.items()}
-    missing = [
-        field.name
-        for field in dataclasses.fields(cls)
-        if field.init
-        and field.name not in values
-        and field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING
-    ]
-    if missing:
+    if missing := [name for name in required(cls) if name not in values]:
         raise UserError(f"{_dotted(where, missing[0])}: must be given and was not.")
     try:
         return cls(**arguments)
@@ -335,7 +327,7 @@ class Setting(typing.NamedTuple):
 
     @property
     def default(self) -> Any:
-        return getattr(with_defaults(self.owner), self.name)
+        return defaults(self.owner).get(self.name, "")
 
     @property
     def takes(self) -> str:
@@ -377,10 +369,15 @@ def parts_of(kind: Any) -> list[Any]:
     return [one for one in typing.get_args(kind) if one is not type(None)]
 
 
+def settings_of(cls: "type[DataclassInstance]", where: str = "") -> list[Setting]:
+    """The settings of a dataclass itself, sections among them."""
+    return [Setting(_dotted(where, name), cls, name, kind) for name, kind in types_of(cls).items()]
+
+
 def every_setting(cls: "type[DataclassInstance]", where: str = "") -> Iterator[Setting]:
     """The settings of a dataclass and the dataclasses in it, of a list those of its first item: `phases.0.share`."""
-    for name, kind in types_of(cls).items():
-        yield (found := Setting(_dotted(where, name), cls, name, kind))
+    for found in settings_of(cls, where):
+        yield found
         if found.section:
             yield from every_setting(found.section, found.key if found.section is found.kind else f"{found.key}.0")
 
@@ -399,8 +396,23 @@ def meanings(cls: type) -> dict[str, str]:
 
 def with_defaults(cls: type[_Dataclass]) -> _Dataclass:
     """The dataclass with its defaults, and "" for the texts that have none."""
-    none = dataclasses.MISSING
-    return cls(**{item.name: "" for item in dataclasses.fields(cls) if item.default is item.default_factory is none})
+    return cls(**dict.fromkeys(required(cls), ""))
+
+
+def required(cls: type) -> list[str]:
+    """The fields of a dataclass that have no default."""
+    return [name for name in types_of(cls) if name not in defaults(cls)]
+
+
+def defaults(cls: type) -> dict[str, Any]:
+    """`{field: its default}` of a dataclass."""
+    found = {}
+    for item in dataclasses.fields(cls):
+        if item.default is not dataclasses.MISSING:
+            found[item.name] = item.default
+        elif item.default_factory is not dataclasses.MISSING:
+            found[item.name] = item.default_factory()
+    return found
 
 
 def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str], value: Any) -> None:
