@@ -199,7 +199,7 @@ class FinetuneTrainingConfig(RunConfig):
     patience: NotNegative[int] = 0
     freeze: bool = False
     dropout: Dropout | None = None
-    class_weights: dict[str, NotNegative[float]] = field(default_factory=dict)
+    class_weights: dict[Any, NotNegative[float]] = field(default_factory=dict)  # A label may be a number.
     balance_classes: bool = False
     # Once most examples are learned, the loss of most lines is near zero, and a single hard example is far above.
     loss_band: NotNegative[float] = 0.0

@@ -482,7 +482,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         return origin(_convert(inner[0], item, f"{where}.{index}") for index, item in enumerate(value))
     if origin is dict:
         for key in (value := _convert(dict, value, where)):
-            if not isinstance(key, str):
+            if inner[0] is str and not isinstance(key, str):
                 raise _refused(where, "names that are text", key)
         if dataclasses.is_dataclass(inner[1]):  # A name with nothing after it has the defaults.
             value = {key: {} if item is None else item for key, item in value.items()}
