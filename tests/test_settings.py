@@ -15,7 +15,7 @@ from pages import ROOT
 
 from keras_bert import config
 from keras_bert.api.pretraining import default_recipe
-from keras_bert.config.finetuning import FinetuneConfig, rate_for_width
+from keras_bert.config.finetuning import FinetuneConfig, FinetuneTrainingConfig, rate_for_width
 from keras_bert.config.initialization import NAMED
 from keras_bert.config.objectives import PhaseConfig
 from keras_bert.config.pretraining import PretrainConfig
@@ -108,8 +108,15 @@ def test_another_model_by_name_and_changes_to_it():
         ({"optimizer": {"name": "adam"}}, "optimizer.name: needs one of adafactor, adamw, lamb. Received: 'adam'"),
         ({"optimizer": {"layer_decay": 0}}, "optimizer.layer_decay: needs a factor above 0 and at most 1"),
         ({"optimizer": {"weight_average": 1}}, "optimizer.weight_average: needs a value of at least 0 and less than 1"),
-        ({"optimizer": {"rates": {"embeddings": "low"}}}, "optimizer.rates.embeddings: needs a number, 0 or more"),
-        ({"optimizer": {"rates": {3: 0.1}}}, "optimizer.rates: needs patterns that are text. Received: 3"),
+        ({"optimizer": {"rates": {"embeddings": "low"}}}, "optimizer.rates.embeddings: needs a finite number. .*'low'"),
+        ({"optimizer": {"rates": {"embeddings": -1}}}, "optimizer.rates.embeddings: needs 0 or more. Received: -1"),
+        ({"optimizer": {"rates": {3: 0.1}}}, "optimizer.rates: needs names that are text. Received: 3"),
+        ({"training": {"log_to": ["disk"]}}, "training.log_to.0: needs one of tensorboard, wandb, mlflow"),
+        ({"training": {"log_to": ["wandb", "wandb"]}}, "training.log_to: needs some of tensorboard.*, each once"),
+        (
+            {"training": {"accumulation": "many"}},
+            "accumulation: needs a whole number above 0 or auto. Received: 'many'",
+        ),
         (
             {"optimizer": {"bias_correction": False}},
             r"optimizer.bias_correction: needs its default \(True\) with optimizer.name adamw; only lamb uses it. ",
@@ -136,6 +143,28 @@ def test_what_cannot_be_is_refused_by_its_key(values, message):
     with pytest.raises(UserError, match=message) as caught:
         recipe(values)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"learning_rate": 0.0}, "^learning_rate: needs a value above 0. Received: 0.0.$"),
+        ({"learning_rate": None}, "^learning_rate: needs a finite number. Received: None.$"),
+        ({"name": "adam"}, "^name: needs one of adafactor, adamw, lamb. Received: 'adam'.$"),
+        ({"bias_correction": "no"}, "^bias_correction: needs true or false. Received: 'no'.$"),
+        ({"rates": {"a": float("inf")}}, "^rates.a: needs a finite number. Received: inf.$"),
+    ],
+)
+def test_what_is_made_in_python_is_checked_too(values, message):
+    """`keras_bert.OptimizerConfig(…)` has no reader of recipes in front of it."""
+    with pytest.raises(ValueError, match=message):
+        OptimizerConfig(**values)
+
+
+def test_a_value_that_says_the_same_gets_the_type_of_its_setting():
+    """A resolved recipe would else be written as `1` here and as `1.0` there, and differ from itself."""
+    made = FinetuneTrainingConfig(epochs=2, log_to=("wandb",), class_weights={"a": 1})
+    assert repr((made.epochs, made.log_to, made.class_weights)) == "(2.0, ['wandb'], {'a': 1.0})"
 
 
 @pytest.mark.parametrize(

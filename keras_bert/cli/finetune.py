@@ -18,7 +18,6 @@ from keras_bert.api.finetuning import (
     starting_model,
 )
 from keras_bert.cli.options import (
-    Number,
     casing_option,
     file_to_write,
     folder_to_write,
@@ -30,7 +29,7 @@ from keras_bert.cli.options import (
     table_options,
     table_settings,
 )
-from keras_bert.config.features import FEATURES, FeaturesConfig
+from keras_bert.config.features import FeaturesConfig
 from keras_bert.config.finetuning import (
     FinetuneConfig,
     FinetuneTrainingConfig,
@@ -64,16 +63,16 @@ _log = logging.getLogger(__name__)
     f"pretraining run in runs/, else {PUBLISHED}.",
 )
 @casing_option
-@setting_option(FinetuneConfig, "from_scratch", is_flag=True)
+@setting_option(FinetuneConfig, "from_scratch")
 @table_options
 @setting_option(TaskDataConfig, "kind", type=click.Choice(list(KINDS_OF_LABELS)))
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/TASK.")
 @click.option("--seeds", metavar="1,2,3", help="Train one run per seed and report median, mean, deviation and best.")
-@setting_option(FinetuneTrainingConfig, "epochs", type=Number(min=0, min_open=True))
-@setting_option(FinetuneTrainingConfig, "batch_size", type=click.IntRange(min=1))
-@setting_option(InputConfig, "max_length", type=click.IntRange(min=8))
-@setting_option(FinetuneTrainingConfig, "freeze", is_flag=True)
-@setting_option(FeaturesConfig, "kind", "--features", type=click.Choice(FEATURES))
+@setting_option(FinetuneTrainingConfig, "epochs")
+@setting_option(FinetuneTrainingConfig, "batch_size")
+@setting_option(InputConfig, "max_length")
+@setting_option(FinetuneTrainingConfig, "freeze")
+@setting_option(FeaturesConfig, "kind", "--features")
 @click.option(
     "--noise",
     "noises",

@@ -3,7 +3,7 @@
 import click
 
 from keras_bert.checkpoints.model_folder import open_model_folder
-from keras_bert.cli.options import SEED, Number, casing_option, model_option, require_utf8, setting_option
+from keras_bert.cli.options import casing_option, model_option, require_utf8, setting_option
 from keras_bert.config.inference import SamplingConfig, require_left_to_right
 from keras_bert.config.recipes import given
 from keras_bert.core.errors import UserError
@@ -12,11 +12,11 @@ from keras_bert.core.runtime import import_tensorflow
 
 @click.command()
 @model_option
-@setting_option(SamplingConfig, "max_tokens", type=click.IntRange(min=1), has_default=True)
-@setting_option(SamplingConfig, "temperature", type=Number(min=0.0), has_default=True)
-@setting_option(SamplingConfig, "top_k", type=click.IntRange(min=1))
-@setting_option(SamplingConfig, "top_p", type=float)
-@setting_option(SamplingConfig, "seed", type=SEED, has_default=True)
+@setting_option(SamplingConfig, "max_tokens", has_default=True)
+@setting_option(SamplingConfig, "temperature", has_default=True)
+@setting_option(SamplingConfig, "top_k")
+@setting_option(SamplingConfig, "top_p")
+@setting_option(SamplingConfig, "seed", has_default=True)
 @casing_option
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 @click.pass_context

@@ -6,19 +6,18 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import click
 
-from keras_bert.config.corpus import BROKEN_LINES, TABLE_FORMATS, CorpusConfig, FilterConfig, extended_filters
+from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.finetuning import TaskDataConfig
 from keras_bert.config.pretraining import DATA_SETS, DataConfig
 from keras_bert.config.recipes import given
-from keras_bert.config.training import STRATEGIES, OptimizerConfig, TrainingConfig
+from keras_bert.config.training import OptimizerConfig, TrainingConfig
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, is_file
-from keras_bert.core.settings import MAX_SEED
 from keras_bert.tasks.answer_files import PLAIN_FILE, check_output, require_writable
 
 if TYPE_CHECKING:
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
 _CORPUS = CorpusConfig()
 _LENGTHS = ("training.epochs", "training.steps", "training.minutes")
-
-
-SEED = click.IntRange(0, MAX_SEED)
 
 
 class Number(click.FloatRange):
@@ -44,15 +40,34 @@ class Number(click.FloatRange):
 def setting_option(
     config: type, field: str, *names: str, has_default: bool = False, more: str = "", **attributes: Any
 ) -> Callable[..., Any]:
-    """An option for a setting, of which it has the name, unless others are given, and the meaning.
+    """An option for a setting, of which it has the name, unless others are given, the type and the meaning.
 
-    It has the setting's default if asked to; else a recipe's value counts, and what 0 or null means is left out.
+    It has the setting's default if asked to; else a recipe's value counts, what 0 or null means is left out, and such a
+    0 is refused. Another default that `more` tells of replaces that of the meaning.
     """
     if has_default:
         attributes |= {"default": getattr(config, field), "show_default": True}
-    meaning = re.sub(r"[;.] (0|null) [^;.]*\.$", ".", settings.meanings(config)[field])
+    meaning, off = re.subn(r"[;.] (0|null) [^;.]*\.$", ".", settings.meanings(config)[field])
+    if "Default: " in more:
+        meaning = re.sub(r"[;,] by default.*", ".", meaning)
+    kind, *_ = settings.parts_of(settings.types_of(config)[field])
     text = f"{meaning[0].upper()}{meaning[1:]} {more}".strip()
-    return click.option(*(names or (f"--{field.replace('_', '-')}",)), help=text, **attributes)
+    names = names or (f"--{field.replace('_', '-')}",)
+    return click.option(*names, help=text, **{**_parsed_as(kind, without_0=off > 0), **attributes})
+
+
+def _parsed_as(kind: Any, without_0: bool) -> dict[str, Any]:
+    """How click parses the values of a setting: its arguments `type` or `is_flag`."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return {"type": click.Choice(inner)}
+    if origin is Annotated and isinstance(inner[1], settings.Bounds):
+        low, high, min_open, max_open = inner[1][1:]
+        min_open = min_open or without_0
+        if inner[0] is int:
+            return {"type": click.IntRange(int(low) + min_open, None if math.isinf(high) else int(high))}
+        return {"type": Number(low, None if math.isinf(high) else high, min_open, max_open)}
+    return {"is_flag": True} if kind is bool else {}
 
 
 def folder_to_write(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
@@ -109,31 +124,32 @@ text_option = click.option(
 
 column_option = setting_option(CorpusConfig, "text", metavar="COLUMN", more=f"Default: {_CORPUS.text}.")
 
-format_option = setting_option(CorpusConfig, "format", type=click.Choice(TABLE_FORMATS))
+format_option = setting_option(CorpusConfig, "format")
 
-validation_share_option = setting_option(
-    DataConfig,
-    "validation_share",
-    type=Number(0.0, 1.0, min_open=True, max_open=True),
-    has_default=True,
-)
+validation_share_option = setting_option(DataConfig, "validation_share", has_default=True)
 
-_CORPUS_OPTIONS = (
+
+def _all_of(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds several options to a command."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+# `corpus_config` takes their values.
+corpus_options = _all_of(
     column_option,
     format_option,
-    setting_option(CorpusConfig, "broken_lines", type=click.Choice(BROKEN_LINES), has_default=True),
+    setting_option(CorpusConfig, "broken_lines", has_default=True),
     click.option(
         "--filters", metavar="NAME", help="Filters for web text: c4, a name in configs/filters, or a YAML file."
     ),
     setting_option(FilterConfig, "bad_words", metavar="FILE"),
 )
-
-
-def corpus_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of how text is read and filtered to a command; `corpus_config` takes their values."""
-    for option in reversed(_CORPUS_OPTIONS):
-        command = option(command)
-    return command
 
 
 def corpus_config(
@@ -173,47 +189,23 @@ model_option = click.option(
 )
 
 
-_TABLE_OPTIONS = (
-    setting_option(TaskDataConfig, "folder", "--data-dir", metavar="DIR"),
-    setting_option(TaskDataConfig, "train", metavar="FILE"),
-    setting_option(TaskDataConfig, "dev", metavar="FILE"),
-    setting_option(TaskDataConfig, "test", metavar="FILE"),
-    setting_option(TaskDataConfig, "texts", "--text", "texts", multiple=True, metavar="COLUMN", more="Repeatable."),
-    setting_option(TaskDataConfig, "label", metavar="COLUMN"),
-    format_option,
-)
-_AS_TRAINED = "Default: as in training."
-# For a model that knows its task, to say what has changed since it was trained.
-_OTHER_TABLE_OPTIONS = (
-    click.option("--data-dir", metavar="DIR", help=f"Folder with the task's files. {_AS_TRAINED}"),
-    *(
-        click.option(f"--{split}", metavar="FILE", help=f"File with the examples of the split {split}. {_AS_TRAINED}")
-        for split in ("train", "dev", "test")
-    ),
-    click.option(
-        "--text",
-        "texts",
-        multiple=True,
-        metavar="COLUMN",
-        help=f"Column of a table that holds the text; give it twice for pairs. {_AS_TRAINED}",
-    ),
-    click.option("--label", metavar="COLUMN", help=f"Column of a table that holds the label. {_AS_TRAINED}"),
-    format_option,
-)
+def _table_options(more: str = "") -> Callable[..., Any]:
+    return _all_of(
+        setting_option(TaskDataConfig, "folder", "--data-dir", metavar="DIR", more=more),
+        setting_option(TaskDataConfig, "train", metavar="FILE", more=more),
+        setting_option(TaskDataConfig, "dev", metavar="FILE", more=more),
+        setting_option(TaskDataConfig, "test", metavar="FILE", more=more),
+        setting_option(
+            TaskDataConfig, "texts", "--text", "texts", multiple=True, metavar="COLUMN", more=f"Repeatable. {more}"
+        ),
+        setting_option(TaskDataConfig, "label", metavar="COLUMN", more=more),
+        format_option,
+    )
 
 
-def table_options(command: Callable) -> Callable:
-    """Adds the options that locate a task's examples to a command; `table_settings` takes their values."""
-    for option in reversed(_TABLE_OPTIONS):
-        command = option(command)
-    return command
-
-
-def other_table_options(command: Callable) -> Callable:
-    """As `table_options`, to a command for a trained model."""
-    for option in reversed(_OTHER_TABLE_OPTIONS):
-        command = option(command)
-    return command
+# Where a task's examples are; for a trained model, what has changed since. `table_settings` takes their values.
+table_options = _table_options()
+other_table_options = _table_options("Default: as in training.")
 
 
 def table_settings(
@@ -230,14 +222,15 @@ def table_settings(
     return given({**values, "label": label, "format": format})
 
 
-_RUN_OPTIONS = (
-    setting_option(TrainingConfig, "strategy", type=click.Choice(STRATEGIES)),
+# Of every training run; `run_settings` takes their values.
+run_options = _all_of(
+    setting_option(TrainingConfig, "strategy"),
     setting_option(TrainingConfig, "devices", metavar="GPU:0,GPU:1"),
     setting_option(TrainingConfig, "tpu", metavar="NAME"),
-    setting_option(TrainingConfig, "steps", type=click.IntRange(min=1)),
-    setting_option(TrainingConfig, "minutes", type=Number(min=0, min_open=True)),
-    setting_option(TrainingConfig, "max_minutes", type=Number(min=0, min_open=True)),
-    setting_option(OptimizerConfig, "learning_rate", type=Number(min=0, min_open=True)),
+    setting_option(TrainingConfig, "steps"),
+    setting_option(TrainingConfig, "minutes"),
+    setting_option(TrainingConfig, "max_minutes"),
+    setting_option(OptimizerConfig, "learning_rate"),
     click.option(
         "--set",
         "overrides",
@@ -247,13 +240,6 @@ _RUN_OPTIONS = (
     ),
     click.option("--fresh", is_flag=True, help="Start a new run in a new folder, such as RUN-2, instead of resuming."),
 )
-
-
-def run_options(command: Callable) -> Callable:
-    """Adds the options of every training run to a command; `run_settings` takes their values."""
-    for option in reversed(_RUN_OPTIONS):
-        command = option(command)
-    return command
 
 
 def run_settings(
@@ -322,7 +308,8 @@ def require_utf8(texts: Iterable[str]) -> None:
 
 
 RUNNERS = ("direct", "dataflow", "spark", "flink")
-_RUNNER_OPTIONS = (
+# `beam_runner` takes their values.
+runner_options = _all_of(
     click.option(
         "--runner",
         type=click.Choice(RUNNERS),
@@ -330,13 +317,6 @@ _RUNNER_OPTIONS = (
     ),
     click.argument("beam_options", nargs=-1, metavar="[-- --BEAM_OPTION=VALUE …]"),
 )
-
-
-def runner_options(command: Callable) -> Callable:
-    """Adds these options to a command; `beam_runner` takes their values."""
-    for option in reversed(_RUNNER_OPTIONS):
-        command = option(command)
-    return command
 
 
 def beam_runner(name: str | None, beam_options: tuple[str, ...], workers: int = 0) -> Runner | None:

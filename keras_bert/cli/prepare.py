@@ -8,7 +8,6 @@ import click
 
 from keras_bert.checkpoints.model_folder import given_vocabulary
 from keras_bert.cli.options import (
-    Number,
     beam_runner,
     corpus_config,
     corpus_options,
@@ -48,7 +47,7 @@ _log = logging.getLogger(__name__)
     help="Tokenizer processes; 0 starts one per core.",
 )
 @validation_share_option
-@setting_option(DataConfig, "shard_megabytes", type=Number(0.0, min_open=True), has_default=True)
+@setting_option(DataConfig, "shard_megabytes", has_default=True)
 @click.option("--whole-words", type=click.Choice(["jieba"]), help="Mark Chinese words, to mask whole words.")
 @setting_option(DataConfig, "phrases", metavar="FILE")
 @setting_option(DataConfig, "phrase_tags", metavar="PROPN,NOUN")

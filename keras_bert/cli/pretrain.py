@@ -11,7 +11,6 @@ import click
 
 from keras_bert.api.pretraining import default_recipe, phase_settings, pretraining_recipe, run_to_resume
 from keras_bert.cli.options import (
-    SEED,
     casing_option,
     column_option,
     folder_to_write,
@@ -56,9 +55,9 @@ _log = logging.getLogger(__name__)
 @casing_option
 @click.option("--output", metavar="RUN", callback=folder_to_write, help="Run folder. Default: runs/RECIPE.")
 @run_options
-@setting_option(PhaseConfig, "batch_size", more="In every phase.", type=click.IntRange(min=1))
-@setting_option(PhaseConfig, "sequence_length", "--max-length", type=click.IntRange(min=8))
-@setting_option(TrainingConfig, "seed", type=SEED)
+@setting_option(PhaseConfig, "batch_size", more="In every phase.")
+@setting_option(PhaseConfig, "sequence_length", "--max-length")
+@setting_option(TrainingConfig, "seed")
 @click.option("--estimate", is_flag=True, help="Time a few steps, print what the run would take, and stop.")
 @click.pass_context
 def pretrain(

@@ -21,7 +21,7 @@ from keras_bert.cli.options import (
     text_option,
     validation_share_option,
 )
-from keras_bert.config.pretraining import SENTENCEPIECE, VOCABULARIES, DataConfig, VocabularyConfig
+from keras_bert.config.pretraining import SENTENCEPIECE, DataConfig, VocabularyConfig
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import exists
 from keras_bert.core.program import PROGRAM
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
     default=0,
     help="Number of [unused] rows to reserve after the special tokens.",
 )
-@setting_option(VocabularyConfig, "kind", type=click.Choice(VOCABULARIES), has_default=True)
+@setting_option(VocabularyConfig, "kind", has_default=True)
 @text_casing_option
 @validation_share_option
 @click.option("--output", required=True, metavar="FILE", callback=file_to_write, help="Vocabulary file to write.")

@@ -1,18 +1,21 @@
 """How a corpus is read and filtered: settings that recipes, `prepare` and `vocab` share."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
 from keras_bert.config.recipes import find_config
 from keras_bert.core import settings
-from keras_bert.core.settings import require
+from keras_bert.core.settings import Bounds, Checked, require
 
-TABLE_FORMATS = ("csv", "ssv", "tsv", "raw_tsv", "jsonl", "json", "parquet", "arrow")
-REFUSE, SKIP = BROKEN_LINES = ("refuse", "skip")
+TableFormat = Literal["csv", "ssv", "tsv", "raw_tsv", "jsonl", "json", "parquet", "arrow"]
+TABLE_FORMATS = get_args(TableFormat)
+BrokenLines = Literal["refuse", "skip"]
+REFUSE, SKIP = get_args(BrokenLines)
+Fewest = Annotated[int, Bounds("0, which turns it off, or more")]
 
 
 @dataclass
-class FilterConfig:
+class FilterConfig(Checked):
     """Filters for web text, as used for C4 (Raffel et al. 2020, section 2.2). All are off by default.
 
     Attributes:
@@ -31,24 +34,20 @@ class FilterConfig:
     """
 
     terminal_punctuation: bool = False
-    min_words: int = 0
-    max_word_length: int = 0
+    min_words: Fewest = 0
+    max_word_length: Fewest = 0
     citation_markers: bool = False
     javascript: bool = False
     policy_notices: bool = False
     lorem_ipsum: bool = False
     curly_braces: bool = False
     bad_words: str | None = None
-    min_sentences: int = 0
-    repeated_spans: int = 0
-
-    def __post_init__(self) -> None:
-        for key in ("min_words", "max_word_length", "min_sentences", "repeated_spans"):
-            require(getattr(self, key) >= 0, key, "0, which turns it off, or more", getattr(self, key))
+    min_sentences: Fewest = 0
+    repeated_spans: Fewest = 0
 
 
 @dataclass
-class CorpusConfig:
+class CorpusConfig(Checked):
     """How text is read.
 
     Attributes:
@@ -62,21 +61,13 @@ class CorpusConfig:
     """
 
     text: str = "text"
-    format: str | None = None
-    broken_lines: str = REFUSE
+    format: TableFormat | None = None
+    broken_lines: BrokenLines = "refuse"
     filters: FilterConfig = field(default_factory=FilterConfig)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.text, "text", "the name of a column", self.text)
-        require_format(self.format)
-        require(
-            self.broken_lines in BROKEN_LINES, "broken_lines", f"one of {', '.join(BROKEN_LINES)}", self.broken_lines
-        )
-
-
-def require_format(format: str | None) -> None:
-    """Raises `ValueError` unless it is None or one of `TABLE_FORMATS`."""
-    require(format in (None, *TABLE_FORMATS), "format", f"one of {', '.join(TABLE_FORMATS)}", format)
 
 
 def extended_filters(values: str | dict[str, Any], folder: str = "") -> dict[str, Any]:

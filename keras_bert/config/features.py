@@ -1,19 +1,19 @@
 """The features that a tagger takes from a frozen BERT (paper, section 5.3 and table 7)."""
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import require, require_positive
+from keras_bert.core.settings import Checked, Positive
 
-EMBEDDINGS, SECOND_TO_LAST, LAST = "embeddings", "second_to_last", "last"
-WEIGHTED_LAST4, CONCAT_LAST4, WEIGHTED_ALL = "weighted_last4", "concat_last4", "weighted_all"
-FEATURES = (EMBEDDINGS, SECOND_TO_LAST, LAST, WEIGHTED_LAST4, CONCAT_LAST4, WEIGHTED_ALL)
+Features = Literal["embeddings", "second_to_last", "last", "weighted_last4", "concat_last4", "weighted_all"]
+EMBEDDINGS, SECOND_TO_LAST, LAST, WEIGHTED_LAST4, CONCAT_LAST4, WEIGHTED_ALL = FEATURES = get_args(Features)
 WEIGHTED = (WEIGHTED_LAST4, WEIGHTED_ALL)
 TAGGING_TASKS = ("ner", "pos", "tokens")
 
 
 @dataclass
-class FeaturesConfig:
+class FeaturesConfig(Checked):
     """A tagger over a frozen BERT, instead of fine-tuning.
 
     Attributes:
@@ -24,13 +24,9 @@ class FeaturesConfig:
             the run's folder. It may be deleted when no run needs it any longer.
     """
 
-    kind: str | None = None
-    lstm_size: int = 768
+    kind: Features | None = None
+    lstm_size: Positive[int] = 768
     folder: str | None = None
-
-    def __post_init__(self) -> None:
-        require(self.kind in (None, *FEATURES), "kind", f"one of {', '.join(FEATURES)}", self.kind)
-        require_positive(self, "lstm_size")
 
 
 def feature_layers(kind: str, num_hidden_layers: int) -> list[int]:

@@ -1,27 +1,34 @@
 """A fine-tuning experiment: the settings in `configs/finetune/*.yaml`."""
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from keras_bert.config.corpus import require_format
+from keras_bert.config.corpus import TableFormat
 from keras_bert.config.features import TAGGING_TASKS, FeaturesConfig
 from keras_bert.config.initialization import ReplacedWeightsConfig
-from keras_bert.config.reading import LONG, TRUNCATE
+from keras_bert.config.reading import Long
 from keras_bert.config.recipes import name_from_file
 from keras_bert.config.training import OptimizerConfig, RunConfig
 from keras_bert.core import settings
-from keras_bert.core.settings import require, require_multiple, require_positive
-
-SINGLE_LABEL, MULTI_LABEL, REGRESSION = PROBLEM_TYPES = (
-    "single_label_classification",
-    "multi_label_classification",
-    "regression",
+from keras_bert.core.settings import (
+    BelowOne,
+    Bounds,
+    Checked,
+    Dropout,
+    NotNegative,
+    OpenShare,
+    Positive,
+    require,
+    require_multiple,
 )
+
+ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
+SINGLE_LABEL, MULTI_LABEL, REGRESSION = PROBLEM_TYPES = get_args(ProblemType)
 # The schemes in which a head can learn entities.
-BIO, BIOES = LEARNED_SCHEMES = ("bio", "bioes")
+LearnedScheme = Literal["bio", "bioes"]
+BIO, BIOES = get_args(LearnedScheme)
 # The share of its units that each kind changes if the setting gives none.
 WORDS, BLANKS, CHARACTERS = "words", "blanks", "Chinese characters"
 KINDS = {
@@ -58,25 +65,25 @@ def noise_setting(text: str) -> NoiseSetting:
 
 
 @dataclass
-class NoiseConfig:
+class NoiseConfig(Checked):
     """Training also on noisy copies of the examples; an epoch has 1 + kinds x copies times as many.
 
     Attributes:
-        kinds: kinds of noise, such as typo=0.3.
+        kinds: kinds of noise, such as typo=0.3; `evaluate --help` lists them.
         copies: copies of each kind.
     """
 
     kinds: list[str] = field(default_factory=list)
-    copies: int = 1
+    copies: Positive[int] = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for kind in self.kinds:
             noise_setting(kind)
-        require_positive(self, "copies")
 
 
 @dataclass
-class TaskDataConfig:
+class TaskDataConfig(Checked):
     """Where a task's examples are.
 
     Attributes:
@@ -110,26 +117,20 @@ class TaskDataConfig:
     texts: list[str] = field(default_factory=lambda: ["text"])
     label: str | None = None
     word: str | int | None = None
-    scheme: str | None = None
+    scheme: Literal["bio", "iob1", "bioes"] | None = None
     language: str = "en"
-    learned_scheme: str = LEARNED_SCHEMES[0]
-    scoring: str = "words"
-    kind: str = SINGLE_LABEL
+    learned_scheme: LearnedScheme = "bio"
+    scoring: Literal["words", "characters"] = "words"
+    kind: ProblemType = "single_label_classification"
     separator: str = ","
-    format: str | None = None
+    format: TableFormat | None = None
     columns: list[str] = field(default_factory=list)
-    dev_share: float = 0.1
+    dev_share: OpenShare = 0.1
     positive: float = 4.0
-
-    def __post_init__(self) -> None:
-        require(self.kind in PROBLEM_TYPES, "kind", f"one of {', '.join(PROBLEM_TYPES)}", self.kind)
-        require_format(self.format)
-        known = ", ".join(LEARNED_SCHEMES)
-        require(self.learned_scheme in LEARNED_SCHEMES, "learned_scheme", f"one of {known}", self.learned_scheme)
 
 
 @dataclass
-class InputConfig:
+class InputConfig(Checked):
     """From texts to rows.
 
     Attributes:
@@ -141,15 +142,10 @@ class InputConfig:
         max_question_length: pieces to which a question is truncated.
     """
 
-    max_length: int = 128
-    long: str = TRUNCATE
-    stride: int = 0
+    max_length: Annotated[int, Bounds("at least 8", min=8)] = 128
+    long: Long = "truncate"
+    stride: NotNegative[int] = 0
     max_question_length: int = 64
-
-    def __post_init__(self) -> None:
-        require(self.max_length >= 8, "max_length", "at least 8", self.max_length)
-        require(self.long in LONG, "long", f"one of {', '.join(LONG)}", self.long)
-        require(self.stride >= 0, "stride", "0 or more", self.stride)
 
 
 @dataclass
@@ -162,14 +158,10 @@ class FinetuneOptimizerConfig(OptimizerConfig):
         base_rate: the learning rate for BERT-base, from which that of narrower models follows.
     """
 
-    learning_rate: float | None = None  # type: ignore[assignment]  # A number once a run has begun.
-    warmup_steps: int = 0
-    warmup_share: float = 0.1
-    base_rate: float = 3e-5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_positive(self, "base_rate")
+    learning_rate: Positive[float] | None = None  # type: ignore[assignment]  # A number once a run has begun.
+    warmup_steps: NotNegative[int] = 0
+    warmup_share: BelowOne = 0.1
+    base_rate: Positive[float] = 3e-5
 
 
 def rate_for_width(base_rate: float, width: int) -> float:
@@ -200,34 +192,26 @@ class FinetuneTrainingConfig(RunConfig):
         balance_classes: weight labels by their rarity: n / (labels x its count).
     """
 
-    epochs: float = 3.0
-    steps: int = 0
-    batch_size: int = 32
-    evaluate_every: int = 0
-    patience: int = 0
+    epochs: Positive[float] = 3.0
+    steps: NotNegative[int] = 0
+    batch_size: Positive[int] = 32
+    evaluate_every: NotNegative[int] = 0
+    patience: NotNegative[int] = 0
     freeze: bool = False
-    dropout: float | None = None
-    class_weights: dict = field(default_factory=dict)  # {label: number}; `settings` reads no narrower type.
+    dropout: Dropout | None = None
+    class_weights: dict[Any, NotNegative[float]] = field(default_factory=dict)  # A label may be a number.
     balance_classes: bool = False
     # Once most examples are learned, the loss of most lines is near zero, and a single hard example is far above.
-    loss_band: float = 0.0
-    keep_checkpoints: int = 1
+    loss_band: NotNegative[float] = 0.0
+    keep_checkpoints: Positive[int] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(self, "epochs", "batch_size")
-        for key in ("steps", "evaluate_every", "patience"):
-            require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
         require_multiple(self, "steps_per_loop", "evaluate_every")
-        fits = self.dropout is None or 0.0 <= self.dropout < 1.0
-        require(fits, "dropout", "a rate of at least 0 and less than 1", self.dropout)
-        for label, weight in self.class_weights.items():
-            is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-            require(is_number and 0 <= weight < math.inf, f"class_weights.{label}", "a number, 0 or more", weight)
 
 
 @dataclass
-class HeadConfig:
+class HeadConfig(Checked):
     """What is between the encoder and the answers.
 
     Attributes:
@@ -237,15 +221,12 @@ class HeadConfig:
         crf: put a conditional random field on top, for tagging.
     """
 
-    bilstm_size: int | None = None
+    bilstm_size: Positive[int] | None = None
     crf: bool = False
-
-    def __post_init__(self) -> None:
-        require_positive(self, "bilstm_size")
 
 
 @dataclass
-class FinetuneConfig:
+class FinetuneConfig(Checked):
     """All settings of a fine-tuning experiment.
 
     Attributes:
@@ -279,18 +260,19 @@ class FinetuneConfig:
     training: FinetuneTrainingConfig = field(default_factory=FinetuneTrainingConfig)
 
     def __post_init__(self) -> None:
-        kept = self.features.kind is None or not any(vars(self.initialization).values())
-        require(kept, "initialization", "an encoder that is trained", f"features.kind {self.features.kind}")
-        one = self.features.kind is None or self.head.bilstm_size is None
-        require(one, "head.bilstm_size", "no features.kind, which has a BiLSTM of its own", self.head.bilstm_size)
-        kept = self.features.kind is None or self.training.dropout is None
-        require(kept, "training.dropout", "an encoder that is trained", f"features.kind {self.features.kind}")
-        fits = self.features.kind is None or self.task in TAGGING_TASKS
-        require(fits, "features", f"a tagging task ({', '.join(TAGGING_TASKS)})", self.task)
-        fits = not self.head.crf or self.task in TAGGING_TASKS
-        require(fits, "head.crf", f"a tagging task ({', '.join(TAGGING_TASKS)})", self.task)
-        fits = not self.head.crf or self.features.kind is None
-        require(fits, "head.crf", "an encoder that is trained", f"features.kind {self.features.kind}")
+        super().__post_init__()
+        is_tagging = self.task in TAGGING_TASKS
+        needed = f"a tagging task ({', '.join(TAGGING_TASKS)})"
+        require(is_tagging or not self.head.crf, "head.crf", needed, self.task)
+        if self.features.kind is None:
+            return
+        require(is_tagging, "features", needed, self.task)
+        needed, features = "an encoder that is trained", f"features.kind {self.features.kind}"
+        require(not any(vars(self.initialization).values()), "initialization", needed, features)
+        require(self.training.dropout is None, "training.dropout", needed, features)
+        require(not self.head.crf, "head.crf", needed, features)
+        needed = "no features.kind, which has a BiLSTM of its own"
+        require(self.head.bilstm_size is None, "head.bilstm_size", needed, self.head.bilstm_size)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> "FinetuneConfig":

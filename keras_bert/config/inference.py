@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from keras_bert.core.errors import UserError
 from keras_bert.core.program import PROGRAM
-from keras_bert.core.settings import require, require_positive, require_seed
+from keras_bert.core.settings import Checked, NotNegative, Positive, PositiveShare, Seed, require
 from keras_bert.models.bert.config import MASKED, BertConfig
 
 
 @dataclass(frozen=True)
-class SamplingConfig:
+class SamplingConfig(Checked):
     """How tokens are drawn. What is drawn is a function of `seed` and the text.
 
     Attributes:
@@ -22,18 +22,14 @@ class SamplingConfig:
         seed: seed for the draws.
     """
 
-    max_tokens: int = 50
-    temperature: float = 0.0
-    top_k: int | None = None
-    top_p: float | None = None
-    seed: int = 0
+    max_tokens: Positive[int] = 50
+    temperature: NotNegative[float] = 0.0
+    top_k: Positive[int] | None = None
+    top_p: PositiveShare | None = None
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
-        require_positive(self, "max_tokens")
-        require(0.0 <= self.temperature < float("inf"), "temperature", "0 or more", self.temperature)
-        require_seed(self.seed)
-        require(self.top_k is None or self.top_k > 0, "top_k", "a value above 0", self.top_k)
-        require(self.top_p is None or 0.0 < self.top_p <= 1.0, "top_p", "a share above 0, at most 1", self.top_p)
+        super().__post_init__()
         for key in ("top_k", "top_p"):
             given = getattr(self, key)
             require(given is None or self.temperature > 0.0, key, "a temperature above 0; greedy draws nothing", given)

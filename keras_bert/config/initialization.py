@@ -2,9 +2,10 @@
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Literal
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import require, require_positive
+from keras_bert.core.settings import Checked, Positive
 
 RANDOM = "random"
 CORPUS, SINUSOIDAL, MIMETIC = "corpus", "sinusoidal", "mimetic"
@@ -12,7 +13,7 @@ ZERO, UNIGRAM = "zero", "unigram"
 
 
 @dataclass
-class ReplacedWeightsConfig:
+class ReplacedWeightsConfig(Checked):
     """Weights that fine-tuning replaces in the model it starts from, by those of a new model; null keeps them.
 
     A small model of your own may have lost what comparing two texts needs: that equal words attend to each other.
@@ -22,22 +23,18 @@ class ReplacedWeightsConfig:
         attention: `mimetic` makes equal vectors attend to each other (Trockman and Kolter 2023).
     """
 
-    position_embeddings: str | None = None
-    attention: str | None = None
-
-    def __post_init__(self) -> None:
-        for key, choice in (("position_embeddings", SINUSOIDAL), ("attention", MIMETIC)):
-            require(getattr(self, key) in (None, choice), key, choice, getattr(self, key))
+    position_embeddings: Literal["sinusoidal"] | None = None
+    attention: Literal["mimetic"] | None = None
 
     def as_initialization(self) -> "InitializationConfig":
         """The same as an `InitializationConfig`, in which `random` stands for what is kept."""
         return InitializationConfig(
-            position_embeddings=self.position_embeddings or RANDOM, attention=self.attention or RANDOM
+            position_embeddings=self.position_embeddings or "random", attention=self.attention or "random"
         )
 
 
 @dataclass
-class InitializationConfig:
+class InitializationConfig(Checked):
     """The initial weights. By default they are the paper's, normal with `model.initializer_range`.
 
     Attributes:
@@ -51,22 +48,12 @@ class InitializationConfig:
         window: how many pieces away a neighbour may be to count.
     """
 
-    word_embeddings: str = RANDOM
-    position_embeddings: str = RANDOM
-    attention: str = RANDOM
-    decoder_bias: str = ZERO
-    sample_tokens: int = 20_000_000
-    window: int = 2
-
-    def __post_init__(self) -> None:
-        for key, choices in (
-            ("word_embeddings", (RANDOM, CORPUS)),
-            ("position_embeddings", (RANDOM, SINUSOIDAL)),
-            ("attention", (RANDOM, MIMETIC)),
-            ("decoder_bias", (ZERO, UNIGRAM)),
-        ):
-            require(getattr(self, key) in choices, key, f"one of {', '.join(choices)}", getattr(self, key))
-        require_positive(self, "sample_tokens", "window")
+    word_embeddings: Literal["random", "corpus"] = "random"
+    position_embeddings: Literal["random", "sinusoidal"] = "random"
+    attention: Literal["random", "mimetic"] = "random"
+    decoder_bias: Literal["zero", "unigram"] = "zero"
+    sample_tokens: Positive[int] = 20_000_000
+    window: Positive[int] = 2
 
     @property
     def needs_text(self) -> bool:
@@ -77,7 +64,7 @@ class InitializationConfig:
 # What a recipe may ask for by name.
 NAMED = {
     "paper": InitializationConfig(),
-    "corpus": InitializationConfig(CORPUS, SINUSOIDAL, MIMETIC, UNIGRAM),
+    "corpus": InitializationConfig("corpus", "sinusoidal", "mimetic", "unigram"),
 }
 
 

@@ -1,18 +1,22 @@
 """What the rows of pretraining hold, which of their tokens are predicted, and how long they are in each phase."""
 
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
-from keras_bert.core.settings import require, require_positive, require_share
-from keras_bert.models.bert.config import MASKED, NEXT, TOKENS
+from keras_bert.core.settings import Bounds, Checked, OneOf, Positive, PositiveShare, Share, require
+from keras_bert.models.bert.config import Tokens
 from keras_bert.models.term import Term, all_terms
 
 NO_PAIR = "none"
-PACKINGS = ("document", "full", "filled")
-UNITS = ("token", "word", "ngram", "span", "phrase")
+Unit = Literal["token", "word", "ngram", "span", "phrase"]
+
+
+def _pairs() -> list[str]:
+    return [*(term.name for term in all_terms() if term.pairs), NO_PAIR]
 
 
 @dataclass
-class ObjectiveConfig:
+class ObjectiveConfig(Checked):
     """What a row contains, and what is predicted of it.
 
     Attributes:
@@ -33,21 +37,16 @@ class ObjectiveConfig:
         auxiliary: names of terms of the loss that have no setting of their own (`models/objectives.py`).
     """
 
-    tokens: str = MASKED
-    pair: str = "nsp"
-    packing: str = "full"
-    random_next_share: float = 0.5
-    short_sequence_share: float = 0.1
+    tokens: Tokens = "masked"
+    pair: Annotated[str, OneOf(_pairs)] = "nsp"
+    packing: Literal["document", "full", "filled"] = "full"
+    random_next_share: Share = 0.5
+    short_sequence_share: Share = 0.1
     span_boundary: bool = False
     auxiliary: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        require(self.tokens in TOKENS, "tokens", f"one of {', '.join(TOKENS)}", self.tokens)
-        pairs = (*(term.name for term in all_terms() if term.pairs), NO_PAIR)
-        require(self.pair in pairs, "pair", f"one of {', '.join(pairs)}", self.pair)
-        require(self.packing in PACKINGS, "packing", f"one of {', '.join(PACKINGS)}", self.packing)
-        require_share("random_next_share", self.random_next_share)
-        require_share("short_sequence_share", self.short_sequence_share)
+        super().__post_init__()
         without_setting = [term.name for term in all_terms() if term.setting == Term.setting]
         needed = f"registered terms ({', '.join(without_setting) or 'there are none'})"
         require(set(self.auxiliary) <= set(without_setting), "auxiliary", needed, self.auxiliary)
@@ -69,7 +68,7 @@ class ObjectiveConfig:
 
 
 @dataclass
-class MaskingConfig:
+class MaskingConfig(Checked):
     """Which positions the masked LM predicts, and what replaces their tokens (paper, section 3.1, task 1).
 
     Validation masks are the same whatever `share` and `unit`, and random tokens there are from the vocabulary, so that
@@ -88,28 +87,23 @@ class MaskingConfig:
         refresh: whether masks are drawn anew in each epoch.
     """
 
-    share: float = 0.15
-    validation_share: float = 0.15
-    mask_token_share: float = 0.8
-    random_token_share: float = 0.1
-    unit: str = "token"
-    validation_unit: str = "token"
-    random_from: str = "vocabulary"
-    refresh: str = "epoch"
+    share: Share = 0.15
+    validation_share: Share = 0.15
+    mask_token_share: Share = 0.8
+    random_token_share: Share = 0.1
+    unit: Unit = "token"
+    validation_unit: Unit = "token"
+    random_from: Literal["vocabulary", "unigram"] = "vocabulary"
+    refresh: Literal["epoch", "never"] = "epoch"
 
     def __post_init__(self) -> None:
-        for key in ("share", "validation_share", "mask_token_share", "random_token_share"):
-            require_share(key, getattr(self, key))
+        super().__post_init__()
         require(
             self.mask_token_share + self.random_token_share <= 1.0,
             "random_token_share",
             f"at most 1 together with mask_token_share {self.mask_token_share}",
             self.random_token_share,
         )
-        for key in ("unit", "validation_unit"):
-            require(getattr(self, key) in UNITS, key, f"one of {', '.join(UNITS)}", getattr(self, key))
-        require(self.random_from in ("vocabulary", "unigram"), "random_from", "vocabulary or unigram", self.random_from)
-        require(self.refresh in ("epoch", "never"), "refresh", "epoch or never", self.refresh)
 
     @property
     def units(self) -> set[str]:
@@ -118,35 +112,30 @@ class MaskingConfig:
 
 
 @dataclass
-class PhaseConfig:
+class PhaseConfig(Checked):
     """A phase of a run.
 
     Attributes:
         share: share of all steps, or of the run's time, that the phase takes.
         sequence_length: the most tokens in a row, special tokens included.
         batch_size: rows in a step.
-        max_predictions_per_seq: the most tokens predicted in a row.
+        max_predictions_per_seq: the most tokens predicted in a row, at most `sequence_length`.
         masking_share: replaces `masking.share` in this phase.
         tokens: `next` replaces `objective.tokens` in this phase: it predicts next tokens, under causal attention.
             Validation keeps to `objective.tokens`.
     """
 
-    share: float = 1.0
-    sequence_length: int = 128
-    batch_size: int = 256
-    max_predictions_per_seq: int = 20
-    masking_share: float | None = None
-    tokens: str | None = None
+    share: PositiveShare = 1.0
+    sequence_length: Annotated[int, Bounds("at least 8", min=8)] = 128
+    batch_size: Positive[int] = 256
+    max_predictions_per_seq: Positive[int] = 20
+    masking_share: Share | None = None
+    tokens: Literal["next"] | None = None
 
     def __post_init__(self) -> None:
-        require(0.0 < self.share <= 1.0, "share", "a share above 0 and at most 1", self.share)
-        require(self.sequence_length >= 8, "sequence_length", "at least 8", self.sequence_length)
-        require_positive(self, "batch_size")
-        if self.masking_share is not None:
-            require_share("masking_share", self.masking_share)
-        require(self.tokens in (None, NEXT), "tokens", f"{NEXT}, or none for objective.tokens", self.tokens)
+        super().__post_init__()
         require(
-            0 < self.max_predictions_per_seq <= self.sequence_length,
+            self.max_predictions_per_seq <= self.sequence_length,
             "max_predictions_per_seq",
             f"1 to sequence_length ({self.sequence_length})",
             self.max_predictions_per_seq,

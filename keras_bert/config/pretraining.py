@@ -4,7 +4,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from keras_bert.config.corpus import CorpusConfig, FilterConfig, extended_filters
 from keras_bert.config.initialization import InitializationConfig, named_initialization
@@ -14,20 +14,20 @@ from keras_bert.config.training import OptimizerConfig, TrainingConfig, phase_en
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import expand, parent
-from keras_bert.core.settings import require, require_positive
+from keras_bert.core.settings import Checked, OpenShare, Positive, require
 from keras_bert.models.bert.config import MASKED, NEXT, BertConfig
 from keras_bert.models.kind import kind_of_config, with_article
 
 # Mark data of TensorFlow Datasets, and of the Hugging Face hub.
 TFDS_PREFIX, HUB_PREFIX = DATA_SETS = ("tfds:", "hf:")
 
-SOURCES = ("files", "python_documentation", "text")
 # Settings of `data` that a source does not use.
 _UNUSED = {
     "python_documentation": ("files", "text", "format", "broken_lines", "phrase_tags"),
     "text": ("text", "format", "broken_lines", "shard_megabytes", "shards_per_group", "phrases", "phrase_tags"),
 }
-WORDPIECE, SENTENCEPIECE = VOCABULARIES = ("wordpiece", "sentencepiece")
+VocabularyKind = Literal["wordpiece", "sentencepiece"]
+WORDPIECE, SENTENCEPIECE = get_args(VocabularyKind)
 _MASK = "[MASK]"  # `text.vocabulary.MASK`, which settings cannot import.
 _OLD_WHOLE_WORD = (
     "masking.whole_word: is now masking.unit: word. With masking.validation_unit: word it validates as it used to."
@@ -35,7 +35,7 @@ _OLD_WHOLE_WORD = (
 
 
 @dataclass
-class VocabularyConfig:
+class VocabularyConfig(Checked):
     """The vocabulary, given or learned from the training text.
 
     Attributes:
@@ -46,10 +46,7 @@ class VocabularyConfig:
 
     file: str | None = None
     lower_case: bool = True
-    kind: str = "wordpiece"
-
-    def __post_init__(self) -> None:
-        require(self.kind in VOCABULARIES, "kind", f"one of {', '.join(VOCABULARIES)}", self.kind)
+    kind: VocabularyKind = "wordpiece"
 
 
 @dataclass
@@ -69,19 +66,16 @@ class DataConfig(CorpusConfig):
         shards_per_group: shards that are shuffled together, in memory.
     """
 
-    source: str = "files"
+    source: Literal["files", "python_documentation", "text"] = "files"
     files: list[str] = field(default_factory=list)
     phrases: str | None = None
     phrase_tags: list[str] = field(default_factory=list)
-    validation_share: float = 0.02
-    shard_megabytes: float = 16.0
-    shards_per_group: int = 4
+    validation_share: OpenShare = 0.02
+    shard_megabytes: Positive[float] = 16.0
+    shards_per_group: Positive[int] = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.source in SOURCES, "source", f"one of {', '.join(SOURCES)}", self.source)
-        require(0.0 < self.validation_share < 1.0, "validation_share", "a share between 0 and 1", self.validation_share)
-        require_positive(self, "shard_megabytes", "shards_per_group")
         require(
             self.source == "files" or self.filters == FilterConfig(),
             "filters",
@@ -101,7 +95,7 @@ class DataConfig(CorpusConfig):
 
 
 @dataclass
-class PretrainConfig:
+class PretrainConfig(Checked):
     """All settings of a pretraining experiment.
 
     Attributes:
@@ -136,6 +130,7 @@ class PretrainConfig:
     examples: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.phases, "phases", "at least one phase", self.phases)
         total = sum(phase.share for phase in self.phases)
         require(abs(total - 1.0) < 1e-6, "phases", "shares that sum to 1", total)

@@ -3,16 +3,17 @@
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import require
+from keras_bert.core.settings import Checked, Positive, require
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 FIELD = "keras_bert"  # The field of config.json for everything that Hugging Face has no field for.
-TRUNCATE, HEAD_TAIL, WINDOWS = LONG = ("truncate", "head_tail", "windows")
+Long = Literal["truncate", "head_tail", "windows"]
+TRUNCATE, HEAD_TAIL, WINDOWS = LONG = get_args(Long)
 SHORTEST = 3  # [CLS] and the two [SEP] of a pair.
 
 Config = TypeVar("Config", bound="DataclassInstance")
@@ -49,7 +50,7 @@ def read_own_field(cls: type[Config], fields: Mapping[str, Any], path: str, **de
 
 
 @dataclasses.dataclass(frozen=True)
-class ReadingConfig:
+class ReadingConfig(Checked):
     """The settings for reading texts in config.json's field `keras_bert`.
 
     Attributes:
@@ -62,8 +63,8 @@ class ReadingConfig:
 
     max_length: int
     task: str | None = None
-    long: str = TRUNCATE
-    stride: int | None = None
+    long: Long = "truncate"
+    stride: Positive[int] | None = None
     pair: bool = False
 
     @classmethod
@@ -80,17 +81,10 @@ class ReadingConfig:
         """
         config = read_own_field(cls, fields, path, max_length=max_position_embeddings)
         with named_field(path):
-            config._check(max_position_embeddings)
+            fits = SHORTEST <= config.max_length <= max_position_embeddings
+            require(fits, "max_length", f"{SHORTEST} to {max_position_embeddings} tokens", config.max_length)
         return config
 
     def to_fields(self) -> dict[str, Any]:
         """The fields for config.json."""
         return {FIELD: {name: value for name, value in vars(self).items() if value is not None}}
-
-    def _check(self, longest: int) -> None:
-        is_length = isinstance(self.max_length, int) and SHORTEST <= self.max_length <= longest
-        require(is_length, "max_length", f"{SHORTEST} to {longest} tokens", self.max_length)
-        require(self.long in LONG, "long", f"one of {', '.join(LONG)}", self.long)
-        require(isinstance(self.pair, bool), "pair", "true or false", self.pair)
-        is_stride = self.stride is None or isinstance(self.stride, int) and self.stride > 0
-        require(is_stride, "stride", "at least 1 token", self.stride)

@@ -2,11 +2,11 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from keras_bert.core import settings
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import require
+from keras_bert.core.settings import Checked, Positive, require
 
 _Plan = TypeVar("_Plan")
 
@@ -42,7 +42,7 @@ def _changes(values: Any, where: str, own: Collection[str]) -> dict[str, Any]:
 
 
 @dataclasses.dataclass
-class TaskPlan:
+class TaskPlan(Checked):
     """How a study fine-tunes on one task.
 
     Attributes:
@@ -57,14 +57,13 @@ class TaskPlan:
     rates: list[float]
     set: dict = dataclasses.field(default_factory=dict)
     task: str | None = None
-    seeds: int | None = None
+    seeds: Positive[int] | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.set = _changes(self.set, "set", _OF_FINETUNING)
         if not self.rates:
             raise ValueError("rates: needs at least one learning rate. Received: none.")
-        if self.seeds is not None and self.seeds < 1:
-            raise ValueError(f"seeds: needs a number of at least 1. Received: {self.seeds}.")
 
 
 @dataclasses.dataclass
@@ -114,7 +113,7 @@ class VariantPlan:
 
 
 @dataclasses.dataclass
-class AblationPlan:
+class AblationPlan(Checked):
     """Ways to pretrain on the same number of tokens, and the tasks that tell them apart.
 
     Attributes:
@@ -125,19 +124,13 @@ class AblationPlan:
     """
 
     recipe: str
-    variants: dict
-    tasks: dict
+    variants: dict[str, VariantPlan]
+    tasks: dict[str, TaskPlan]
     set: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.set = _changes(self.set, "set", _OF_PRETRAINING)
-        self.variants = {
-            name: plan
-            if isinstance(plan, VariantPlan)
-            else settings.from_mapping(VariantPlan, plan or {}, f"variants.{name}")
-            for name, plan in self.variants.items()
-        }
-        self.tasks = task_plans(self.tasks, "tasks")
         for name, variant in self.variants.items():
             other = variant.pretrained_as
             if other and (other not in self.variants or self.variants[other].pretrained_as):
@@ -147,7 +140,7 @@ class AblationPlan:
 
 
 @dataclasses.dataclass
-class TaggedText:
+class TaggedText(Checked):
     """The files of a tagging task.
 
     Attributes:
@@ -155,16 +148,12 @@ class TaggedText:
         folder: of the files, below `--data`.
     """
 
-    task: str
+    task: Literal["pos", "ner"]
     folder: str
-
-    def __post_init__(self) -> None:
-        if self.task not in ("pos", "ner"):
-            raise ValueError(f"task: needs pos or ner. Received: {self.task!r}.")
 
 
 @dataclasses.dataclass
-class EmbryologyPlan:
+class EmbryologyPlan(Checked):
     """What is measured at each snapshot of a pretraining run.
 
     Attributes:
@@ -178,30 +167,17 @@ class EmbryologyPlan:
     """
 
     treebank: TaggedText
-    words_per_tag: int = 300
-    probes: dict = dataclasses.field(default_factory=dict)
-    probe_words: int = 8000
-    tasks: dict = dataclasses.field(default_factory=dict)
+    words_per_tag: Positive[int] = 300
+    probes: dict[str, TaggedText] = dataclasses.field(default_factory=dict)
+    probe_words: Positive[int] = 8000
+    tasks: dict[str, TaskPlan] = dataclasses.field(default_factory=dict)
     published: dict = dataclasses.field(default_factory=dict)
     source: str = ""
 
-    def __post_init__(self) -> None:
-        for key in ("words_per_tag", "probe_words"):
-            if getattr(self, key) < 1:
-                raise ValueError(f"{key}: needs a number of at least 1. Received: {getattr(self, key)}.")
-        self.probes = {
-            name: settings.from_mapping(TaggedText, text, f"probes.{name}") for name, text in self.probes.items()
-        }
-        self.tasks = task_plans(self.tasks, "tasks")
 
-
-def task_plans(values: Mapping[str, Any], where: str = "") -> dict[str, TaskPlan]:
+def task_plans(values: Mapping[str, Any]) -> dict[str, TaskPlan]:
     """`{task: its plan}`, from a file's values. Raises `UserError` for what is unknown or missing in it."""
-    prefix = f"{where}." if where else ""
-    return {
-        task: plan if isinstance(plan, TaskPlan) else settings.from_mapping(TaskPlan, plan, f"{prefix}{task}")
-        for task, plan in values.items()
-    }
+    return {task: settings.from_mapping(TaskPlan, plan, task) for task, plan in values.items()}
 
 
 def selected(plans: Mapping[str, _Plan], names: Collection[str], what: str, source: str) -> dict[str, _Plan]:

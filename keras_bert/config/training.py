@@ -1,23 +1,32 @@
 """Settings common to all training: the optimizer, the devices, the length of a run."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Literal, get_args
 
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import require, require_multiple, require_positive, require_seed
+from keras_bert.core.settings import (
+    BelowOne,
+    Bounds,
+    Checked,
+    NotNegative,
+    OneOf,
+    Positive,
+    PositiveShare,
+    Seed,
+    require,
+    require_multiple,
+)
 
 _SHARED = ("__init__", "base")
-STRATEGIES = ("auto", "one", "mirrored", "multiworker", "tpu")
-LOGGERS = ("tensorboard", "wandb", "mlflow")
+Logger = Literal["tensorboard", "wandb", "mlflow"]
 # An optimizer is a file beside optimizers/base.py, called as `optimizer.name` calls it. Listed without being imported,
 # because it imports TensorFlow.
 OPTIMIZERS = tuple(
     sorted(path.stem for path in Path(__file__).parents[1].glob("training/optimizers/*.py") if path.stem not in _SHARED)
 )
-SCHEDULES = ("linear", "cosine", "polynomial", "constant")
-PRECISIONS = ("float32", "bfloat16", "float16")
+Schedule = Literal["linear", "cosine", "polynomial", "constant"]
 
 # The settings that only one algorithm or schedule uses, and those that one does not use: the setting that chooses it.
 _USED_BY = {
@@ -35,7 +44,7 @@ _UNUSED_BY = {
 
 
 @dataclass
-class OptimizerConfig:
+class OptimizerConfig(Checked):
     """Adam with decoupled weight decay, linear warm-up and, by default, linear decay (paper, appendix A.2).
 
     Attributes:
@@ -61,39 +70,27 @@ class OptimizerConfig:
             none.
     """
 
-    name: str = "adamw"
-    learning_rate: float = 1e-4
-    warmup_steps: int = 10_000
-    warmup_share: float = 0.0
-    schedule: str = "linear"
-    polynomial_power: float = 2.0
-    decay_share: float = 1.0
-    weight_decay: float = 0.01
-    beta_1: float = 0.9
-    beta_2: float = 0.999
-    epsilon: float = 1e-6
-    clip_norm: float = 1.0
+    name: Annotated[str, OneOf(lambda: OPTIMIZERS)] = "adamw"
+    learning_rate: Positive[float] = 1e-4
+    warmup_steps: NotNegative[int] = 10_000
+    warmup_share: BelowOne = 0.0
+    schedule: Schedule = "linear"
+    polynomial_power: Positive[float] = 2.0
+    decay_share: PositiveShare = 1.0
+    weight_decay: NotNegative[float] = 0.01
+    beta_1: BelowOne = 0.9
+    beta_2: BelowOne = 0.999
+    epsilon: Positive[float] = 1e-6
+    clip_norm: Positive[float] = 1.0
     bias_correction: bool = True
     relative_step: bool = False
     first_moment: bool = False
-    layer_decay: float = 1.0
-    rates: dict = field(default_factory=dict)  # {pattern: number}; `settings` reads no narrower type.
-    weight_average: float = 0.0
+    layer_decay: Annotated[float, Bounds("a factor above 0 and at most 1", max=1, min_open=True)] = 1.0
+    rates: dict[str, NotNegative[float]] = field(default_factory=dict)
+    weight_average: BelowOne = 0.0
 
     def __post_init__(self) -> None:
-        require(self.name in OPTIMIZERS, "name", f"one of {', '.join(OPTIMIZERS)}", self.name)
-        require_positive(self, "learning_rate", "polynomial_power", "epsilon", "clip_norm")
-        require(self.schedule in SCHEDULES, "schedule", f"one of {', '.join(SCHEDULES)}", self.schedule)
-        require(0.0 < self.decay_share <= 1.0, "decay_share", "a share above 0 and at most 1", self.decay_share)
-        require(self.warmup_steps >= 0, "warmup_steps", "0 or more", self.warmup_steps)
-        require(self.weight_decay >= 0, "weight_decay", "0 or more", self.weight_decay)
-        for key in ("beta_1", "beta_2", "weight_average", "warmup_share"):
-            require(0.0 <= getattr(self, key) < 1.0, key, "a value of at least 0 and less than 1", getattr(self, key))
-        require(0.0 < self.layer_decay <= 1.0, "layer_decay", "a factor above 0 and at most 1", self.layer_decay)
-        for pattern, factor in self.rates.items():
-            require(isinstance(pattern, str), "rates", "patterns that are text", pattern)
-            is_number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
-            require(is_number and 0.0 <= factor < math.inf, f"rates.{pattern}", "a number, 0 or more", factor)
+        super().__post_init__()
         self._require_settings_in_use()
 
     def _require_settings_in_use(self) -> None:
@@ -115,7 +112,7 @@ class OptimizerConfig:
 
 
 @dataclass
-class RunConfig:
+class RunConfig(Checked):
     """What every run has: its devices, and how often it logs and saves, in optimizer steps.
 
     After a loss, gradient or weight that is not finite, or a loss outside `loss_band` (see `LossBand`), the run goes
@@ -155,44 +152,32 @@ class RunConfig:
             check.
     """
 
-    minutes: float = 0.0
-    seed: int = 1
-    strategy: str = "auto"
+    minutes: NotNegative[float] = 0.0
+    seed: Seed = 1
+    strategy: Literal["auto", "one", "mirrored", "multiworker", "tpu"] = "auto"
     devices: list[str] = field(default_factory=list)
     tpu: str = "local"
-    precision: str = "float32"
-    jit_compile: bool | str = False
-    accumulation: str | int = "auto"
-    recompute_every: int = 0
-    steps_per_loop: int = 1
-    log_every: int = 0
-    log_to: list[str] = field(default_factory=lambda: ["tensorboard"])
-    checkpoint_every: int = 1_000
-    checkpoint_minutes: float = 10.0
-    keep_checkpoints: int = 3
-    keep_every: int = 0
-    max_minutes: float = 0.0
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    jit_compile: bool | Literal["auto"] = False
+    accumulation: Positive[int] | Literal["auto"] = "auto"
+    recompute_every: NotNegative[int] = 0
+    steps_per_loop: Positive[int] = 1
+    log_every: NotNegative[int] = 0
+    log_to: list[Logger] = field(default_factory=lambda: ["tensorboard"])
+    checkpoint_every: Positive[int] = 1_000
+    checkpoint_minutes: NotNegative[float] = 10.0
+    keep_checkpoints: Positive[int] = 3
+    keep_every: NotNegative[int] = 0
+    max_minutes: NotNegative[float] = 0.0
     gradient_norms: bool = False
-    rollbacks: int = 3
-    loss_band: float = 10.0
+    rollbacks: NotNegative[int] = 3
+    loss_band: NotNegative[float] = 10.0
 
     def __post_init__(self) -> None:
-        require_positive(self, "steps_per_loop", "checkpoint_every", "keep_checkpoints")
-        slices = self.accumulation
-        is_valid = slices == "auto" or isinstance(slices, int) and slices > 0
-        require(is_valid, "accumulation", "a number of slices above 0, or auto", slices)
-        for key in ("minutes", "log_every", "recompute_every", "checkpoint_minutes", "keep_every", "max_minutes"):
-            require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
-        require_seed(self.seed)
-        for key in ("rollbacks", "loss_band"):
-            require(getattr(self, key) >= 0, key, "0 or more", getattr(self, key))
+        super().__post_init__()
         require_multiple(self, "steps_per_loop", "log_every", "checkpoint_every", "keep_every")
-        fits = len(set(self.log_to)) == len(self.log_to) and set(self.log_to) <= set(LOGGERS)
-        require(fits, "log_to", f"some of {', '.join(LOGGERS)}, each once", self.log_to)
-        require(self.strategy in STRATEGIES, "strategy", f"one of {', '.join(STRATEGIES)}", self.strategy)
-        needed = "true, false or auto"
-        require(self.jit_compile in (True, False, "auto"), "jit_compile", needed, self.jit_compile)
-        require(self.precision in PRECISIONS, "precision", f"one of {', '.join(PRECISIONS)}", self.precision)
+        once = len(set(self.log_to)) == len(self.log_to)
+        require(once, "log_to", f"some of {', '.join(get_args(Logger))}, each once", self.log_to)
 
     @property
     def slices(self) -> int:
@@ -211,15 +196,13 @@ class TrainingConfig(RunConfig):
         profile_at: write a profiler trace of a few steps after this one; 0 for none.
     """
 
-    steps: int = 1_000_000
-    evaluate_every: int = 10_000
-    evaluation_examples: int = 2_048
-    profile_at: int = 0
+    steps: Positive[int] = 1_000_000
+    evaluate_every: Positive[int] = 10_000
+    evaluation_examples: Positive[int] = 2_048
+    profile_at: NotNegative[int] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(self, "steps", "evaluate_every", "evaluation_examples")
-        require(self.profile_at >= 0, "profile_at", "0 or more", self.profile_at)
         require_multiple(self, "steps_per_loop", "evaluate_every", "profile_at")
 
 

@@ -7,14 +7,15 @@ import contextlib
 import copy
 import dataclasses
 import difflib
+import functools
 import inspect
 import json
 import math
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 
@@ -25,7 +26,75 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Dataclass = typing.TypeVar("_Dataclass", bound="DataclassInstance")
+_Number = typing.TypeVar("_Number", int, float)
 _TYPES = {int: "a whole number", float: "a finite number", bool: "true or false", str: "text", dict: "a mapping"}
+MAX_SEED = 2**32 - 1
+
+
+class Bounds(typing.NamedTuple):
+    """In an annotation, the numbers that a setting takes; an open bound is not among them.
+
+    `words` are what messages say is needed.
+    """
+
+    words: str
+    min: float = 0
+    max: float = math.inf
+    min_open: bool = False
+    max_open: bool = False
+
+    def hold(self, value: float) -> bool:
+        above = value > self.min if self.min_open else value >= self.min
+        return above and (value < self.max if self.max_open else value <= self.max)
+
+
+class OneOf(typing.NamedTuple):
+    """In an annotation, the names that a setting takes, if code elsewhere has them; others are a `Literal`.
+
+    `own_words` are what messages say is needed, if not "one of" them.
+    """
+
+    names: Callable[[], Sequence[str]]
+    own_words: str = ""
+
+    @property
+    def words(self) -> str:
+        return self.own_words or f"one of {', '.join(self.names())}"
+
+    def hold(self, value: str) -> bool:
+        return value in self.names()
+
+
+Positive = Annotated[_Number, Bounds("a value above 0", min_open=True)]
+NotNegative = Annotated[_Number, Bounds("0 or more")]
+Share = Annotated[float, Bounds("a share from 0 to 1", max=1)]
+PositiveShare = Annotated[float, Bounds("a share above 0 and at most 1", max=1, min_open=True)]
+OpenShare = Annotated[float, Bounds("a share between 0 and 1", max=1, min_open=True, max_open=True)]
+BelowOne = Annotated[float, Bounds("a value of at least 0 and less than 1", max=1, max_open=True)]
+Dropout = Annotated[float, Bounds("a rate of at least 0 and less than 1", max=1, max_open=True)]
+Seed = Annotated[int, Bounds(f"a whole number from 0 to {MAX_SEED}", max=MAX_SEED)]  # NumPy's takes 32 bits.
+
+
+class Checked:
+    """Base of a dataclass whose annotations say which values it takes; `ValueError` names the first that is refused.
+
+    A value of another type that says the same is converted: a whole number where a float is meant, a tuple for a list.
+    """
+
+    def __post_init__(self) -> None:
+        cls: Any = type(self)
+        for name, kind in types_of(cls).items():
+            try:
+                object.__setattr__(self, name, _convert(kind, getattr(self, name), name))
+            except UserError as error:
+                raise ValueError(str(error)) from None
+
+
+@functools.cache
+def types_of(cls: type) -> dict[str, Any]:
+    """`{field: its annotation}` of a dataclass, without the fields that its constructor does not take."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
 
 
 def read_yaml(path: StrPath) -> dict[Any, Any]:
@@ -124,21 +193,12 @@ def from_mapping(cls: type[_Dataclass], values: Any, where: str = "") -> _Datacl
     if not isinstance(values, dict):
         raise UserError(f"{where or 'The recipe'}: needs a section of settings. Received: {values!r}.")
     cls, values = chosen(cls, values, where)
-    hints = typing.get_type_hints(cls)
-    fields = {field.name: hints[field.name] for field in dataclasses.fields(cls) if field.init}
+    fields = types_of(cls)
     for key in values:
         if key not in fields:
             raise UserError(unknown_key(cls, _dotted(where, str(key)), str(key)))
     arguments = {key: _convert(fields[key], value, _dotted(where, key)) for key, value in values.items()}
-    missing = [
-        field.name
-        for field in dataclasses.fields(cls)
-        if field.init
-        and field.name not in values
-        and field.default is dataclasses.MISSING
-        and field.default_factory is dataclasses.MISSING
-    ]
-    if missing:
+    if missing := [name for name in required(cls) if name not in values]:
         raise UserError(f"{_dotted(where, missing[0])}: must be given and was not.")
     try:
         return cls(**arguments)
@@ -267,37 +327,62 @@ class Setting(typing.NamedTuple):
 
     @property
     def default(self) -> Any:
-        return getattr(with_defaults(self.owner), self.name)
+        return defaults(self.owner).get(self.name, "")
 
     @property
     def takes(self) -> str:
-        """The values that it takes: its type, and in the words in which the dataclass refuses others, which of it."""
-        origin, inner = typing.get_origin(self.kind), typing.get_args(self.kind) or (self.kind,)
-        *_, last = kinds = [kind for kind in inner if kind is not type(None)]
-        refused: Any = {int: -1, float: -1.0, str: "?", dict: {"?": -1}}.get(last)
-        needed = "" if refused is None else _needed(self.owner, self.name, [refused] if origin is list else refused)
-        text = " or ".join(_TYPES[kind].replace("finite ", "") for kind in kinds)
-        if origin is list or last is dict:
-            text = f"a list of {text}" if origin is list else text
-            return f"{text}, each {needed}" if needed else text
-        if needed.startswith("a value "):
-            text += needed.removeprefix("a value")
-        elif last is str or needed.startswith("a "):
-            text = needed or text
-        elif needed:
-            text += f", {needed}"
-        return f"{text}, or null" if type(None) in inner else text
+        """The values that it takes, in the words in which others are refused."""
+        return needed(self.kind) + (", or null" if type(None) in typing.get_args(self.kind) else "")
+
+
+def needed(kind: Any) -> str:
+    """The values of a type, as messages call them; null apart."""
+    kinds = parts_of(kind)
+    if len(kinds) > 1:
+        *others, last = [word for one in kinds for word in _alternatives(one)]
+        return f"{', '.join(others)} or {last}"
+    origin, inner = typing.get_origin(kinds[0]), typing.get_args(kinds[0])
+    if origin is Literal:
+        return f"one of {', '.join(inner)}" if len(inner) > 1 else inner[0]
+    if origin is Annotated:
+        number, words = needed(inner[0]), inner[1].words
+        if words.startswith("a value "):
+            return number + words.removeprefix("a value")
+        return words if words.startswith("a ") or inner[0] is str else f"{number}, {words}"
+    if origin in (list, tuple):
+        return "a list of text" if inner[0] is str else f"a list, each {needed(inner[0])}"
+    if origin is dict:
+        return f"a mapping, each {needed(inner[1])}"
+    return _TYPES[kinds[0]].replace("finite ", "")
+
+
+def _alternatives(kind: Any) -> Sequence[str]:
+    if kind is bool:
+        return ("true", "false")
+    return typing.get_args(kind) if typing.get_origin(kind) is Literal else (needed(kind),)
+
+
+def parts_of(kind: Any) -> list[Any]:
+    """The types that a union allows, null apart; of any other type, itself."""
+    if typing.get_origin(kind) not in (typing.Union, types.UnionType):
+        return [kind]
+    return [one for one in typing.get_args(kind) if one is not type(None)]
+
+
+def settings_of(cls: "type[DataclassInstance]", where: str = "") -> list[Setting]:
+    """The settings of a dataclass itself, sections among them."""
+    return [Setting(_dotted(where, name), cls, name, kind) for name, kind in types_of(cls).items()]
 
 
 def every_setting(cls: "type[DataclassInstance]", where: str = "") -> Iterator[Setting]:
     """The settings of a dataclass and the dataclasses in it, of a list those of its first item: `phases.0.share`."""
-    hints = typing.get_type_hints(cls)
-    for field in dataclasses.fields(cls):
-        yield (found := Setting(_dotted(where, field.name), cls, field.name, hints[field.name]))
+    for found in settings_of(cls, where):
+        yield found
         if found.section:
             yield from every_setting(found.section, found.key if found.section is found.kind else f"{found.key}.0")
 
 
+@functools.cache
 def meanings(cls: type) -> dict[str, str]:
     """`{field: its meaning}`, from the `Attributes:` in the docstrings of a dataclass and its bases."""
     found = {}
@@ -311,18 +396,23 @@ def meanings(cls: type) -> dict[str, str]:
 
 def with_defaults(cls: type[_Dataclass]) -> _Dataclass:
     """The dataclass with its defaults, and "" for the texts that have none."""
-    none = dataclasses.MISSING
-    return cls(**{item.name: "" for item in dataclasses.fields(cls) if item.default is item.default_factory is none})
+    return cls(**dict.fromkeys(required(cls), ""))
 
 
-def _needed(cls: "type[DataclassInstance]", name: str, value: Any) -> str:
-    """What a dataclass says that a field needs, on being given this value; "" if it takes it."""
-    try:
-        dataclasses.replace(with_defaults(cls), **{name: value})
-    except ValueError as error:
-        found = re.search(r": needs (.*)\. Received: ", str(error))
-        return found[1] if found else ""
-    return ""
+def required(cls: type) -> list[str]:
+    """The fields of a dataclass that have no default."""
+    return [name for name in types_of(cls) if name not in defaults(cls)]
+
+
+def defaults(cls: type) -> dict[str, Any]:
+    """`{field: its default}` of a dataclass."""
+    found = {}
+    for item in dataclasses.fields(cls):
+        if item.default is not dataclasses.MISSING:
+            found[item.name] = item.default
+        elif item.default_factory is not dataclasses.MISSING:
+            found[item.name] = item.default_factory()
+    return found
 
 
 def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str], value: Any) -> None:
@@ -333,7 +423,7 @@ def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str], va
             # The value itself may choose the class, as `model.model_type` does.
             section = {**section, step: value} if depth == len(path) - 1 else section
             kind, _ = chosen(kind, section, ".".join(path[:depth]))
-            hints = typing.get_type_hints(kind)
+            hints = types_of(kind)
             if step not in hints:
                 full = ".".join(path)
                 keys = [setting.key for setting in every_setting(cls)]
@@ -344,8 +434,8 @@ def _check_path(cls: "type[DataclassInstance]", values: Any, path: list[str], va
                 raise UserError(f"{full}: no such setting.{hint}")
             kind = hints[step]
             values = values.get(step) if isinstance(values, dict) else None
-        elif typing.get_origin(kind) is list:
-            kind = typing.get_args(kind)[0]
+        elif typing.get_origin(kind) in (list, dict):
+            kind = typing.get_args(kind)[-1]
         elif kind is not dict:
             raise UserError(f"{'.'.join(path)}: {'.'.join(path[:depth])} is a value, not a section.")
 
@@ -366,19 +456,37 @@ def _index(items: list, step: str, key: str) -> int:
 
 def _convert(kind: Any, value: Any, where: str) -> Any:
     """`value` as the type hint `kind`; numbers may be text, because YAML reads 1e-4 as text."""
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in inner:
-            return None
-        *others, last = (item for item in inner if item is not type(None))
-        for other in others:
+    if value is None and type(None) in typing.get_args(kind):
+        return None
+    kinds = parts_of(kind)
+    if len(kinds) > 1:
+        for one in kinds:
             with contextlib.suppress(UserError):
-                return _convert(other, value, where)
-        return _convert(last, value, where)
-    if origin is list:
+                return _convert(one, value, where)
+        raise _refused(where, needed(kind), value)
+    (kind,) = kinds
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        value = _convert(inner[0], value, where)
+        for rule in inner[1:]:
+            if not rule.hold(value):
+                raise _refused(where, rule.words, value)
+        return value
+    if origin is Literal:
+        if value in inner:
+            return value
+        raise _refused(where, needed(kind), value)
+    if origin in (list, tuple):
         if not isinstance(value, (list, tuple)):
-            raise _wrong_type(where, "a list", value)
-        return [_convert(inner[0], item, f"{where}.{index}") for index, item in enumerate(value)]
+            raise _refused(where, "a list", value)
+        return origin(_convert(inner[0], item, f"{where}.{index}") for index, item in enumerate(value))
+    if origin is dict:
+        for key in (value := _convert(dict, value, where)):
+            if inner[0] is str and not isinstance(key, str):
+                raise _refused(where, "names that are text", key)
+        if dataclasses.is_dataclass(inner[1]):  # A name with nothing after it has the defaults.
+            value = {key: {} if item is None else item for key, item in value.items()}
+        return {key: _convert(inner[1], item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return value if isinstance(value, kind) else from_mapping(kind, value, where)
     if kind is float and not isinstance(value, bool):
@@ -394,10 +502,10 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
             pass
     elif isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
         return value
-    raise _wrong_type(where, _TYPES.get(kind, kind.__name__), value)
+    raise _refused(where, _TYPES.get(kind, kind.__name__), value)
 
 
-def _wrong_type(where: str, needed: str, value: object) -> UserError:
+def _refused(where: str, needed: str, value: object) -> UserError:
     return UserError(f"{where}: needs {needed}. Received: {value!r}.")
 
 
@@ -405,23 +513,10 @@ def _dotted(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
 
 
-MAX_SEED = 2**32 - 1
-
-
 def require(condition: object, key: str, needed: str, received: object) -> None:
     """Raises `ValueError` unless the condition holds; `settings.from_mapping` adds the section to the message."""
     if not condition:
         raise ValueError(f"{key}: needs {needed}. Received: {received!r}.")
-
-
-def require_share(key: str, value: float) -> None:
-    """Raises `ValueError` unless the value is from 0 to 1."""
-    require(0.0 <= value <= 1.0, key, "a share from 0 to 1", value)
-
-
-def require_seed(seed: int) -> None:
-    """Raises `ValueError` unless all generators of random numbers take the seed: NumPy's takes 32 bits."""
-    require(0 <= seed <= MAX_SEED, "seed", f"a whole number from 0 to {MAX_SEED}", seed)
 
 
 def require_multiple(settings_object: object, divisor: str, *keys: str) -> None:
@@ -432,10 +527,3 @@ def require_multiple(settings_object: object, divisor: str, *keys: str) -> None:
         below = value // step * step
         nearest = f"{below} or {below + step}" if below else f"{step}"
         require(value % step == 0, key, f"a multiple of {divisor} ({step}), the nearest being {nearest}", value)
-
-
-def require_positive(settings_object: object, *keys: str) -> None:
-    """Raises `ValueError` unless each of the named settings is larger than 0, and finite, or None."""
-    for key in keys:
-        value = getattr(settings_object, key)
-        require(value is None or 0 < value < math.inf, key, "a value above 0", value)

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, TypeVar
 
 from keras_bert.config.reading import FIELD
 from keras_bert.core.errors import UserError
-from keras_bert.core.settings import require
+from keras_bert.core.settings import Checked, Positive, require
 
 HeadT = TypeVar("HeadT", bound="Head")
 LabelledT = TypeVar("LabelledT", bound="LabelledHead")
 
 
 @dataclasses.dataclass(frozen=True)
-class Head:
+class Head(Checked):
     """A head with a fixed number of outputs.
 
     Class attributes:
@@ -33,7 +33,7 @@ class Head:
     outputs: ClassVar[tuple[str, ...]] = ()
     own_settings: ClassVar[tuple[str, ...]] = ()
 
-    bilstm_size: int | None = dataclasses.field(default=None, kw_only=True)
+    bilstm_size: Positive[int] | None = dataclasses.field(default=None, kw_only=True)
 
     @property
     def num_outputs(self) -> int:
@@ -89,8 +89,7 @@ class LabelledHead(Head):
     labels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", tuple(self.labels))
-        require(all(isinstance(label, str) for label in self.labels), "labels", "names as text", self.labels)
+        super().__post_init__()
         require(len(set(self.labels)) == len(self.labels), "labels", "names that differ", self.labels)
 
     @property

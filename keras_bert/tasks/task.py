@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from keras_bert.config.corpus import require_format
-from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
+from keras_bert.config.corpus import TABLE_FORMATS
+from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, ProblemType
 from keras_bert.core.settings import require
 
 # The split that holds a user's file to answer, in place of all the task's splits.
@@ -94,7 +94,7 @@ class Task(NamedSplits):
 
     Attributes:
         name: as in `--task NAME`.
-        kind: one of `config.finetuning.PROBLEM_TYPES`.
+        kind: what a label is.
         texts: the column with the text, or the two columns with a pair.
         label: the column with the label; None if no split has one.
         splits: `{name: Split}`. Names start with "train", "dev" or "test".
@@ -117,7 +117,7 @@ class Task(NamedSplits):
     """
 
     name: str
-    kind: str
+    kind: ProblemType
     texts: tuple[str, ...]
     label: str | None
     splits: Mapping[str, Split]
@@ -139,7 +139,7 @@ class Task(NamedSplits):
     def __post_init__(self) -> None:
         require(self.kind in PROBLEM_TYPES, "kind", f"one of {', '.join(PROBLEM_TYPES)}", self.kind)
         require(len(self.texts) in (1, 2), "texts", "one or two columns", self.texts)
-        require_format(self.format)
+        require(self.format in (None, *TABLE_FORMATS), "format", f"one of {', '.join(TABLE_FORMATS)}", self.format)
         require(self.kind != REGRESSION or self.labels is None, "labels", "none for a regression", self.labels)
         require(self.metrics, "metrics", "at least one metric", self.metrics)
         for metric in self.metrics:

@@ -117,11 +117,18 @@ def invoke(*arguments):
         (["finetune", "--task", "sst2", "--seeds", "1,4294967296"], "--seeds: needs distinct whole numbers from 0 to"),
         (["generate", "--model", "absent", "--seed", "4294967296", "A"], "4294967296 is not in the range"),
         (["pretrain", "--minutes", "nan"], "nan is not finite"),
+        (["pretrain", "--minutes", "0"], "0.0 is not in the range x>0"),  # In a recipe 0 is for no limit.
+        (["pretrain", "--steps", "0"], "0 is not in the range x>=1"),
+        (["pretrain", "--strategy", "tpus"], "'tpus' is not one of 'auto', 'one', 'mirrored', 'multiworker', 'tpu'"),
+        (["finetune", "--features", "all"], "'all' is not one of 'embeddings', 'second_to_last', 'last'"),
         (["prepare", "--input", "a", "--vocab", "b", "--output", "c", "--validation-share", "nan"], "is not finite"),
         (["prepare", "--input", "a", "--vocab", "b", "--output", "c", "--shard-megabytes", "inf"], "is not finite"),
         (["fill", "--model", "/absent", "[MASK]"], "/absent: needs a model folder"),
         (["generate", "--model", "/absent", "--top-k", "5", "A"], "--top-k: needs a temperature above 0"),
-        (["generate", "--model", "/absent", "--temperature", "1", "--top-p", "2", "A"], "--top-p: needs a share above"),
+        (
+            ["generate", "--model", "/absent", "--temperature", "1", "--top-p", "2", "A"],
+            "2.0 is not in the range 0<x<=1",
+        ),
         (
             ["generate", "--model", os.path.join(COMMITTED, "pretraining"), "A"],
             "needs model.attention causal to generate. Received: bidirectional",

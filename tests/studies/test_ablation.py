@@ -128,7 +128,7 @@ def test_runs_made_with_other_settings_are_refused(tmp_path, monkeypatch):
         ("variants: {a: {pretrained_as: b}}", "variants.a.pretrained_as: needs a variant that is pretrained"),
         ("variants: {a: {pretrained_as: b, recipe: demo}}", "variants.a.pretrained_as: needs a variant without set"),
         ("tasks: {mrpc: {folder: glue, rates: []}}", "tasks.mrpc.rates: needs at least one learning rate"),
-        ("tasks: {mrpc: {folder: glue, rates: [1], seeds: 0}}", "tasks.mrpc.seeds: needs a number of at least 1"),
+        ("tasks: {mrpc: {folder: glue, rates: [1], seeds: 0}}", "tasks.mrpc.seeds: needs a value above 0"),
         ("variants: {a: {set: {training.seed: 2}}}", "variants.a.set.training.seed: needs no value, because the study"),
         ("tasks: {mrpc: {folder: g, rates: [1], set: {init: x}}}", "tasks.mrpc.set.init: needs no value"),
     ],

@@ -151,9 +151,9 @@ def test_what_is_no_pretraining_run_with_snapshots_is_refused(run, tmp_path):
 
 
 def test_a_plan_names_what_it_reads():
-    with pytest.raises(ValueError, match="task: needs pos or ner. Received: 'squad'"):
+    with pytest.raises(ValueError, match="task: needs one of pos, ner. Received: 'squad'"):
         TaggedText("squad", "squad")
-    with pytest.raises(ValueError, match="words_per_tag: needs a number of at least 1"):
+    with pytest.raises(ValueError, match="words_per_tag: needs a value above 0"):
         EmbryologyPlan(TaggedText("pos", "bank"), words_per_tag=0)
 
 

@@ -20,7 +20,7 @@ def test_there_and_back(labels, kind):
         (("a", "b"), REGRESSION, "labels: needs one label for regression"),
         ((), MULTI_LABEL, "labels: needs at least one label"),
         (("a", "a"), MULTI_LABEL, "labels: needs names that differ"),
-        ((0, 1), MULTI_LABEL, "labels: needs names as text"),
+        ((0, 1), MULTI_LABEL, "labels.0: needs text"),
         (("a", "b"), "ranking", "problem_type: needs one of single_label"),
     ],
 )

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
-from keras_bert.core.settings import require, require_positive
-from keras_bert.models.bert.config import BIDIRECTIONAL, BertConfig
+from keras_bert.core.settings import Dropout, Positive, require
+from keras_bert.models.bert.config import BIDIRECTIONAL, Activation, BertConfig
 
-ALL, ATTENTION, FFN, NONE = SHARINGS = ("all", "attention", "ffn", "none")
+Sharing = Literal["all", "attention", "ffn", "none"]
+ALL, ATTENTION, FFN, NONE = SHARINGS = get_args(Sharing)
 
 # What a JSON file means that does not say: transformers' and Google's defaults, which are those of albert-xxlarge.
 _JSON_DEFAULTS = {"hidden_size": 4096, "num_attention_heads": 64, "intermediate_size": 16384}
@@ -22,37 +23,33 @@ class AlbertConfig(BertConfig):
     Attributes:
         model_type: the kind of model.
         embedding_size: width of the word embeddings, which are mapped to `hidden_size`.
-        num_hidden_groups: groups of consecutive layers; those of a group share their weights.
+        num_hidden_groups: groups of consecutive layers, at most `num_hidden_layers`; those of a group share their
+            weights.
         inner_group_num: blocks in a layer, which do not share weights with each other.
         sharing: which weights a group shares: all, those of attention, those of the feed-forward network, or none (the
             paper's table 4).
         classifier_dropout_prob: dropout before the output layer of a task.
     """
 
-    vocab_size: int = 30000
-    hidden_act: str = "gelu_new"
-    hidden_dropout_prob: float = 0.0
-    attention_probs_dropout_prob: float = 0.0
-    model_type: str = "albert"
-    embedding_size: int = 128
-    num_hidden_groups: int = 1
-    inner_group_num: int = 1
-    sharing: str = ALL
-    classifier_dropout_prob: float = 0.1
+    vocab_size: Positive[int] = 30000
+    hidden_act: Activation = "gelu_new"
+    hidden_dropout_prob: Dropout = 0.0
+    attention_probs_dropout_prob: Dropout = 0.0
+    model_type: Literal["albert"] = "albert"
+    embedding_size: Positive[int] = 128
+    num_hidden_groups: Positive[int] = 1
+    inner_group_num: Positive[int] = 1
+    sharing: Sharing = "all"
+    classifier_dropout_prob: Dropout = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.model_type == "albert", "model_type", "albert", self.model_type)
-        require_positive(self, "embedding_size", "inner_group_num")
         require(
-            1 <= self.num_hidden_groups <= self.num_hidden_layers,
+            self.num_hidden_groups <= self.num_hidden_layers,
             "num_hidden_groups",
             f"1 to num_hidden_layers ({self.num_hidden_layers})",
             self.num_hidden_groups,
         )
-        require(self.sharing in SHARINGS, "sharing", f"one of {', '.join(SHARINGS)}", self.sharing)
-        dropout = self.classifier_dropout_prob
-        require(0.0 <= dropout < 1.0, "classifier_dropout_prob", "a rate of at least 0 and less than 1", dropout)
         require(
             self.attention == BIDIRECTIONAL,
             "attention",

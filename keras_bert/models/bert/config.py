@@ -5,30 +5,35 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from keras_bert.config.reading import FIELD
 from keras_bert.core import settings
-from keras_bert.core.settings import require, require_positive
+from keras_bert.core.settings import Checked, Dropout, Positive, require
 from keras_bert.core.whole_files import atomic_write
 from keras_bert.models.kind import kind_of_model_fields
 
 # The names of transformers, several for one function. Google's code knows gelu, relu, tanh and linear.
-ACTIVATIONS = (
-    *("gelu", "gelu_python", "gelu_10"),
-    *("gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate"),
-    *("quick_gelu", "relu", "relu2", "relu6", "leaky_relu", "silu", "swish", "mish", "hardswish"),
-    *("sigmoid", "tanh", "linear"),
-)
-BIDIRECTIONAL, CAUSAL = ATTENTIONS = ("bidirectional", "causal")
-LEARNED, SINUSOIDAL = POSITIONS = ("learned", "sinusoidal")
+# fmt: off
+Activation = Literal[
+    "gelu", "gelu_python", "gelu_10",
+    "gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast", "gelu_accurate",
+    "quick_gelu", "relu", "relu2", "relu6", "leaky_relu", "silu", "swish", "mish", "hardswish",
+    "sigmoid", "tanh", "linear",
+]
+# fmt: on
+Attention = Literal["bidirectional", "causal"]
+BIDIRECTIONAL, CAUSAL = get_args(Attention)
+Positions = Literal["learned", "sinusoidal"]
+LEARNED, SINUSOIDAL = get_args(Positions)
 IS_DECODER = "is_decoder"
 # What a model learns to predict: masked tokens, the next token, or from both sides the next and the previous one.
-MASKED, NEXT, BOTH = TOKENS = ("masked", "next", "both")
+Tokens = Literal["masked", "next", "both"]
+MASKED, NEXT, BOTH = TOKENS = get_args(Tokens)
 
 
 @dataclass
-class BertConfig:
+class BertConfig(Checked):
     """The architecture of a BERT (paper, section 3). The defaults are BERT-base, uncased.
 
     The configs of other kinds of models extend it; which class it is says which kind of model it is (`models/kind.py`).
@@ -56,47 +61,31 @@ class BertConfig:
             own.
     """
 
-    vocab_size: int = 30522
-    hidden_size: int = 768
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    max_position_embeddings: int = 512
-    type_vocab_size: int = 2
-    initializer_range: float = 0.02
-    layer_norm_eps: float = 1e-12
-    attention: str = BIDIRECTIONAL
-    positions: str = LEARNED
+    vocab_size: Positive[int] = 30522
+    hidden_size: Positive[int] = 768
+    num_hidden_layers: Positive[int] = 12
+    num_attention_heads: Positive[int] = 12
+    intermediate_size: Positive[int] = 3072
+    hidden_act: Activation = "gelu"
+    hidden_dropout_prob: Dropout = 0.1
+    attention_probs_dropout_prob: Dropout = 0.1
+    max_position_embeddings: Positive[int] = 512
+    type_vocab_size: Positive[int] = 2
+    initializer_range: Positive[float] = 0.02
+    layer_norm_eps: Positive[float] = 1e-12
+    attention: Attention = "bidirectional"
+    positions: Positions = "learned"
     pools_cls: bool = False
     tie_word_embeddings: bool = True
 
     def __post_init__(self) -> None:
-        require_positive(
-            self,
-            "vocab_size",
-            "hidden_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "intermediate_size",
-            "max_position_embeddings",
-            "type_vocab_size",
-            "initializer_range",
-            "layer_norm_eps",
-        )
+        super().__post_init__()
         require(
             self.hidden_size % self.num_attention_heads == 0,
             "hidden_size",
             f"a multiple of num_attention_heads ({self.num_attention_heads})",
             self.hidden_size,
         )
-        require(self.hidden_act in ACTIVATIONS, "hidden_act", f"one of {', '.join(ACTIVATIONS)}", self.hidden_act)
-        require(self.positions in POSITIONS, "positions", f"one of {', '.join(POSITIONS)}", self.positions)
-        require(self.attention in ATTENTIONS, "attention", f"one of {', '.join(ATTENTIONS)}", self.attention)
-        for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            require(0.0 <= getattr(self, key) < 1.0, key, "a rate of at least 0 and less than 1", getattr(self, key))
 
     @property
     def is_causal(self) -> bool:
@@ -113,7 +102,7 @@ class BertConfig:
 
     @property
     def predicts(self) -> str:
-        """Which of `TOKENS` the model predicts in pretraining."""
+        """Which of `Tokens` the model predicts in pretraining."""
         return NEXT if self.is_causal else MASKED
 
     @property

@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from keras_bert.core.settings import require
+from keras_bert.core.settings import Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, BOTH, LEARNED, BertConfig
 
 # Fields of a BERT that this model has no use for.
@@ -24,14 +24,13 @@ class ElmoConfig(BertConfig):
         model_type: the kind of model.
     """
 
-    hidden_size: int = 1024
-    num_hidden_layers: int = 2
-    num_attention_heads: int = 1
-    model_type: str = "elmo"
+    hidden_size: Positive[int] = 1024
+    num_hidden_layers: Positive[int] = 2
+    num_attention_heads: Positive[int] = 1
+    model_type: Literal["elmo"] = "elmo"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.model_type == "elmo", "model_type", "elmo", self.model_type)
         require(self.hidden_size % 2 == 0, "hidden_size", "an even number, half for each direction", self.hidden_size)
         require(self.attention == BIDIRECTIONAL, "attention", "no value for an ELMo, which has none", self.attention)
         require(self.tie_word_embeddings, "tie_word_embeddings", "true for an ELMo", self.tie_word_embeddings)

@@ -1,8 +1,9 @@
 """The architecture of a BERT whose blocks have a GRU or an LSTM in place of self-attention."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from keras_bert.core.settings import require
+from keras_bert.core.settings import OneOf, Positive, require
 from keras_bert.models.bert.config import BIDIRECTIONAL, BertConfig
 
 GRU, LSTM = BLOCKS = ("gru", "lstm")
@@ -20,14 +21,12 @@ class RecurrentConfig(BertConfig):
         block: what a block has in place of self-attention.
     """
 
-    num_attention_heads: int = 1
-    model_type: str = "recurrent"
-    block: str = GRU
+    num_attention_heads: Positive[int] = 1
+    model_type: Annotated[str, OneOf(lambda: ("recurrent",), "recurrent for gru and lstm blocks")] = "recurrent"
+    block: Annotated[str, OneOf(lambda: BLOCKS, "gru or lstm; leave it out for attention")] = GRU
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.model_type == "recurrent", "model_type", "recurrent for gru and lstm blocks", self.model_type)
-        require(self.block in BLOCKS, "block", f"{' or '.join(BLOCKS)}; leave it out for attention", self.block)
         require(self.hidden_size % 2 == 0, "hidden_size", "an even number, half for each direction", self.hidden_size)
         require(self.attention == BIDIRECTIONAL, "attention", f"no value if block is {self.block}", self.attention)
 

@@ -5,7 +5,7 @@ A label's id is its index in TFDS's `ClassLabel` names.
 
 from typing import Any
 
-from keras_bert.config.finetuning import REGRESSION, SINGLE_LABEL
+from keras_bert.config.finetuning import REGRESSION, SINGLE_LABEL, ProblemType
 from keras_bert.core.errors import UserError
 from keras_bert.tasks import superglue
 from keras_bert.tasks.task import PublishedScore, Split, Task, TfdsFields
@@ -26,7 +26,7 @@ def _glue(
     labels: tuple[str, ...] | None,
     texts: tuple[str, ...],
     metrics: tuple[str, ...] = ("accuracy",),
-    kind: str = SINGLE_LABEL,
+    kind: ProblemType = SINGLE_LABEL,
     tfds: tuple[str, ...] | None = None,
     **settings: Any,
 ) -> Task:

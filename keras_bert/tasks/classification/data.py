@@ -6,7 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL, TaskDataConfig
+from keras_bert.config.finetuning import (
+    MULTI_LABEL,
+    PROBLEM_TYPES,
+    REGRESSION,
+    SINGLE_LABEL,
+    ProblemType,
+    TaskDataConfig,
+)
 from keras_bert.core.errors import UserError
 from keras_bert.data.corpus.held_out import is_validation
 from keras_bert.tasks.classification.head import ClassificationConfig
@@ -187,7 +194,7 @@ def text_task(
     train: str | None = None,
     dev: str | None = None,
     test: str | None = None,
-    kind: str = SINGLE_LABEL,
+    kind: ProblemType = SINGLE_LABEL,
     labels: Sequence[str] | None = None,
     separator: str = ",",
     format: str | None = None,
@@ -243,7 +250,7 @@ def _check(
     label: str | None,
     train: str | None,
     dev: str | None,
-    kind: str,
+    kind: ProblemType,
     labels: Sequence[str] | None,
     separator: str,
     dev_share: float,

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
-from keras_bert.config.finetuning import MULTI_LABEL, PROBLEM_TYPES, REGRESSION, SINGLE_LABEL
+from keras_bert.config.finetuning import MULTI_LABEL, REGRESSION, SINGLE_LABEL, ProblemType
 from keras_bert.core.settings import require
 from keras_bert.models.tensor_names import output_layer
 from keras_bert.tasks.head import LabelledHead
@@ -23,19 +23,16 @@ class ClassificationConfig(LabelledHead):
 
     Attributes:
         labels: the labels' names in the order of the logits; for regression, a single name for the number.
-        problem_type: one of `PROBLEM_TYPES`.
+        problem_type: what a label is: one class, several classes, or a number.
 
     Raises:
         ValueError: too few labels, a duplicate name, or an unknown problem type.
     """
 
     architecture: ClassVar[str] = "BertForSequenceClassification"
-    problem_type: str = SINGLE_LABEL
+    problem_type: ProblemType = "single_label_classification"
 
     def __post_init__(self) -> None:
-        require(
-            self.problem_type in PROBLEM_TYPES, "problem_type", f"one of {', '.join(PROBLEM_TYPES)}", self.problem_type
-        )
         super().__post_init__()
         count = len(self.labels)
         fits = {SINGLE_LABEL: count > 1, MULTI_LABEL: count > 0, REGRESSION: count == 1}[self.problem_type]

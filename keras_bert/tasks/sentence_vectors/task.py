@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-from keras_bert.config.finetuning import REGRESSION, FinetuneConfig, TaskDataConfig
+from keras_bert.config.finetuning import REGRESSION, FinetuneConfig, ProblemType, TaskDataConfig
 from keras_bert.core.errors import UserError
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.tensor_names import StoredName, TensorName
@@ -23,7 +23,7 @@ class SentenceVectorsConfig(ClassificationConfig):
     """The head of a `BertForSentenceVectors`, for which transformers has no class: the cosine of two texts."""
 
     architecture: ClassVar[str] = "BertForSentenceVectors"
-    problem_type: str = REGRESSION
+    problem_type: ProblemType = REGRESSION
 
 
 def training_table(data: TaskDataConfig) -> tuple[Task, Source]:

@@ -18,7 +18,7 @@ import numpy as np
 from keras_bert.core.errors import UserError
 from keras_bert.tasks.noise import Noise
 from keras_bert.tasks.sources import file_of
-from keras_bert.tasks.tagging.label_schemes import SCHEMES, Entities, UnknownLabel, likeliest_scheme, read_entities
+from keras_bert.tasks.tagging.label_schemes import Entities, UnknownLabel, likeliest_scheme, read_entities
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.task import TaggingTask
 
@@ -45,8 +45,6 @@ class TaggedFiles:
     notes: list[str]
 
     def __init__(self, task: TaggingTask, paths: Mapping[str, str], scheme: str | None, options: Mapping[str, Any]):
-        if scheme not in (None, *SCHEMES):
-            raise UserError(f"data.scheme: needs one of {', '.join(SCHEMES)}. Received: {scheme!r}.")
         self._task, self._paths, self._scheme, self._options = task, dict(paths), scheme, options
         self.splits = tuple(self._paths)
         self.words = functools.cache(self._read_words)

@@ -3,9 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-from keras_bert.config.features import FEATURES
-from keras_bert.config.finetuning import LEARNED_SCHEMES
-from keras_bert.core.settings import require
+from keras_bert.config.features import Features
+from keras_bert.config.finetuning import LearnedScheme
+from keras_bert.core.settings import Positive, require
 from keras_bert.tasks.head import LabelledHead
 
 
@@ -25,20 +25,14 @@ class FeatureTaggingConfig(TokenClassificationConfig):
     """The head of a `BertFeatureTagger`, for which transformers has no class.
 
     Attributes:
-        features: one of `config.features.FEATURES`.
+        features: the hidden states that it reads, as the setting `features.kind`.
         lstm_size: units per direction of each LSTM.
     """
 
     architecture: ClassVar[str] = "BertFeatureTagger"
     own_settings: ClassVar[tuple[str, ...]] = ("features", "lstm_size")
-    features: str
-    lstm_size: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self.features in FEATURES, "features", f"one of {', '.join(FEATURES)}", self.features)
-        is_size = isinstance(self.lstm_size, int) and self.lstm_size > 0
-        require(is_size, "lstm_size", "a whole number above 0", self.lstm_size)
+    features: Features
+    lstm_size: Positive[int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,15 +41,10 @@ class CrfTaggingConfig(TokenClassificationConfig):
 
     Attributes:
         labels: the labels' names in the order of the emissions.
-        learned_scheme: one of `LEARNED_SCHEMES`, whose forbidden transitions are impossible; None for labels that mark
-            no entities.
+        learned_scheme: how labels mark entities, `bio` or `bioes`; transitions that it forbids are impossible. None for
+            labels that mark no entities.
     """
 
     architecture: ClassVar[str] = "BertCrfTagger"
     own_settings: ClassVar[tuple[str, ...]] = ("learned_scheme",)
-    learned_scheme: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        known = (None, *LEARNED_SCHEMES)
-        require(self.learned_scheme in known, "learned_scheme", f"one of {known}", self.learned_scheme)
+    learned_scheme: LearnedScheme | None = None

@@ -84,7 +84,7 @@ def test_phrases_that_nothing_marks_are_refused(corpus, tmp_path, settings, mess
     "settings, message",
     [
         ({"masking.unit": "sentence"}, "masking.unit: needs one of token, word, ngram, span, phrase"),
-        ({"masking.random_from": "text"}, "masking.random_from: needs vocabulary or unigram"),
+        ({"masking.random_from": "text"}, "masking.random_from: needs one of vocabulary, unigram"),
         ({"masking.whole_word": True}, "masking.whole_word: is now masking.unit: word"),
         ({"objective.pair": "next"}, "objective.pair: needs one of nsp, sop, none"),
         (

@@ -183,7 +183,7 @@ def test_what_does_not_fit_together_is_refused(tmp_path):
     files = written(tmp_path, train=IOB1)
     with pytest.raises(UserError, match="ner: needs a model whose labels are O.* Received: ADJ, NOUN"):
         problem_of(NER, files, head=TokenClassificationConfig(("ADJ", "NOUN")))
-    with pytest.raises(UserError, match="scheme: needs one of bio, iob1, bioes. Received: 'iob3'"):
+    with pytest.raises(ValueError, match="scheme: needs one of bio, iob1, bioes. Received: 'iob3'"):
         problem_of(NER, files, scheme="iob3")
     problem = problem_of(NER, files)
     with pytest.raises(UserError, match="ner: needs a file for the split 'dev'. Received: train"):
