@@ -215,6 +215,6 @@ def _open_corpus(names: Sequence[str]) -> tf.data.Dataset:
             f"Received: {', '.join(names)}. Give one of them."
         )
     # Takes seconds to import.
-    from keras_bert.data.tfds import TfdsText
+    from keras_bert.data.tables.tfds import TfdsText
 
     return TfdsText(names[0]).dataset()

@@ -13,10 +13,10 @@ from keras_bert.core import files, settings
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import Bar, terminal_bar
 from keras_bert.data.corpus import formats
-from keras_bert.data.corpus.annotated_text import conllu_documents
 from keras_bert.data.corpus.corpus_report import LONGEST_DOCUMENT, CorpusReport
 from keras_bert.data.corpus.filters import DocumentFilters
-from keras_bert.data.corpus.plain_text import plain_documents
+from keras_bert.data.corpus.formats import conllu_documents, plain_documents
+from keras_bert.data.corpus.pages import article, mediawiki_documents, warc_documents, wiki_documents
 from keras_bert.data.corpus.repeated_spans import RepeatedSpans, remove_repeated_spans
 from keras_bert.data.corpus.text_lines import (
     BINARY,
@@ -28,15 +28,13 @@ from keras_bert.data.corpus.text_lines import (
     stripped_document,
     until_damage,
 )
-from keras_bert.data.corpus.web_archives import warc_documents
-from keras_bert.data.corpus.wikipedia import article, mediawiki_documents, wiki_documents
 from keras_bert.data.tables.hub_data import local_file
 from keras_bert.data.tables.rows import BrokenRow, Reading
 from keras_bert.data.tables.tables import file_rows, table_files
 from keras_bert.text.sentences import divide_text
 
 if TYPE_CHECKING:
-    from keras_bert.data.tfds import TfdsText
+    from keras_bert.data.tables.tfds import TfdsText
 
 # Formats whose lines are worth keeping before damage, even if the document has no end.
 _LINES = {formats.PLAIN, formats.WIKI_EXTRACTOR, formats.CONLLU}
@@ -329,7 +327,7 @@ def _tfds_documents(entry: str, config: CorpusConfig) -> Iterator[tuple[str | No
 
 
 def _tfds_text(entry: str, config: CorpusConfig | None = None) -> TfdsText:
-    from keras_bert.data.tfds import TfdsText  # Imports TensorFlow.
+    from keras_bert.data.tables.tfds import TfdsText  # Imports TensorFlow.
 
     return TfdsText(entry, text=(config or CorpusConfig()).text)
 

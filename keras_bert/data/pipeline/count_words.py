@@ -31,7 +31,7 @@ from keras_bert.data.pipeline.pieces import (
 )
 from keras_bert.data.pipeline.repeated import Hashes, find_all_repeated, find_repeated_spans, read_clean_blocks
 from keras_bert.data.pipeline.runners import Runner, spread, stage
-from keras_bert.data.shards.tokenizer_processes import start_tensorflow
+from keras_bert.data.shards.document_tokenizer import start_tensorflow
 
 _log = logging.getLogger(__name__)
 

@@ -94,7 +94,7 @@ def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
         UserError: TFDS cannot prepare one.
     """
     for entry in filter(is_tfds, corpus.paths):
-        from keras_bert.data.tfds import TfdsText  # Imports TensorFlow.
+        from keras_bert.data.tables.tfds import TfdsText  # Imports TensorFlow.
 
         TfdsText(entry, runner)
 
@@ -102,7 +102,7 @@ def prepare_tfds(corpus: Corpus, runner: Runner) -> None:
 def _stored_files(entry: str) -> list[str]:
     if not is_tfds(entry):
         return [entry]
-    from keras_bert.data.tfds import TfdsText  # Imports TensorFlow.
+    from keras_bert.data.tables.tfds import TfdsText  # Imports TensorFlow.
 
     return TfdsText(entry).stored_files()
 

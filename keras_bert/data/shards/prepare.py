@@ -13,11 +13,16 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.files import join
 from keras_bert.core.terminal_bar import terminal_bar
 from keras_bert.data.corpus.held_out import SIDES, TRAIN, VALIDATION, split_documents
-from keras_bert.data.shards.document_tokenizer import BATCH_CHARACTERS, DocumentTokenizer
+from keras_bert.data.shards.document_tokenizer import (
+    BATCH_CHARACTERS,
+    DocumentTokenizer,
+    Tag,
+    all_cores,
+    map_in_processes,
+)
 from keras_bert.data.shards.prepared_folder import UnfinishedWork, prepared_folder
 from keras_bert.data.shards.shard_files import ShardWriter
 from keras_bert.data.shards.shard_format import TokenizedDocuments, check_shard_size, new_meta, token_dtype
-from keras_bert.data.shards.tokenizer_processes import Tag, all_cores, map_in_processes
 
 _log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from keras_bert.data.tables.json_rows import JSON, LINES, is_json, json_format, 
 from keras_bert.data.tables.rows import Reading, Row
 
 if TYPE_CHECKING:
-    from keras_bert.data.tables.tfds_table import TfdsTable
+    from keras_bert.data.tables.tfds import TfdsTable
 
 # What a file may hold, by the ending of its name.
 _OF_ENDING = {
@@ -218,7 +218,7 @@ class Table:
 def open_table(source: str) -> Table | TfdsTable:
     """The table of a source; see `read_table`."""
     if source.startswith(TFDS_PREFIX):
-        from keras_bert.data.tables.tfds_table import open_tfds_table  # Imports TensorFlow.
+        from keras_bert.data.tables.tfds import open_tfds_table  # Imports TensorFlow.
 
         return open_tfds_table(source)
     return Table(source, [source]) if source == "-" else Table(*table_files(source))
