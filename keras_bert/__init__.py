@@ -29,13 +29,13 @@ if TYPE_CHECKING:  # The names of `public_names.py`, for type checkers.
     from keras_bert.inference.text_embedding import PooledEncoder as PooledEncoder
     from keras_bert.inference.text_embedding import TextEmbedder as TextEmbedder
     from keras_bert.inference.texts import encoder_inputs as encoder_inputs
-    from keras_bert.layers.classification_head import ClassificationHead as ClassificationHead
     from keras_bert.layers.embeddings import BertEmbeddings as BertEmbeddings
     from keras_bert.layers.encoder_block import EncoderBlock as EncoderBlock
     from keras_bert.layers.encoder_block import SelfAttention as SelfAttention
-    from keras_bert.layers.pooler import Pooler as Pooler
-    from keras_bert.layers.pretraining_heads import MaskedLMHead as MaskedLMHead
-    from keras_bert.layers.pretraining_heads import NextSentenceHead as NextSentenceHead
+    from keras_bert.layers.heads import ClassificationHead as ClassificationHead
+    from keras_bert.layers.heads import MaskedLMHead as MaskedLMHead
+    from keras_bert.layers.heads import NextSentenceHead as NextSentenceHead
+    from keras_bert.layers.heads import Pooler as Pooler
     from keras_bert.models.albert.config import AlbertConfig as AlbertConfig
     from keras_bert.models.albert.encoder import AlbertEncoder as AlbertEncoder
     from keras_bert.models.bert.config import BertConfig as BertConfig

@@ -16,7 +16,7 @@ FLOORS = [
     {"config", "models.bert.config", "models.albert.config", "models.elmo.config", "models.recurrent.config"},
     {"tasks.kind", "tasks.head"},
     {"layers", "text"},
-    {"models.tensor_names", "models.sizes", "models.flops"},
+    {"models.tensor_names", "models.sizes"},
     {"checkpoints"},
     {"models", "data"},
     {"inputs"},

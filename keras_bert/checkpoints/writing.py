@@ -23,8 +23,7 @@ from keras_bert.models.tensor_names import TensorName, model_variables, parts
 from keras_bert.tasks.head import Head
 from keras_bert.tasks.kind import TaskKind, kind_of_head, own_architecture, task_kinds
 from keras_bert.text.standalone_tokenizer import MAX_CHARACTERS_PER_WORD
-from keras_bert.text.tokenizer_json import TOKENIZER_CONFIG
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG, TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

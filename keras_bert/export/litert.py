@@ -14,14 +14,14 @@ from keras_bert.core import files
 from keras_bert.core.errors import UserError
 from keras_bert.core.imports import import_extra
 from keras_bert.core.whole_files import atomic_write, whole_folder, write_json
-from keras_bert.export.language_models import encoder_signatures, masked_lm_at_positions, next_token_signatures
 from keras_bert.export.network import Network
+from keras_bert.export.serving_function import encoder_signatures, masked_lm_at_positions, next_token_signatures
 from keras_bert.export.signature import Signature, TextInputs
 from keras_bert.inference.loading import LoadedModel
 from keras_bert.models.bert.config import MASKED, NEXT
 from keras_bert.tasks.kind import kind_of_head
 from keras_bert.text import standalone_tokenizer
-from keras_bert.text.tokenizer_json import TOKENIZER_CONFIG
+from keras_bert.text.tokenizer_files import TOKENIZER_CONFIG
 from keras_bert.text.vocabulary import Vocabulary
 
 NONE, FLOAT16, INT8 = QUANTIZATIONS = ("none", "float16", "int8")

@@ -17,7 +17,7 @@ from scipy.special import softmax
 
 from keras_bert.config.inference import SamplingConfig, require_left_to_right
 from keras_bert.core.errors import UserError
-from keras_bert.inference.finite_outputs import require_numbers
+from keras_bert.inference.texts import require_numbers
 from keras_bert.inputs.rows import doubling_lengths
 from keras_bert.layers.tensors import Tensor
 from keras_bert.models.bert.encoder import FLOAT16_PADDING_BIAS, PADDING_BIAS, BertEncoder

@@ -20,7 +20,7 @@ from keras_bert.inference.fill_mask import Filling, fill_masks
 from keras_bert.inference.generation import Continuation, TextGenerator
 from keras_bert.inference.text_embedding import BATCH_TOKENS, TextEmbedder
 from keras_bert.inference.texts import TextOrPair, text_list
-from keras_bert.layers.initializers import normal_replaced_by
+from keras_bert.layers.tensors import normal_replaced_by
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.bert.encoder import BertEncoder
 from keras_bert.models.pretraining import BertForPreTraining

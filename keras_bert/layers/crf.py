@@ -15,7 +15,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike
 
-from keras_bert.layers.classification_head import ClassificationHead
+from keras_bert.layers.heads import ClassificationHead
 from keras_bert.layers.tensors import Tensor
 
 FORBIDDEN = -1e4  # Finite, so that no difference is NaN; exp of it is 0.

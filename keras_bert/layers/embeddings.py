@@ -8,8 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import Tensor, truncated_normal
 
 _LONGEST_WAVE = 10_000.0
 

@@ -7,8 +7,7 @@ import keras
 from keras import ops
 
 from keras_bert.layers.dropout import Dropout
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import Tensor, truncated_normal
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import keras
 
 from keras_bert.layers.bilstm import BiLstm
-from keras_bert.layers.classification_head import ClassificationHead
+from keras_bert.layers.heads import ClassificationHead
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import config_from_mapping, kind_of_config

@@ -90,7 +90,7 @@ class ModelKind(abc.ABC):
 
     @abc.abstractmethod
     def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
-        """The FLOPs of an example in pretraining; see `models.flops.training_flops`."""
+        """The FLOPs of an example in pretraining; see `models.sizes.training_flops`."""
 
     @abc.abstractmethod
     def class_in_transformers(self, parts: Collection[str], config: Any) -> str:

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_bert.layers.pretraining_heads import MaskedLMHead
+from keras_bert.layers.heads import MaskedLMHead
 from keras_bert.layers.tensors import Batch, Sums, Tensor
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.encoder_with_heads import EncoderWithHeads

@@ -13,11 +13,9 @@ from keras_bert.core import files
 from keras_bert.inference.text_embedding import batches_by_length
 from keras_bert.inference.texts import encoder_inputs
 from keras_bert.studies.downstream import Results, main_scores, metric, score_cell
-from keras_bert.studies.pictures import crossing, curves_picture
-from keras_bert.studies.probes import LayerStates, probe
+from keras_bert.studies.probes import LayerStates, TaggedPieces, probe, tagged_pieces
 from keras_bert.studies.snapshots import Snapshots, finetuned, spread
-from keras_bert.studies.study import Findings, StudyFolder, rows_of_markdown
-from keras_bert.studies.tagged_pieces import TaggedPieces, tagged_pieces
+from keras_bert.studies.study import Findings, StudyFolder, crossing, curves_picture, rows_of_markdown
 from keras_bert.tasks.sources import file_of, find_split_files
 from keras_bert.tasks.tagging.tagged_words import TaggedWords
 from keras_bert.tasks.tagging.task import TAGGING

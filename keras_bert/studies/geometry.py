@@ -14,8 +14,8 @@ from keras_bert.data.corpus.documents import Corpus
 from keras_bert.data.corpus_vectors import FEWEST_OCCURRENCES, corpus_vectors
 from keras_bert.inference.loading import LoadedModel, load
 from keras_bert.inference.texts import encoder_inputs
+from keras_bert.studies.probes import hidden_states
 from keras_bert.studies.study import Findings, StudyFolder, rows_of_markdown
-from keras_bert.studies.tagged_pieces import hidden_states
 from keras_bert.text.vocabulary import Vocabulary
 
 _LENGTH = 128  # Tokens of a row.

@@ -12,9 +12,8 @@ from keras_bert.config.studies import PilotsPlan
 from keras_bert.config.training import phase_ends
 from keras_bert.core import files
 from keras_bert.core.errors import UserError
-from keras_bert.studies.pictures import crossing, curves_picture
 from keras_bert.studies.runs import pretrained
-from keras_bert.studies.study import Findings, StudyFolder, median_and_range, rows_of_markdown
+from keras_bert.studies.study import Findings, StudyFolder, crossing, curves_picture, median_and_range, rows_of_markdown
 from keras_bert.training.metrics_log import read_metrics
 
 GOALS = (0.5, 1.0, 2.0)  # Nats below the unigram.

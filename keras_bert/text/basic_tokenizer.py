@@ -6,8 +6,17 @@ import tensorflow as tf
 
 from keras_bert.text import standalone_tokenizer as table
 from keras_bert.text.added_tokens import TokenFinder
-from keras_bert.text.character_table import load_character_table
-from keras_bert.text.characters import CharacterLookUp, Characters, character, drop, kind, lower_sigma, order, row_ids
+from keras_bert.text.characters import (
+    CharacterLookUp,
+    Characters,
+    character,
+    drop,
+    kind,
+    load_character_table,
+    lower_sigma,
+    order,
+    row_ids,
+)
 
 
 class Words(NamedTuple):

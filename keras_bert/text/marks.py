@@ -22,13 +22,23 @@ import numpy.typing as npt
 from keras_bert.core import imports
 from keras_bert.core.errors import UserError
 from keras_bert.core.files import StrPath, open_file
-from keras_bert.text.character_table import IDEOGRAPH_RANGES
 from keras_bert.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import jieba
 
 JIEBA = "jieba"
+# Of Unicode code points; BERT's tokenizer makes each of these characters a word of its own.
+IDEOGRAPH_RANGES = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
 
 
 def require_jieba() -> None:

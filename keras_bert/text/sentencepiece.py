@@ -5,7 +5,7 @@ Source: tokenization.py of google-research/albert (`preprocess_text` and `encode
 ALBERT's normalization in the graph: one space between words, NFKD, no accents, lower case.
 
 Source: `preprocess_text` in tokenization.py of google-research/albert. It handles each character on its own, except for
-white space and the final sigma, so that a table look-up does the rest (see `character_table.py`).
+white space and the final sigma, so that a table look-up does the rest (see `characters.py`).
 """
 
 from typing import NamedTuple
@@ -16,7 +16,6 @@ import tensorflow_text as text
 
 from keras_bert.core.files import StrPath
 from keras_bert.text import standalone_tokenizer as table
-from keras_bert.text.character_table import load_albert_table
 from keras_bert.text.characters import (
     CharacterLookUp,
     Characters,
@@ -24,6 +23,7 @@ from keras_bert.text.characters import (
     drop,
     kept,
     kind,
+    load_albert_table,
     lower_sigma,
     row_ids,
     row_offsets,

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary, named_class
 
 Texts: TypeAlias = "tf.Tensor | Sequence[str] | Sequence[bytes]"

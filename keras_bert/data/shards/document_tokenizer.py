@@ -21,7 +21,7 @@ from keras_bert.data.corpus.formats import AnnotatedText
 from keras_bert.data.shards.shard_format import TokenizedDocuments, offsets, token_dtype
 from keras_bert.text.marks import BEGINS, PhraseMatcher, marks_of_ranges
 from keras_bert.text.sentences import split_sentences
-from keras_bert.text.tokenizer_settings import TokenizerSettings
+from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
 
 BATCH_CHARACTERS = 250_000  # Of documents that are tokenized at a time.

@@ -6,8 +6,7 @@ import keras
 
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import Tensor, truncated_normal
 from keras_bert.models.albert.config import AlbertConfig
 from keras_bert.models.bert.config import SINUSOIDAL
 from keras_bert.models.bert.encoder import BertEncoder

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from keras_bert.core.errors import UserError
 from keras_bert.models.albert.config import AlbertConfig
 from keras_bert.models.kind import GoogleFiles, ModelKind
-from keras_bert.models.sizes import Part
+from keras_bert.models.sizes import Part, training_flops
 from keras_bert.models.tensor_names import (
     ENCODER,
     MASKED_LM_HEAD,
@@ -151,8 +151,6 @@ class Albert(ModelKind):
         ]
 
     def training_flops(self, config: AlbertConfig, sequence_length: int, predictions_per_sequence: int) -> int:
-        from keras_bert.models.flops import training_flops
-
         return training_flops(config, sequence_length, predictions_per_sequence)
 
     def class_in_transformers(self, parts: Collection[str], config: AlbertConfig) -> str:

@@ -10,8 +10,7 @@ from keras import ops
 from keras_bert.layers.dropout import recomputed
 from keras_bert.layers.embeddings import BertEmbeddings
 from keras_bert.layers.encoder_block import EncoderBlock
-from keras_bert.layers.pooler import Pooler
-from keras_bert.layers.pretraining_heads import gather_positions
+from keras_bert.layers.heads import Pooler, gather_positions
 from keras_bert.layers.tensors import Batch, Tensor
 from keras_bert.models.bert.config import SINUSOIDAL, BertConfig
 from keras_bert.models.kind import config_from_mapping

@@ -7,9 +7,8 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.embeddings import in_range
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.pooler import Pooler
-from keras_bert.layers.tensors import Batch, Tensor
+from keras_bert.layers.heads import Pooler
+from keras_bert.layers.tensors import Batch, Tensor, truncated_normal
 from keras_bert.models.bert.encoder import ConfiguredEncoder, last_state
 from keras_bert.models.elmo.config import ElmoConfig
 

@@ -76,7 +76,7 @@ class Elmo(ModelKind):
         ]
 
     def training_flops(self, config: ElmoConfig, sequence_length: int, predictions_per_sequence: int) -> int:
-        """The FLOPs of the forward and backward pass of one example in pretraining; see `models.flops.training_flops`.
+        """The FLOPs of the forward and backward pass of one example in pretraining; see `models.sizes.training_flops`.
 
         With S tokens, the forward pass is, for each of the two directions,
 

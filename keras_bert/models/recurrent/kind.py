@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from keras_bert.models.bert.kind import Bert
 from keras_bert.models.recurrent.config import RecurrentConfig
+from keras_bert.models.sizes import Part, training_flops
 from keras_bert.models.tensor_names import ENCODER, TensorName, bidirectional, for_layers
 
 
@@ -33,9 +34,7 @@ class Recurrent(Bert):
         recurrence = bidirectional("encoder.blocks.{i}.attention.both", "recurrence.{i}")
         return {**of_bert, ENCODER: [*kept, *for_layers(recurrence, config.num_blocks)]}
 
-    def encoder_table(self, config: Any) -> list[Any]:
-        from keras_bert.models.sizes import Part, bert_encoder_parts
-
+    def encoder_table(self, config: Any) -> list[Part]:
         kernels, biases = config.recurrence_parameters
         layers, name = config.num_hidden_layers, config.block.upper()
         recurrences = {
@@ -43,14 +42,12 @@ class Recurrent(Bert):
             "attention biases": Part(f"{name} biases", f"{layers} layers · {biases:,}", layers * biases),
             "attention LayerNorm": Part(f"{name} LayerNorm", f"{layers} layers · 2·H", layers * 2 * config.hidden_size),
         }
-        return [recurrences.get(part.name, part) for part in bert_encoder_parts(config)]
+        return [recurrences.get(part.name, part) for part in super().encoder_table(config)]
 
     def quoted_counts(self, config: Any, exact: int) -> list[tuple[str, int, str]]:
         return []
 
     def training_flops(self, config: Any, sequence_length: int, predictions_per_sequence: int) -> int:
-        from keras_bert.models.flops import training_flops
-
         kernels, _ = config.recurrence_parameters
         recurrence = 2 * sequence_length * kernels
         return training_flops(config, sequence_length, predictions_per_sequence, recurrence)

@@ -1,13 +1,102 @@
-"""The masked LM head (paper, section 3.1, task 1; run_pretraining.py, `get_masked_lm_output`)."""
+"""The layers on top of the encoder: the pooler, the heads of pretraining and of tasks, and the loss of classes."""
 
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
+from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.encoder_block import activation
-from keras_bert.layers.initializers import truncated_normal
-from keras_bert.layers.tensors import Tensor
+from keras_bert.layers.tensors import Tensor, truncated_normal
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class Pooler(keras.layers.Layer):
+    """Dense and tanh over the first of some states: [batch, seq, hidden] -> [batch, hidden]."""
+
+    def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.initializer_range = initializer_range
+        self.dense = keras.layers.Dense(
+            hidden_size,
+            activation="tanh",
+            kernel_initializer=truncated_normal(initializer_range),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        self.dense.build((None, self.hidden_size))
+
+    def call(self, sequence_output: Tensor) -> Tensor:
+        return self.dense(sequence_output[:, 0])
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "hidden_size": self.hidden_size,
+            "initializer_range": self.initializer_range,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_bert")
+class ClassificationHead(keras.layers.Layer):
+    """Dropout, then dense: [..., hidden] -> [..., labels] float32 logits, for a sequence or for each token."""
+
+    def __init__(
+        self,
+        num_labels: int,
+        hidden_size: int,
+        dropout_prob: float = 0.1,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_labels = num_labels
+        self.hidden_size = hidden_size
+        self.dropout_prob = dropout_prob
+        self.initializer_range = initializer_range
+        self.dropout = Dropout(dropout_prob, dtype=self.dtype_policy, name="dropout")
+        self.dense = keras.layers.Dense(
+            num_labels, kernel_initializer=truncated_normal(initializer_range), dtype=self.dtype_policy, name="dense"
+        )
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        self.dense.build((None, self.hidden_size))
+
+    def call(self, states: Tensor, training: bool = False) -> Tensor:
+        return ops.cast(self.dense(self.dropout(states, training=training)), "float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_labels": self.num_labels,
+            "hidden_size": self.hidden_size,
+            "dropout_prob": self.dropout_prob,
+            "initializer_range": self.initializer_range,
+        }
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Computes `loss` (nats) and `accuracy` (0 or 1) for each label, both [...] float32.
+
+    Args:
+        logits: [..., classes].
+        labels: [...] int32.
+    """
+    picked = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    return {
+        "loss": ops.logsumexp(logits, axis=-1) - picked,
+        "accuracy": ops.cast(ops.equal(_first_largest(logits), labels), "float32"),
+    }
+
+
+def _first_largest(logits: Tensor) -> Tensor:
+    """Same as `ops.argmax`, [..., classes] -> [...] int32, as two plain reductions, which XLA vectorizes on a CPU."""
+    classes = logits.shape[-1]
+    is_largest = ops.equal(logits, ops.max(logits, axis=-1, keepdims=True))
+    return ops.min(ops.where(is_largest, ops.arange(classes, dtype="int32"), classes), axis=-1)
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
