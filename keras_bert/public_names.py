@@ -16,8 +16,8 @@ PUBLIC_NAMES = {
     },
     "Answers and vectors": {
         "Classification": "keras_bert.tasks.classification.in_python",
-        "Filling": "keras_bert.inference.fill_mask",
-        "Continuation": "keras_bert.inference.generation",
+        "Filling": "keras_bert.inference.language_models",
+        "Continuation": "keras_bert.inference.language_models",
         "TextEmbedder": "keras_bert.inference.text_embedding",
         "EmbeddedTexts": "keras_bert.inference.text_embedding",
         "PooledEncoder": "keras_bert.inference.text_embedding",
@@ -37,9 +37,9 @@ PUBLIC_NAMES = {
     "Models": {
         "BertConfig": "keras_bert.models.bert.config",
         "BertEncoder": "keras_bert.models.bert.encoder",
-        "AlbertConfig": "keras_bert.models.albert.config",
+        "AlbertConfig": "keras_bert.models.albert.kind",
         "AlbertEncoder": "keras_bert.models.albert.encoder",
-        "ElmoConfig": "keras_bert.models.elmo.config",
+        "ElmoConfig": "keras_bert.models.elmo.kind",
         "ElmoEncoder": "keras_bert.models.elmo.encoder",
         "BertForPreTraining": "keras_bert.models.pretraining",
         "BertForSequenceClassification": "keras_bert.tasks.classification.network",

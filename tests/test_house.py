@@ -13,7 +13,7 @@ FLOORS = [
     {"core.messages", "core.terminal_bar", "core.whole_files"},
     {"core.locks", "core.settings"},
     {"models.kind", "models.term"},
-    {"config", "models.bert.config", "models.albert.config", "models.elmo.config", "models.recurrent.config"},
+    {"config", "models.bert.config"},
     {"tasks.kind", "tasks.head"},
     {"layers", "text"},
     {"models.tensor_names", "models.sizes"},

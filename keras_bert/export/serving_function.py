@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_bert.export.network import FLOAT32, Network
 from keras_bert.export.signature import TOKENS, Signature, TextInputs, token_signature, without_invalid
-from keras_bert.inference.generation import never_next
+from keras_bert.inference.language_models import never_next
 from keras_bert.inference.loading import LoadedModel
 from keras_bert.inference.texts import require_numbers
 from keras_bert.inputs.rows import PieceSpans
@@ -63,21 +63,15 @@ class ServingFunction:
 
         Lists of texts, such as `choices`, need not have the same length; shorter ones are padded with "".
         """
-        return {name: output.numpy() for name, output in self._call(signature, values).items()}
-
-    def _call(self, signature: str, values: Sequence[Sequence | np.ndarray]) -> dict[str, tf.Tensor]:
-        return self.signatures[signature](*self._tensors(signature, values))
-
-    def _tensors(self, signature: str, values: Sequence[Sequence | np.ndarray]) -> list[tf.Tensor]:
-        specs = self.inputs[signature]
-        return [tf.constant(_padded(value, spec), spec.dtype) for value, spec in zip(values, specs, strict=True)]
+        pairs = zip(values, self.inputs[signature], strict=True)
+        tensors = [tf.constant(_padded(value, spec), spec.dtype) for value, spec in pairs]
+        return {name: output.numpy() for name, output in self.signatures[signature](*tensors).items()}
 
     def answers_by_length(self, *columns: Sequence[Any], signature: str = DEFAULT) -> list[dict[str, Any]]:
         """The outputs `{name: array}` of each row, computed in batches of rows of similar length.
 
         Args:
             columns: n texts, n lists of texts, or n lists of a fixed number of integers, for each input.
-            signature: the name of the signature.
 
         Raises:
             UserError: an output is not finite.
@@ -122,7 +116,6 @@ def serving_function(
     """The signatures of a model, traced.
 
     Args:
-        bert: the result of `keras_bert.load`.
         dtype: the type in which weights are stored, one of `network.DTYPES`; the computation is in float32.
         jit: whether XLA compiles the network for single rows, see `Network`.
         top_k: the number of pieces for each [MASK], or to follow a text.
@@ -134,17 +127,22 @@ def serving_function(
     """
     text_inputs = TextInputs(bert.config, bert.tokenizer, bert.folder.reading)
     network = Network(bert.model, dtype, jit)
-    head = None if encoder_only else bert.head
-    predicts = None if encoder_only else bert.predicts
-    if head:
-        signatures = kind_of_head(head).signatures(bert, text_inputs, network, n_best)
-    elif predicts == MASKED:
-        signatures = masked_lm_signatures(text_inputs, network, top_k)
-    elif predicts == NEXT:
-        signatures = next_token_signatures(text_inputs, network, top_k)
-    else:
-        signatures = encoder_signatures(text_inputs, network)
+    signatures = model_signatures(bert, text_inputs, network, top_k, n_best, encoder_only)
     return ServingFunction(signatures, text_inputs, network)
+
+
+def model_signatures(
+    bert: LoadedModel, text_inputs: TextInputs, network: Network, top_k: int, n_best: int, encoder_only: bool
+) -> Mapping[str, Signature]:
+    """The signatures of a model, not traced; for the arguments see `serving_function`."""
+    if bert.head and not encoder_only:
+        return kind_of_head(bert.head).signatures(bert, text_inputs, network, n_best)
+    predicts = None if encoder_only else bert.predicts
+    if predicts == MASKED:
+        return masked_lm_signatures(text_inputs, network, top_k)
+    if predicts == NEXT:
+        return next_token_signatures(text_inputs, network, top_k)
+    return encoder_signatures(text_inputs, network)
 
 
 def _length(value: str | Sequence[str | int]) -> int:
@@ -166,11 +164,6 @@ def masked_lm_signatures(text_inputs: TextInputs, network: Network, top_k: int) 
     Outputs: `pieces` string and `scores` float32, both [batch, masks, top_k]: for every [MASK], from left to right, the
     most probable pieces and their probabilities, padded with "" and 0; `masks` [batch] int32, the number of [MASK]s in
     a row. A [MASK] lost to truncation is not counted.
-
-    Args:
-        text_inputs: makes the model's inputs.
-        network: the network of a `BertForPreTraining`.
-        top_k: the number of pieces for each [MASK].
     """
     vocabulary = text_inputs.vocabulary
     tokens = tf.constant(vocabulary.tokens)
@@ -249,9 +242,7 @@ def next_token_signatures(text_inputs: TextInputs, network: Network, top_k: int)
     its last token, whatever that is.
 
     Args:
-        text_inputs: makes the model's inputs.
         network: the network of a causal `BertForPreTraining`.
-        top_k: the number of pieces for each row.
     """
     vocabulary, longest = text_inputs.vocabulary, text_inputs.reading.max_length - 2
     tokens, never = tf.constant(vocabulary.tokens), never_next(vocabulary)
@@ -284,7 +275,6 @@ def encoder_signatures(text_inputs: TextInputs, network: Network) -> dict[str, S
     [batch, seq] int32, the tokens of the sequence output.
 
     Args:
-        text_inputs: makes the model's inputs.
         network: the network of a `BertEncoder`, or of a model with an `encoder`.
     """
 

@@ -60,7 +60,6 @@ def encoder_inputs(rows: Sequence[ArrayLike] | tf.RaggedTensor, vocabulary: Voca
 
     Args:
         rows: the ids of each row, without special tokens.
-        vocabulary: the vocabulary of the pieces.
 
     Returns: the encoder's inputs, arrays [batch, seq] int32; seq is the length of the longest row. In a graph, such as
         that of `tf.data.Dataset.map`, where rows are a RaggedTensor, they are tensors.

@@ -233,9 +233,7 @@ def word_windows(words: Words, max_length: int, vocabulary: Vocabulary) -> WordW
     and right is largest, as in run_squad.py's `_check_is_max_context`.
 
     Args:
-        words: the words.
         max_length: the maximum number of tokens of a row. A longer word is truncated to that, less the special tokens.
-        vocabulary: the vocabulary of the pieces.
     """
     pattern = vocabulary.row_pattern
     capacity = max_length - pattern.special_tokens(1)

@@ -7,11 +7,11 @@ from keras import ops
 
 from keras_bert.layers.dropout import Dropout
 from keras_bert.layers.encoder_block import activation
-from keras_bert.layers.tensors import Tensor, truncated_normal
+from keras_bert.layers.tensors import PlainLayer, Tensor, truncated_normal
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class Pooler(keras.layers.Layer):
+class Pooler(PlainLayer):
     """Dense and tanh over the first of some states: [batch, seq, hidden] -> [batch, hidden]."""
 
     def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
@@ -32,16 +32,9 @@ class Pooler(keras.layers.Layer):
     def call(self, sequence_output: Tensor) -> Tensor:
         return self.dense(sequence_output[:, 0])
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "hidden_size": self.hidden_size,
-            "initializer_range": self.initializer_range,
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class ClassificationHead(keras.layers.Layer):
+class ClassificationHead(PlainLayer):
     """Dropout, then dense: [..., hidden] -> [..., labels] float32 logits, for a sequence or for each token."""
 
     def __init__(
@@ -68,15 +61,6 @@ class ClassificationHead(keras.layers.Layer):
     def call(self, states: Tensor, training: bool = False) -> Tensor:
         return ops.cast(self.dense(self.dropout(states, training=training)), "float32")
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_labels": self.num_labels,
-            "hidden_size": self.hidden_size,
-            "dropout_prob": self.dropout_prob,
-            "initializer_range": self.initializer_range,
-        }
-
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Computes `loss` (nats) and `accuracy` (0 or 1) for each label, both [...] float32.
@@ -100,7 +84,7 @@ def _first_largest(logits: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(PlainLayer):
     """Dense, gelu, LayerNorm, then a decoder tied to the word embeddings, with its own bias.
 
     `embedding_size` is the width of the word embeddings where it is not `hidden_size` (ALBERT). If not `tied`, it has a
@@ -165,18 +149,6 @@ class MaskedLMHead(keras.layers.Layer):
         logits = ops.matmul(transformed, ops.transpose(table))
         return ops.cast(logits, "float32") + self.bias
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "hidden_act": self.hidden_act,
-            "initializer_range": self.initializer_range,
-            "layer_norm_eps": self.layer_norm_eps,
-            "embedding_size": self.embedding_size,
-            "tied": self.tied,
-        }
-
 
 def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
     """Gathers [batch, seq, hidden] at [batch, predictions]: [batch, predictions, hidden]."""
@@ -187,7 +159,7 @@ def gather_positions(sequence: Tensor, positions: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class NextSentenceHead(keras.layers.Layer):
+class NextSentenceHead(PlainLayer):
     """Pooled output [batch, hidden] -> logits [batch, 2] float32; class 0: "B follows A", 1: "B is random"."""
 
     def __init__(self, hidden_size: int, initializer_range: float = 0.02, **kwargs: Any) -> None:
@@ -203,13 +175,6 @@ class NextSentenceHead(keras.layers.Layer):
 
     def call(self, pooled_output: Tensor) -> Tensor:
         return ops.cast(self.classifier(pooled_output), "float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "hidden_size": self.hidden_size,
-            "initializer_range": self.initializer_range,
-        }
 
 
 MOST_PLACES, PLACE_SIZE = 20, 200  # As in SpanBERT's code: max_pair_targets and the size of the position embeddings.
@@ -245,7 +210,7 @@ def span_places(positions: Tensor) -> SpanPlaces:
 
 
 @keras.saving.register_keras_serializable(package="keras_bert")
-class SpanBoundaryHead(keras.layers.Layer):
+class SpanBoundaryHead(PlainLayer):
     """Predicts each token of a span from the two tokens next to the span and its place in it.
 
     [left; right; position embedding] through two times dense, gelu and LayerNorm, then a decoder tied to the word
@@ -316,14 +281,3 @@ class SpanBoundaryHead(keras.layers.Layer):
             hidden = norm(self.activation(dense(hidden)))
         table = ops.cast(word_embeddings, self.compute_dtype)
         return ops.cast(ops.matmul(hidden, ops.transpose(table)), "float32") + self.bias
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "hidden_act": self.hidden_act,
-            "initializer_range": self.initializer_range,
-            "layer_norm_eps": self.layer_norm_eps,
-            "embedding_size": self.embedding_size,
-        }

@@ -1,9 +1,11 @@
-"""What all layers share: the type of what they take and return, and the initializer of BERT's weights."""
+"""What all layers share: the type of what they take and return, their base class, and BERT's initializer."""
 
 import contextlib
 import contextvars
+import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import keras
 
@@ -23,6 +25,18 @@ _replacement: contextvars.ContextVar[Callable | None] = contextvars.ContextVar("
 def truncated_normal(stddev: float) -> Callable:
     """A normal distribution truncated at two standard deviations (modeling.py, `create_initializer`)."""
     return _replacement.get() or keras.initializers.TruncatedNormal(stddev=stddev)
+
+
+class PlainLayer(keras.layers.Layer):
+    """A layer whose constructor takes plain values and keeps each as an attribute of that name: they are its config."""
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        for cls in itertools.takewhile(lambda cls: cls is not PlainLayer, type(self).__mro__):
+            if constructor := vars(cls).get("__init__"):
+                _, *arguments = inspect.signature(constructor).parameters.values()
+                config |= {one.name: getattr(self, one.name) for one in arguments if one.kind is not one.VAR_KEYWORD}
+        return config
 
 
 @contextlib.contextmanager

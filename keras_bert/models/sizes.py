@@ -62,7 +62,6 @@ def training_flops(
     product. Other heads add `Term.flops`.
 
     Args:
-        config: the architecture.
         sequence_length: tokens per example, padding included.
         predictions_per_sequence: masked LM predictions per example, unused ones included.
         recurrence: the FLOPs of the forward pass of what a block has in place of self-attention, if it has.

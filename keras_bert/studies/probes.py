@@ -54,8 +54,6 @@ def tagged_pieces(tokenizer: Tokenizer, tagged: TaggedWords, max_length: int) ->
     """Cuts words into pieces and sentences into rows of whole words.
 
     Args:
-        tokenizer: the model's tokenizer.
-        tagged: the words.
         max_length: the most tokens of a row, [CLS] and [SEP] included; a longer word is truncated.
 
     Raises:
@@ -86,7 +84,6 @@ def hidden_states(encoder: BertEncoder, layer: int | None = None) -> Callable[[d
     """A function (the encoder's inputs, each [batch, seq] int32) -> states, with the weights as they are then.
 
     Args:
-        encoder: the encoder.
         layer: whose states are returned, float32 [batch, seq, hidden], 0 for the embeddings; None for all of them,
             [layers + 1, batch, seq, hidden].
     """
@@ -108,7 +105,6 @@ class LayerStates:
 
     Args:
         encoder: the encoder, whose weights may change between calls.
-        vocabulary: its vocabulary.
     """
 
     def __init__(self, encoder: BertEncoder, vocabulary: Vocabulary):

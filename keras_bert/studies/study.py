@@ -13,7 +13,9 @@ from keras_bert.core import files, settings, whole_files
 from keras_bert.core.drawing import PAGE, TITLE, new_figure, plain, png, set_logarithmic, tidy
 from keras_bert.core.errors import UserError
 from keras_bert.core.terminal_bar import terminal_bar
+from keras_bert.tasks.finetuning.pictures import write_pictures
 from keras_bert.training.run_folder import RunFolder
+from keras_bert.training.run_loggers import add_to_tensorboard
 
 _log = logging.getLogger(__name__)
 
@@ -49,9 +51,6 @@ class StudyFolder:
     """The folder of one study: its runs, the results of its parts in `parts/`, and what it found.
 
     A context manager that holds the folder's lock.
-
-    Args:
-        path: the folder.
     """
 
     def __init__(self, path: str):
@@ -118,13 +117,8 @@ class StudyFolder:
         """Writes the page `name`.md with its pictures, which TensorBoard shows too; returns the path of the page.
 
         Args:
-            name: the study's name.
-            findings: what it found.
             command: the command line that the page quotes; None if unknown.
         """
-        from keras_bert.tasks.finetuning.pictures import write_pictures
-        from keras_bert.training.run_loggers import add_to_tensorboard
-
         lines = [f"# {findings.title}", ""]
         if command:
             lines += ["```", command, "```", ""]
@@ -173,10 +167,6 @@ def curves_picture(
 
     Args:
         panels: `{title: curves}`. A name has the same colour in all panels.
-        across: what the x axis shows.
-        up: what the y axes show.
-        title: the title.
-        is_logarithmic: whether the x axis is.
         limits: the least and greatest y, None for those of the curves.
     """
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))

@@ -58,7 +58,6 @@ def read_added_tokens(path: StrPath, pieces: Sequence[str]) -> list[AddedToken]:
 
     Args:
         path: the file of the pieces.
-        pieces: the pieces.
 
     Raises:
         UserError: a file is broken.

@@ -18,8 +18,6 @@ class Tokenizer(tf.Module):
     are not added, and `[MASK]` in a text is text; the tokens in `vocabulary.added` are matched whole.
 
     Attributes:
-        vocabulary: the vocabulary.
-        lower_case: whether texts are lower-cased.
         resources: what a SavedModel has to hold besides the graph.
     """
 

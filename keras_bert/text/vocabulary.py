@@ -222,7 +222,6 @@ class Vocabulary:
         """`(the settings of the tokenizer in a Hugging Face folder, lines to show the user)`.
 
         Args:
-            folder: the folder.
             config: the content of its tokenizer_config.json; empty without the file.
             lower_case: what the user says; None for what the folder says.
 

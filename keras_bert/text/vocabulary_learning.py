@@ -146,10 +146,8 @@ def extend_vocabulary(
     (google-research/bert, "Pre-training tips").
 
     Args:
-        vocabulary: the vocabulary to extend.
         texts: streamed once; memory grows with the number of different words.
         lower_case: as for the tokenizer of the vocabulary.
-        source: names the vocabulary in messages.
 
     Returns: (the new vocabulary, `[(word, count)]` in the order of the rows), with at most as many words as slots.
 
@@ -198,7 +196,6 @@ def cut_before(vocabulary: Vocabulary, tokenizer: Tokenizer) -> dict[int, list[i
     """How an older vocabulary splits the tokens that a new one has in other rows, or for the first time.
 
     Args:
-        vocabulary: the new vocabulary.
         tokenizer: the tokenizer of the older one.
 
     Returns: `{row in the new vocabulary: rows in the older one}`, without unchanged rows and without tokens that the

@@ -24,8 +24,7 @@ def format_of(path: str, start: bytes) -> str:
     """The format of a file.
 
     Args:
-        path: its name.
-        start: its first kilobytes, decompressed, without white space in front.
+        start: the file's first kilobytes, decompressed, without white space in front.
 
     Raises:
         UserError: it is of a format that is not read, such as HTML or PDF.
@@ -48,7 +47,6 @@ class AnnotatedText(str):
     """The text of a document, with its sentences and the labels of their words.
 
     Attributes:
-        sentences: the sentences.
         words: for each sentence, (start, end, label) of its labelled words, in code points, ascending.
     """
 
@@ -153,7 +151,6 @@ def plain_documents(lines: Iterable[str], report: CorpusReport) -> tuple[Iterabl
     documents give no segment pairs.
 
     Args:
-        lines: the lines of the file.
         report: counts where documents are cut.
 
     Returns:

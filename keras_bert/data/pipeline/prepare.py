@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby, repeat
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,9 @@ from keras_bert.data.shards.shard_format import (
     write_shard,
 )
 
+if TYPE_CHECKING:
+    from apache_beam import Pipeline
+
 _log = logging.getLogger(__name__)
 
 _PLANNED = "planned"
@@ -74,9 +77,7 @@ def prepare(
 
     Args:
         corpus: the text; its `report` is filled in. Workers read its files by the same paths.
-        settings: how documents are tokenized, split and cut.
         folder: as there. Workers write it by the same path.
-        runner: runs the pipeline.
 
     Returns:
         A report on the whole result.
@@ -104,7 +105,7 @@ def prepare(
         return finish(corpus, work, pieces)
 
 
-def _build(pipeline: Any, work: "PrepareWork", pieces: list[Piece]) -> None:
+def _build(pipeline: "Pipeline", work: "PrepareWork", pieces: list[Piece]) -> None:
     import apache_beam as beam
 
     hashes = spread(pipeline, pieces) | stage("Tokenize", work.tokenize)

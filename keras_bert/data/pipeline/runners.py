@@ -165,10 +165,8 @@ def stage(label: str, function: Callable[..., Any], *inputs: Any) -> Any:
     """A step of a pipeline, in which workers call a function with each element.
 
     Args:
-        label: names the step.
         function: (element, *inputs) -> an iterable of results, or None. A failure of a disk or a store becomes a
             `UserError` with the path.
-        inputs: side inputs.
     """
     import apache_beam as beam
 

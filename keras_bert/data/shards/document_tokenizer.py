@@ -19,7 +19,7 @@ from keras_bert.core.errors import UserError
 from keras_bert.core.runtime import stderr_kept_back
 from keras_bert.data.corpus.formats import AnnotatedText
 from keras_bert.data.shards.shard_format import TokenizedDocuments, offsets, token_dtype
-from keras_bert.text.marks import BEGINS, PhraseMatcher, marks_of_ranges
+from keras_bert.text.marks import BEGINS, PhraseMatcher, continuation_marks, marks_of_ranges
 from keras_bert.text.sentences import split_sentences
 from keras_bert.text.tokenizer_files import TokenizerSettings
 from keras_bert.text.vocabulary import Vocabulary
@@ -69,8 +69,6 @@ class DocumentTokenizer:
         lengths = np.diff(splits)
         continuations = None
         if self.word_marks:
-            from keras_bert.text.marks import continuation_marks
-
             continuations = continuation_marks(texts, tokens, lengths, starts, self.vocabulary)
         is_filled = lengths > 0
         document_splits = offsets([len(document) for document in sentences])
@@ -103,7 +101,7 @@ class DocumentTokenizer:
         if self.phrases:
             if self._matcher is None:
                 self._matcher = self._phrase_matcher()
-            from keras_bert.text.characters import continues_word
+            from keras_bert.text.characters import continues_word  # Imports TensorFlow.
 
             marks = self._matcher.marks(tokens, lengths, continues_word(self.vocabulary, tokens).numpy())
         if self.phrase_tags:
@@ -181,7 +179,6 @@ def map_in_processes(
     Args:
         function: a picklable callable, sent once to each process.
         batches: the tagged batches; they must be picklable too.
-        workers: number of processes.
         remedy: what the caller's user can do if memory runs out, as sentences.
 
     Raises:

@@ -23,6 +23,7 @@ from keras_bert.data.tables.rows import Reading, Row
 
 if TYPE_CHECKING:
     import tensorflow as tf
+    from tensorflow_datasets.core import DatasetBuilder
 
 tfds = import_extra("tensorflow_datasets", "Data of TensorFlow Datasets")
 tfds.core.utils.tqdm_utils.tqdm_lib = SimpleNamespace(tqdm=Bar)  # Its own bars would fill a log.
@@ -38,12 +39,12 @@ _DEFAULT_SPLIT = "train"
 _MOST_PROBED = 3  # Servers, one after the other.
 
 _log = logging.getLogger("keras_bert")
-# They warn of every attempt and of every folder that is not there yet; what comes of it is reported here.
+# They warn of every attempt and of folders that do not exist yet; the outcome is reported here.
 for _noisy in ("absl", "urllib3"):
     logging.getLogger(_noisy).setLevel(logging.ERROR)
 
 
-def open_entry(entry: str, runner: Runner | None = None) -> tuple[Any, str, int]:
+def open_entry(entry: str, runner: Runner | None = None) -> tuple[DatasetBuilder, str, int]:
     """(the builder, the split, the number of its examples) of `tfds:NAME[/CONFIG][:SPLIT]`.
 
     Args:
@@ -67,7 +68,9 @@ def open_entry(entry: str, runner: Runner | None = None) -> tuple[Any, str, int]
         raise UserError(f"{entry}: needs a split of {', '.join(builder.info.splits)} ({reason(error)}).") from None
 
 
-def open_builder(name: str, data_dir: str | None = None, download: bool = True, runner: Runner | None = None) -> Any:
+def open_builder(
+    name: str, data_dir: str | None = None, download: bool = True, runner: Runner | None = None
+) -> DatasetBuilder:
     """The `tfds.core.DatasetBuilder` of a data set that is prepared, or is prepared by this call.
 
     A data set that is made with Apache Beam, such as Wikipedia, takes hours to prepare. TFDS's own copy of it is read
@@ -114,7 +117,7 @@ def open_builder(name: str, data_dir: str | None = None, download: bool = True, 
     return builder
 
 
-def _in_bucket(name: str) -> Any:
+def _in_bucket(name: str) -> DatasetBuilder | None:
     """The builder of TFDS's prepared copy; None if there is none, or no network."""
     if not any_answers([_BUCKET_SERVER]):
         return None
@@ -125,7 +128,7 @@ def _in_bucket(name: str) -> Any:
         return None
 
 
-def _require_network(name: str, builder: Any) -> None:
+def _require_network(name: str, builder: DatasetBuilder) -> None:
     """Raises `MissingData` if none of the servers that a data set comes from, as far as TFDS lists them, answers."""
     servers = sorted({"{0.scheme}://{0.netloc}".format(urllib.parse.urlsplit(url)) for url in builder.url_infos or ()})
     if servers and not any_answers(servers[:_MOST_PROBED]):
@@ -136,7 +139,7 @@ def _require_network(name: str, builder: Any) -> None:
         )
 
 
-def _prepare_by_beam(name: str, builder: Any, runner: Runner | None) -> None:
+def _prepare_by_beam(name: str, builder: DatasetBuilder, runner: Runner | None) -> None:
     packages = _PACKAGES.get(builder.name, ("apache_beam",))
     for package in packages:
         require(package, f"Preparing {name}", "tfds-wikipedia" if len(packages) > 1 else None)
@@ -234,7 +237,6 @@ class TfdsTable:
     """A prepared data set, whose splits can be read.
 
     Args:
-        builder: its builder, prepared.
         split: the split of `rows`.
 
     Attributes:
@@ -243,7 +245,7 @@ class TfdsTable:
 
     name: str
 
-    def __init__(self, builder: Any, split: str | None = None):
+    def __init__(self, builder: DatasetBuilder, split: str | None = None):
         self._builder, self._split = builder, split
         self.name = builder.info.full_name + (f":{split}" if split else "")
 

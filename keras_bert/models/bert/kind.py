@@ -1,7 +1,7 @@
 """BERT itself (Devlin et al. 2018)."""
 
 from collections.abc import Callable, Collection
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from keras_bert.models.bert.config import BertConfig
 from keras_bert.models.kind import GoogleFiles, ModelKind
@@ -19,6 +19,9 @@ from keras_bert.models.tensor_names import (
     layer_norm,
     output_layer,
 )
+
+if TYPE_CHECKING:
+    from keras_bert.models.bert.encoder import BertEncoder
 
 
 def _in_block(
@@ -72,7 +75,7 @@ class Bert(ModelKind):
         "auto_map": (),
     }
 
-    def make_encoder(self, config: BertConfig, with_pooler: bool = True, **keras_options: Any) -> Any:
+    def make_encoder(self, config: BertConfig, with_pooler: bool = True, **keras_options: Any) -> "BertEncoder":
         from keras_bert.models.bert.encoder import BertEncoder
 
         return BertEncoder(config, with_pooler=with_pooler, **keras_options)
